@@ -1,0 +1,1 @@
+"""What is trained and measured: specifications, models, training, records."""

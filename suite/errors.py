@@ -1,0 +1,34 @@
+"""The errors a user can meet. Each message says what was found, what was expected and what to do next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SuiteError(Exception):
+    """Base of all errors whose message is written for the user; shown without a traceback."""
+
+
+class SpecError(SuiteError, ValueError):
+    """A suite, experiment, model or option that cannot be: misspelt, out of range, contradictory."""
+
+
+class DataError(SuiteError):
+    """Images or labels that are missing, broken or not what the catalog says."""
+
+
+class RunError(SuiteError):
+    """A run that cannot go on: the loss is not finite, the disk is full, a rank died."""
+
+
+class RecordError(SuiteError):
+    """A file of a run directory that cannot be read or must not be averaged."""
+
+
+def unknown_name(kind: str, found: str, valid: Iterable[str]) -> SpecError:
+    """The error for a name that is not in a closed list, with the nearest valid one."""
+    names = sorted(valid)
+    near = difflib.get_close_matches(found, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return SpecError(f"unknown {kind} {found!r}.{hint} Valid: {', '.join(names)}.")

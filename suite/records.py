@@ -1,0 +1,281 @@
+"""What a run leaves behind. ``RunDirectory`` is the only place that spells a run's file names.
+
+    RUNS/experiments/<model>-<cell_id>/seed-<n>/
+        experiment.json    what is trained; written first
+        environment.json   where and with which versions the latest attempt ran
+        metrics.jsonl      one line per logged step
+        checkpoint/        step-<n>/ folders, each complete from the moment it has its name
+        weights.safetensors, result.json   only of a finished run
+        failure.json       why the latest attempt failed
+        log.txt            everything the processes printed
+        claim.lock         locked by the process that trains it
+
+Training and leaderboards meet only through these files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import filelock
+from pydantic import ValidationError
+
+from suite.errors import RecordError, RunError
+from suite.spec import Experiment, Frozen
+
+Status = Literal["done", "failed", "running", "interrupted", "new"]
+
+
+class Result(Frozen):
+    """The outcome of a finished run. Accuracies are of the last weights on the whole test split, in percent."""
+
+    experiment: Experiment
+    top1_percent: float
+    top5_percent: float
+    test_loss: float
+    best_top1_percent: float
+    num_parameters: int
+    num_train_images: int
+    num_test_images: int
+    num_steps: int
+    images_seen: int
+    train_s: float  # seconds of training steps over all attempts, without start-up and evaluation
+    images_per_s: float
+    device: str
+    num_ranks: int
+    num_attempts: int
+    commit: str
+    finished_at: str  # ISO 8601, UTC
+
+
+class Failure(Frozen):
+    """Why an attempt ended. ``error`` needs ``--retry-failed``; ``killed`` is resumed by the next grid."""
+
+    kind: Literal["error", "killed"]
+    reason: str
+    log_path: str
+    at_step: int | None = None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write through a temporary name and rename, so that a reader sees all of it or nothing.
+
+    Raises:
+        RunError: when the disk is full; the message names the path.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise disk_error(path, error) from error
+
+
+def disk_error(path: Path, error: OSError) -> RunError:
+    """The user's message for a write that failed."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    what = "no space left on the disk" if full else str(error)
+    return RunError(f"cannot write {path}: {what}. Free space or choose another --runs, then use --retry-failed.")
+
+
+class RunDirectory:
+    """One run's files. ``path`` is ``<store>/experiments/<experiment.id>``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.experiment_path = path / "experiment.json"
+        self.environment_path = path / "environment.json"
+        self.metrics_path = path / "metrics.jsonl"
+        self.checkpoint_path = path / "checkpoint"
+        self.weights_path = path / "weights.safetensors"
+        self.result_path = path / "result.json"
+        self.failure_path = path / "failure.json"
+        self.log_path = path / "log.txt"
+        self.claim_path = path / "claim.lock"
+
+    @classmethod
+    def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
+        return cls(store / "experiments" / experiment.id)
+
+    def create(self, experiment: Experiment) -> None:
+        """Make the folder and write what is to be trained; a no-op where both are there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+        if not self.experiment_path.exists():
+            write_atomically(self.experiment_path, experiment.model_dump_json(indent=1).encode())
+
+    def read_experiment(self) -> Experiment:
+        return Experiment.model_validate_json(self._read(self.experiment_path))
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[bool]:
+        """Try to own this run: yields whether we do. The kernel drops the claim when its owner dies.
+
+        It is a ``flock``: on a shared folder it holds between nodes where the file system carries locks
+        (NFS 4, Lustre with ``flock``, GPFS, CephFS).
+        """
+        lock = filelock.FileLock(self.claim_path)
+        try:
+            lock.acquire(blocking=False)
+        except filelock.Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+    def is_claimed(self) -> bool:
+        if not self.claim_path.exists():
+            return False
+        with self.claim() as free:
+            return not free
+
+    def status(self) -> Status:
+        """Where this run stands, from its files alone.
+
+        Raises:
+            RecordError: if ``result.json`` or ``failure.json`` is there but cannot be read.
+        """
+        if self.read_result() is not None:
+            return "done"
+        if self.is_claimed():
+            return "running"
+        failure = self.read_failure()
+        if failure is not None and failure.kind == "error":
+            return "failed"
+        return "interrupted" if self.metrics_path.exists() else "new"
+
+    # -- results
+
+    def read_result(self) -> Result | None:
+        """The result, or None where the run has not finished.
+
+        Raises:
+            RecordError: if the file is corrupt or belongs to another experiment.
+        """
+        try:
+            data = self.result_path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            result = Result.model_validate_json(data)
+        except ValidationError as error:
+            raise self._corrupt(self.result_path, error) from error
+        if self.path.name != f"seed-{result.experiment.seed}" or not self.path.parent.name.startswith(
+            result.experiment.model
+        ):
+            raise RecordError(
+                f"{self.result_path} records {result.experiment.id}, but its folder is "
+                f"{self.path.parent.name}/{self.path.name}. Move the folder away and train this run again."
+            )
+        return result
+
+    def write_result(self, result: Result) -> None:
+        write_atomically(self.result_path, result.model_dump_json(indent=1).encode())
+        self.failure_path.unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoint_path, ignore_errors=True)  # the weights are kept beside the result
+
+    def read_failure(self) -> Failure | None:
+        if not self.failure_path.exists():
+            return None
+        return Failure.model_validate_json(self._read(self.failure_path))
+
+    def write_failure(self, failure: Failure) -> None:
+        write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
+
+    def forget_failure(self) -> None:
+        """Let the next attempt start: drop the failure, and set a corrupt result aside."""
+        self.failure_path.unlink(missing_ok=True)
+        try:
+            self.read_result()
+        except RecordError:
+            self.result_path.replace(self.result_path.with_suffix(".json.corrupt"))
+
+    # -- metrics
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """All complete lines. A half-written last line (a killed writer) is left out.
+
+        Raises:
+            RecordError: if a line before the last is not JSON.
+        """
+        try:
+            text = self.metrics_path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return []
+        lines = text.split("\n")
+        records = []
+        for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is incomplete
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise RecordError(
+                    f"{self.metrics_path}:{number} is not JSON: {line[:80]!r}. "
+                    "Delete that line; the run goes on from its checkpoint."
+                ) from error
+        return records
+
+    def keep_metrics_until(self, step: int) -> list[dict[str, Any]]:
+        """Drop what was logged after ``step``, the checkpoint that training resumes from; returns what is kept."""
+        kept = [record for record in self.read_metrics() if record["step"] <= step]
+        write_atomically(self.metrics_path, "".join(json.dumps(record) + "\n" for record in kept).encode())
+        return kept
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        try:
+            with self.metrics_path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise disk_error(self.metrics_path, error) from error
+
+    def last_metrics(self) -> dict[str, Any]:
+        """The latest logged values merged over the file's last lines; {} where there are none yet."""
+        try:
+            with self.metrics_path.open("rb") as file:
+                file.seek(max(0, self.metrics_path.stat().st_size - 4096))
+                lines = file.read().split(b"\n")[:-1]
+        except FileNotFoundError:
+            return {}
+        merged: dict[str, Any] = {}
+        for line in lines:
+            with contextlib.suppress(ValueError):  # the first line of the window may be cut
+                merged.update(json.loads(line))
+        return merged
+
+    # -- reading
+
+    def _read(self, path: Path) -> bytes:
+        try:
+            data = path.read_bytes()
+            json.loads(data)
+        except (OSError, ValueError) as error:
+            raise self._corrupt(path, error) from error
+        return data
+
+    def _corrupt(self, path: Path, error: Exception) -> RecordError:
+        found = str(error).splitlines()[0]
+        return RecordError(f"cannot read {path}: {found}. Use --retry-failed: it sets the file aside and trains again.")
+
+
+def find_seeds(store: Path, experiment: Experiment) -> list[int]:
+    """The seeds that have a run directory for this experiment's cell, sorted."""
+    cell = RunDirectory.of(store, experiment).path.parent
+    try:
+        names = os.listdir(cell)
+    except FileNotFoundError:
+        return []
+    return sorted(int(name[5:]) for name in names if name.startswith("seed-") and name[5:].isdecimal())

@@ -1,0 +1,27 @@
+"""One file = one question of one paper = one ``SUITE`` constant; ``get_suite`` finds it by name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from suite.errors import unknown_name
+from suite.spec import Suite
+
+
+def list_suites() -> list[str]:
+    """Names of all suites, sorted."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def get_suite(name: str) -> Suite:
+    """The suite called ``name``.
+
+    Raises:
+        SpecError: if there is no such suite.
+    """
+    if name not in list_suites():
+        raise unknown_name("suite", name, list_suites())
+    suite = importlib.import_module(f"suite.suites.{name}").SUITE
+    assert isinstance(suite, Suite) and suite.name == name
+    return suite
