@@ -89,24 +89,35 @@ def disk_error(path: Path, error: OSError) -> RunError:
     return RunError(f"cannot write {path}: {what}. Free space or choose another --runs, then use --retry-failed.")
 
 
+class _FileOfRun:
+    """A file name that becomes a path when asked for: a leaderboard opens thousands of runs for one file each."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, run: RunDirectory, owner: type[RunDirectory] | None = None) -> Path:
+        return run.path / self.name
+
+
 class RunDirectory:
     """One run's files. ``path`` is ``<store>/experiments/<experiment.id>``."""
 
+    experiment_path = _FileOfRun("experiment.json")
+    environment_path = _FileOfRun("environment.json")
+    metrics_path = _FileOfRun("metrics.jsonl")
+    checkpoint_path = _FileOfRun("checkpoint")
+    weights_path = _FileOfRun("weights.safetensors")
+    result_path = _FileOfRun("result.json")
+    failure_path = _FileOfRun("failure.json")
+    log_path = _FileOfRun("log.txt")
+    claim_path = _FileOfRun("claim.lock")
+
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.experiment_path = path / "experiment.json"
-        self.environment_path = path / "environment.json"
-        self.metrics_path = path / "metrics.jsonl"
-        self.checkpoint_path = path / "checkpoint"
-        self.weights_path = path / "weights.safetensors"
-        self.result_path = path / "result.json"
-        self.failure_path = path / "failure.json"
-        self.log_path = path / "log.txt"
-        self.claim_path = path / "claim.lock"
 
     @classmethod
     def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
-        return cls(store / "experiments" / experiment.id)
+        return cls(Path(store, "experiments", experiment.id))
 
     def create(self, experiment: Experiment) -> None:
         """Make the folder and write what is to be trained; a no-op where both are there."""
@@ -168,19 +179,17 @@ class RunDirectory:
             RecordError: if the file is corrupt or belongs to another experiment.
         """
         try:
-            data = self.result_path.read_bytes()
+            with open(self.result_path, "rb") as file:
+                result = Result.model_validate_json(file.read())
         except FileNotFoundError:
             return None
-        try:
-            result = Result.model_validate_json(data)
-        except ValidationError as error:
+        except (OSError, ValidationError) as error:
             raise self._corrupt(self.result_path, error) from error
-        if self.path.name != f"seed-{result.experiment.seed}" or not self.path.parent.name.startswith(
-            result.experiment.model
-        ):
+        cell, seed = self.path.parts[-2:]
+        if seed != f"seed-{result.experiment.seed}" or not cell.startswith(result.experiment.model):
             raise RecordError(
                 f"{self.result_path} records {result.experiment.id}, but its folder is "
-                f"{self.path.parent.name}/{self.path.name}. Move the folder away and train this run again."
+                f"{cell}/{seed}. Move the folder away and train this run again."
             )
         return result
 
@@ -192,7 +201,10 @@ class RunDirectory:
     def read_failure(self) -> Failure | None:
         if not self.failure_path.exists():
             return None
-        return Failure.model_validate_json(self._read(self.failure_path))
+        try:
+            return Failure.model_validate_json(self._read(self.failure_path))
+        except ValidationError as error:
+            raise self._corrupt(self.failure_path, error) from error
 
     def write_failure(self, failure: Failure) -> None:
         write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
@@ -267,15 +279,21 @@ class RunDirectory:
         return data
 
     def _corrupt(self, path: Path, error: Exception) -> RecordError:
-        found = str(error).splitlines()[0]
+        found = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
         return RecordError(f"cannot read {path}: {found}. Use --retry-failed: it sets the file aside and trains again.")
 
 
 def find_seeds(store: Path, experiment: Experiment) -> list[int]:
     """The seeds that have a run directory for this experiment's cell, sorted."""
+    return list(find_runs(store, experiment))
+
+
+def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
+    """The run directories of this experiment's cell by seed, in order; cheaper than one ``RunDirectory.of`` each."""
     cell = RunDirectory.of(store, experiment).path.parent
     try:
         names = os.listdir(cell)
     except FileNotFoundError:
-        return []
-    return sorted(int(name[5:]) for name in names if name.startswith("seed-") and name[5:].isdecimal())
+        return {}
+    seeds = sorted(int(name[5:]) for name in names if name.startswith("seed-") and name[5:].isdecimal())
+    return {seed: RunDirectory(cell / f"seed-{seed}") for seed in seeds}

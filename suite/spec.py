@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -135,6 +136,20 @@ class Profile(Frozen):
         found = {e.id: e for s in range(num_seeds) for e in (entry.experiment.with_seed(s) for entry in self.entries)}
         return list(found.values())
 
+    def map_experiments(self, change: Callable[[Experiment], Experiment]) -> Profile:
+        """The same places in the table, filled by changed experiments."""
+        entries = tuple(e.model_copy(update={"experiment": change(e.experiment)}) for e in self.entries)
+        return self.model_copy(update={"entries": entries})
+
+    def with_precision(self, precision: str) -> Profile:
+        """The same profile trained in another precision: other experiments, with results of their own."""
+
+        def change(experiment: Experiment) -> Experiment:
+            recipe = experiment.recipe.model_copy(update={"precision": precision})
+            return experiment.model_copy(update={"recipe": recipe})
+
+        return self.map_experiments(change)
+
     def smoke(self) -> Profile:
         """The same entries on a few hundred packaged images for eight steps: proves that everything runs."""
 
@@ -143,9 +158,8 @@ class Profile(Frozen):
             recipe = experiment.recipe.model_copy(update={"batch_size": 32, "epochs": epochs, "warmup_epochs": 0.0})
             return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
 
-        entries = tuple(e.model_copy(update={"experiment": shrink(e.experiment)}) for e in self.entries)
         note = "smoke: eight steps on a few hundred images; shows that everything runs, its numbers mean nothing"
-        return self.model_copy(update={"entries": entries, "scale_note": note, "checkpoint_every_s": 1.0})
+        return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 1.0})
 
 
 SAMPLE_TRAIN_IMAGES = 320

@@ -56,5 +56,5 @@ MODELS = {
     "deit_ti_plus": partial(DeiT, num_heads=4, dim=256),
     "deit_s_plus": partial(DeiT, num_heads=9, dim=576),
     "deit_b_plus": partial(DeiT, num_heads=16, dim=1024),
-    "deit_micro": partial(DeiT, num_heads=4, dim=48, depth=4, patch_size=4),
+    "deit_micro": partial(DeiT, num_heads=9, dim=72, depth=3, patch_size=8),
 }

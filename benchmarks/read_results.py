@@ -1,0 +1,120 @@
+"""How long a leaderboard takes to read 10,000 finished runs, against a bare ``json.loads`` of the same files.
+
+    python benchmarks/read_results.py [--cells 10] [--seeds 1000] [--rounds 5]
+
+Both are timed in turn in the same process after a first, untimed pass, so both read from the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from leaderboards.collect import collect
+from suite.records import Result, RunDirectory
+from suite.spec import Entry, Experiment, Profile, Recipe
+
+RECIPE = Recipe(
+    name="deit",
+    epochs=300,
+    batch_size=1024,
+    learning_rate=1e-3,
+    weight_decay=0.05,
+    schedule="cosine",
+    warmup_epochs=5,
+    label_smoothing=0.1,
+    crop="random_resized",
+    rand_augment="rand-m9-mstd0.5-inc1",
+    mixup=0.8,
+    cutmix=1.0,
+)
+
+
+def make_profile(num_cells: int) -> Profile:
+    experiments = [
+        Experiment(
+            model="deit_ti", dataset="cifar100", image_size=32, recipe=RECIPE, train_fraction=(i + 1) / num_cells
+        )
+        for i in range(num_cells)
+    ]
+    entries = tuple(
+        Entry(row=(str(i),), columns={"top1": "top1_percent"}, experiment=experiment)
+        for i, experiment in enumerate(experiments)
+    )
+    return Profile(entries=entries, scale_note="", device="cpu", sustained_flops=1e9)
+
+
+def write_results(profile: Profile, store: Path, num_seeds: int) -> list[Path]:
+    """Finished runs of every cell; returns their result files."""
+    paths = []
+    for experiment in profile.experiments(num_seeds):
+        run = RunDirectory.of(store, experiment)
+        run.path.mkdir(parents=True)
+        run.result_path.write_text(make_result(experiment).model_dump_json(indent=1))
+        paths.append(run.result_path)
+    return paths
+
+
+def make_result(experiment: Experiment) -> Result:
+    return Result(
+        experiment=experiment,
+        top1_percent=50 + experiment.seed / 1000,
+        top5_percent=80.25,
+        test_loss=1.875,
+        best_top1_percent=52.5,
+        num_parameters=5_717_416,
+        num_train_images=50_000,
+        num_test_images=10_000,
+        num_steps=14_700,
+        images_seen=15_000_000,
+        train_s=3601.5,
+        images_per_s=4164.9,
+        device="cpu",
+        num_ranks=1,
+        num_attempts=1,
+        commit="0" * 40,
+        finished_at="2000-01-01T00:00:00+00:00",
+    )
+
+
+def load_plainly(paths: list[Path]) -> None:
+    for path in paths:
+        with open(path, "rb") as file:
+            json.loads(file.read())
+
+
+def time_s(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    profile = make_profile(args.cells)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder)
+        paths = write_results(profile, store, args.seeds)
+        found = sum(len(cell.values) for cell in collect(profile, store).cells.values())
+        assert found == len(paths), (found, len(paths))
+        load_plainly(paths)
+        rounds = [
+            (time_s(lambda: load_plainly(paths)), time_s(lambda: collect(profile, store))) for _ in range(args.rounds)
+        ]
+    plain_s, collect_s = (statistics.median(column) for column in zip(*rounds, strict=True))
+    print(f"{len(paths)} results, median of {args.rounds} rounds")
+    print(f"open + json.loads  {plain_s:7.3f} s")
+    print(f"collect            {collect_s:7.3f} s   ratio {collect_s / plain_s:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Image sets: where their arrays come from (``fetch``), and how training reads them."""

@@ -1,0 +1,47 @@
+"""``python -m imagesets NAME``: fetch an image set ahead of time and check every byte of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from imagesets import fetch, storage
+from imagesets.catalog import CATALOG, get_info
+from suite.errors import DataError, SpecError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fetch one set and print its path, counts and checksums.
+
+    Returns:
+        The exit status: 0, or 1 for data that cannot be had. A misspelt name exits with 2.
+    """
+    parser = argparse.ArgumentParser(prog="python -m imagesets", description="Fetch an image set and check it.")
+    parser.add_argument("name", help=", ".join(CATALOG))
+    parser.add_argument("--data-dir", type=Path, help="where to keep it (default: $IMAGESETS_DIR or the user's cache)")
+    options = parser.parse_args(argv)
+    try:
+        _fetch_and_print(options.name, options.data_dir)
+    except SpecError as error:
+        parser.error(str(error))
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _fetch_and_print(name: str, data_dir: Path | None) -> None:
+    info, path = get_info(name), fetch.ensure(name, data_dir)
+    arrays, metadata = storage.open_arrays(path), storage.read_metadata(path)
+    storage.check_arrays(arrays, info)
+    print(f"{path}\n{info.num_train:,} train and {info.num_test:,} test images of {info.num_classes} classes")
+    for array, digest in storage.compute_sha256(arrays).items():
+        if digest != metadata.get(f"sha256.{array}"):
+            raise DataError(f"{path} has changed since it was written ({array}). Delete it and fetch it again.")
+        print(f"{digest}  {array}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

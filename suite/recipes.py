@@ -1,0 +1,70 @@
+"""Training recipes of the papers as data, and what smaller scales leave out of them."""
+
+from __future__ import annotations
+
+from suite.spec import Recipe
+
+DEIT = Recipe(
+    name="deit",
+    epochs=300,
+    batch_size=1024,
+    optimizer="adamw",
+    learning_rate=1e-3,  # 5e-4 * batch / 512
+    weight_decay=0.05,
+    schedule="cosine",
+    schedule_unit="epoch",
+    warmup_epochs=5,
+    warmup_learning_rate=1e-6,
+    min_learning_rate=1e-5,
+    label_smoothing=0.1,
+    drop_path=0.1,
+    crop="random_resized",
+    flip_probability=0.5,
+    rand_augment="rand-m9-mstd0.5-inc1",
+    color_jitter=0.4,
+    random_erasing=0.25,
+    mixup=0.8,
+    cutmix=1.0,
+    mix_switch_probability=0.5,
+    repeated_augmentation=3,
+    precision="bf16",
+)
+"""DeiT's recipe (arXiv:2012.12877, Table 9), which ConViT takes over unchanged (arXiv:2103.10697, Sec. 3).
+
+Differs: mixed precision is bf16 autocast, where the authors' code used fp16 with loss scaling.
+"""
+
+_LEFT_OUT_ON_CIFAR = {
+    "rand_augment": "",
+    "color_jitter": 0.0,
+    "random_erasing": 0.0,
+    "mixup": 0.0,
+    "cutmix": 0.0,
+    "mix_switch_probability": 0.0,
+    "repeated_augmentation": 1,
+}
+
+DEIT_CIFAR = DEIT.model_copy(
+    update={"name": "deit_cifar", "crop": "pad", "crop_padding": 4, "schedule_unit": "step", **_LEFT_OUT_ON_CIFAR}
+)
+"""DeiT's recipe for CIFAR at 32 pixels.
+
+Left out: RandAugment, colour jitter, random erasing, mixup, cutmix, repeated augmentation.
+Changed: a padded crop for the random resized one; the learning rate moves every step, not every epoch.
+"""
+
+DEIT_LAPTOP = DEIT_CIFAR.model_copy(
+    update={
+        "name": "deit_laptop",
+        "batch_size": 64,
+        "learning_rate": 4e-3,
+        "label_smoothing": 0.0,
+        "drop_path": 0.0,
+        "precision": "fp32",
+    }
+)
+"""``DEIT_CIFAR`` for a run of under a minute on one core.
+
+Left out beside that recipe's: label smoothing and stochastic depth, which slow the first steps.
+Changed: batch 64 at learning rate 4e-3; fp32, the faster one for small matrices on a CPU.
+"""

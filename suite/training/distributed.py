@@ -1,0 +1,138 @@
+"""Ranks and DeepSpeed: the only module that imports deepspeed.
+
+A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which one this is
+(torchrun's names); where they are missing the process is alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from suite.errors import RunError, SpecError
+from suite.spec import Recipe, Resources
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those of its run."""
+
+    rank: int
+    num_ranks: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum of ``values`` over all ranks."""
+        if self.num_ranks > 1:
+            dist.all_reduce(values)
+        return values
+
+    def agree(self, flag: bool) -> bool:
+        """Whether any rank says so."""
+        return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
+
+    def barrier(self) -> None:
+        if self.num_ranks > 1:
+            dist.barrier()
+
+
+def rank_from_environment() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def start(resources: Resources) -> Ranks:
+    """Set the process up: threads, determinism, device, process group.
+
+    Raises:
+        RunError: if a GPU is asked for and there is none.
+    """
+    if resources.device == "gpu" and not torch.cuda.is_available():
+        raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
+    torch.set_num_threads(resources.threads_per_rank)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # needed by deterministic cuBLAS
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # a debugging aid that costs time
+    for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}.items():
+        os.environ.setdefault(name, value)
+    os.environ.setdefault("MASTER_PORT", str(_free_port()))
+    if resources.device == "cpu":
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+        device = torch.device("cpu")
+    else:
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
+
+
+def initialize(
+    model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources, ranks: Ranks
+) -> Any:
+    """The DeepSpeed engine around model and optimizer.
+
+    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step.
+    """
+    import deepspeed
+    from deepspeed.ops import __compatible_ops__
+
+    logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    __compatible_ops__["deepspeed_shm_comm"] = False  # else gloo compiles a C++ extension at start
+    micro, accumulation = split_batch(recipe.batch_size, ranks.num_ranks, resources.micro_batch_size)
+    config = {
+        "train_batch_size": recipe.batch_size,
+        "train_micro_batch_size_per_gpu": micro,
+        "gradient_accumulation_steps": accumulation,
+        "gradient_clipping": recipe.clip_grad_norm,
+        "zero_optimization": {"stage": resources.zero_stage},
+        "zero_allow_untested_optimizer": True,
+        "torch_autocast": {"enabled": recipe.precision == "bf16", "dtype": "bfloat16"},
+        "steps_per_print": 10**9,
+    }
+    engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
+    return engine
+
+
+def full_state_dict(engine: Any, zero_stage: int) -> dict[str, Tensor]:
+    """The whole model's state on the CPU, whatever the ZeRO stage. All ranks call it; the first one's is complete."""
+    import deepspeed
+
+    parameters = list(engine.module.parameters()) if zero_stage == 3 else []
+    with deepspeed.zero.GatheredParameters(parameters, enabled=zero_stage == 3):
+        return {name: value.detach().cpu().contiguous() for name, value in engine.module.state_dict().items()}
+
+
+def stop() -> None:
+    """Leave the process group, so that no rank complains at exit."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def split_batch(batch_size: int, num_ranks: int, micro_batch_size: int | None) -> tuple[int, int]:
+    """(images a rank holds at once, accumulation steps) for a global batch.
+
+    Raises:
+        SpecError: if they do not divide it.
+    """
+    share, rest = divmod(batch_size, num_ranks)
+    if rest:
+        raise SpecError(f"batch_size {batch_size} is not divisible by {num_ranks} ranks; choose a divisor of it")
+    micro = min(micro_batch_size or share, share)
+    if share % micro:
+        raise SpecError(f"micro_batch_size {micro} does not divide a rank's share of {share} images")
+    return micro, share // micro
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

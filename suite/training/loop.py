@@ -1,0 +1,194 @@
+"""The training loop: from an experiment to a result, resumable at any step bit by bit."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from imagesets.memory import MemoryImages
+from suite.errors import RunError
+from suite.models.build import build_model
+from suite.records import Result, RunDirectory
+from suite.spec import Experiment, Resources
+from suite.training import checkpoint
+from suite.training.distributed import Ranks, full_state_dict, initialize, split_batch
+from suite.training.environment import StopRequest, commit, device_name
+from suite.training.evaluate import Accuracy, evaluate
+from suite.training.optim import LearningRate, build_optimizer
+
+_NUM_EVALUATIONS = 3  # of the test split a run, evenly spaced; the last one counts
+_MAX_STEPS_BETWEEN_LOGS = 50
+_STEPS_BETWEEN_CHECKS = 10  # for a stop request or a due checkpoint, where ranks have to agree
+
+
+class Interrupted(Exception):
+    """Training was asked to stop; its checkpoint is written."""
+
+
+@dataclass
+class Progress:
+    """What a checkpoint keeps beside weights and optimizer."""
+
+    step: int = 0  # steps done
+    train_s: float = 0.0
+    best_top1_percent: float = 0.0
+    loss_sum: float = 0.0  # over the steps since the last metrics line, this rank's share
+    loss_count: int = 0
+
+
+class Training:
+    """One attempt at a run: built from its experiment, then moved to its newest checkpoint.
+
+    Raises:
+        RunError: a checkpoint that cannot be read; RunDirectory and loaders add their own errors.
+    """
+
+    def __init__(self, run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> None:
+        self.directory, self.experiment, self.resources, self.ranks = run, experiment, resources, ranks
+        recipe = self.recipe = experiment.recipe
+        self.images = MemoryImages(experiment, Path(resources.data_dir) if resources.data_dir else None)
+        self.num_steps = self.images.num_steps
+        torch.manual_seed(experiment.seed)
+        options = {**experiment.model_options, **({"drop_path": recipe.drop_path} if recipe.drop_path else {})}
+        model = build_model(
+            experiment.model, num_classes=self.images.info.num_classes, image_size=experiment.image_size, **options
+        )
+        self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
+        optimizer = build_optimizer(model, recipe)
+        self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
+        self.engine = initialize(model, optimizer, recipe, resources, ranks)
+        self.micro_batch, self.accumulation = split_batch(
+            recipe.batch_size, ranks.num_ranks, resources.micro_batch_size
+        )
+        _, state = checkpoint.load_newest(self.engine, run, ranks)
+        self.progress = Progress(**state.get("progress", {}))
+        if ranks.is_first:
+            run.keep_metrics_until(self.progress.step)
+
+    def run(self, stop: StopRequest, num_attempts: int) -> Result | None:
+        """Train to the end; the first rank returns the result, the others None.
+
+        Raises:
+            Interrupted: ``stop`` was requested.
+            RunError: the loss is not finite, or a file cannot be written.
+        """
+        log_every = max(1, min(_MAX_STEPS_BETWEEN_LOGS, self.num_steps // 50))
+        evaluate_at = {self.num_steps * k // _NUM_EVALUATIONS for k in range(1, _NUM_EVALUATIONS + 1)}
+        accuracy: Accuracy | None = None
+        saved_at = logged_at = time.monotonic()
+        progress = self.progress
+        loss_sum = torch.tensor(progress.loss_sum, device=self.ranks.device)
+        self.engine.train()
+        while progress.step < self.num_steps:
+            started = time.monotonic()
+            rate = self.learning_rate.set(progress.step)
+            loss_sum += self._train_step(progress.step)
+            progress.step += 1
+            progress.loss_count += 1
+            if progress.step % log_every == 0 or progress.step == self.num_steps:
+                self._log_loss(loss_sum, rate, time.monotonic() - logged_at)
+                loss_sum.zero_()
+                progress.loss_count, logged_at = 0, time.monotonic()
+            progress.train_s += time.monotonic() - started
+            if progress.step in evaluate_at:
+                accuracy = self._evaluate()
+                logged_at = time.monotonic()
+            if self._time_to_agree():
+                stopping = self.ranks.agree(bool(stop))
+                if stopping or self.ranks.agree(time.monotonic() - saved_at >= self.resources.checkpoint_every_s):
+                    progress.loss_sum = loss_sum.item()
+                    self._save()
+                    saved_at = time.monotonic()
+                if stopping:
+                    raise Interrupted
+        if accuracy is None:  # resumed from a checkpoint after the last step
+            accuracy = self._evaluate()
+        return self._finish(accuracy, num_attempts)
+
+    def _time_to_agree(self) -> bool:
+        """Whether ranks look up together if someone wants to stop; a single rank does after every step."""
+        alone = self.ranks.num_ranks == 1
+        return alone or self.progress.step % _STEPS_BETWEEN_CHECKS == 0
+
+    def _train_step(self, step: int) -> Tensor:
+        """One optimizer step on this rank's share of the batch; returns its mean loss, detached."""
+        images, labels = self.images.train_batch(step, self.ranks.rank, self.ranks.num_ranks)
+        images, labels = images.to(self.ranks.device), labels.to(self.ranks.device)
+        # stochastic depth draws from torch's global state: fixed by step and rank, so nothing has to be saved
+        seeds = np.random.SeedSequence([self.experiment.seed, step, self.ranks.rank])
+        torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0] >> 1))
+        total = torch.zeros((), device=self.ranks.device)
+        for micro_images, micro_labels in zip(
+            images.split(self.micro_batch), labels.split(self.micro_batch), strict=True
+        ):
+            logits = self.engine(micro_images).float()
+            loss = F.cross_entropy(logits, micro_labels, label_smoothing=self.recipe.label_smoothing)
+            self.engine.backward(loss)
+            self.engine.step()
+            total += loss.detach() / self.accumulation
+        return total
+
+    def _log_loss(self, loss_sum: Tensor, rate: float, seconds: float) -> None:
+        progress = self.progress
+        loss = self.ranks.sum(loss_sum.clone()).item() / (progress.loss_count * self.ranks.num_ranks)
+        if not math.isfinite(loss):
+            raise RunError(
+                f"the training loss is {loss} at step {progress.step} of {self.num_steps} "
+                f"(learning rate {rate:.3g}); expected a finite number: lower the recipe's learning rate"
+            )
+        self._append(
+            loss=loss, learning_rate=rate, images_per_s=progress.loss_count * self.recipe.batch_size / seconds
+        )
+
+    def _evaluate(self) -> Accuracy:
+        accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
+        self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
+        self._append(
+            top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss
+        )
+        return accuracy
+
+    def _append(self, **values: float) -> None:
+        """One metrics line, by the first rank."""
+        if self.ranks.is_first:
+            step = self.progress.step
+            epoch = step * self.recipe.batch_size / self.images.num_train
+            self.directory.append_metrics({"step": step, "num_steps": self.num_steps, "epoch": epoch, **values})
+
+    def _save(self) -> None:
+        state = {"progress": asdict(self.progress)}
+        checkpoint.save(self.engine, self.directory, self.ranks, self.progress.step, state)
+
+    def _finish(self, accuracy: Accuracy, num_attempts: int) -> Result | None:
+        weights = full_state_dict(self.engine, self.resources.zero_stage)
+        if not self.ranks.is_first:
+            return None
+        checkpoint.save_weights(weights, self.directory.weights_path)
+        images_seen = self.num_steps * self.recipe.batch_size
+        return Result(
+            experiment=self.experiment,
+            top1_percent=accuracy.top1_percent,
+            top5_percent=accuracy.top5_percent,
+            test_loss=accuracy.loss,
+            best_top1_percent=self.progress.best_top1_percent,
+            num_parameters=self.num_parameters,
+            num_train_images=self.images.num_train,
+            num_test_images=self.images.num_test,
+            num_steps=self.num_steps,
+            images_seen=images_seen,
+            train_s=self.progress.train_s,
+            images_per_s=images_seen / max(self.progress.train_s, 1e-9),
+            device=device_name(self.resources),
+            num_ranks=self.ranks.num_ranks,
+            num_attempts=num_attempts,
+            commit=commit(),
+            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
