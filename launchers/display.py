@@ -29,7 +29,7 @@ class Display:
 
     def __init__(self, pool: LocalPool, console: Console) -> None:
         self._pool, self._console = pool, console
-        self._states: dict[int, State] = {i: run.state for i, run in enumerate(pool.runs)}
+        self._seen = [(run.state, run.num_restarts) for run in pool.runs]
         self._metrics: dict[int, dict[str, Any]] = {}
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
 
@@ -45,16 +45,17 @@ class Display:
 
     def update(self) -> None:
         for i, run in enumerate(self._pool.runs):
-            if run.state in ("running", "elsewhere") or i not in self._metrics or self._states[i] != run.state:
+            now = (run.state, run.num_restarts)
+            if run.state in ("running", "elsewhere") or i not in self._metrics or self._seen[i] != now:
                 self._metrics[i] = run.job.directory.last_metrics()
-            if self._states[i] != run.state and not self._live:
-                self._console.print(self._event(i, run), soft_wrap=True)
-            self._states[i] = run.state
+            if self._seen[i] != now and not self._live:
+                self._console.print(self._event(i, run, restarted=self._seen[i][1] < run.num_restarts), soft_wrap=True)
+            self._seen[i] = now
         if self._live:
             self._live.update(self._render(), refresh=True)
 
-    def _event(self, i: int, run: LocalRun) -> str:
-        """A line such as "done (3 of 10): deit_micro 5 % seed 0: top-1 31.2 %"."""
+    def _event(self, i: int, run: LocalRun, restarted: bool) -> str:
+        """A line such as "done (3 of 10 done): deit_micro 5 % seed 0: top-1 31.2 %"."""
         metrics = self._metrics[i]
         detail = ""
         if run.state == "done":
@@ -62,7 +63,7 @@ class Display:
         elif run.problem:
             detail = f": {run.problem}"
         done = sum(r.state == "done" for r in self._pool.runs)
-        word = _WORDS.get(run.state, run.state)
+        word = "restarted" if restarted and run.state == "running" else _WORDS.get(run.state, run.state)
         return f"{word} ({done} of {len(self._pool.runs)} done): {describe(run)}{detail}"
 
     def _render(self) -> RenderableType:

@@ -124,18 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _print_summary(board, paths)
+    from leaderboards.terminal import print_summary
+
+    print_summary(board, paths.markdown)
     return 0
-
-
-def _print_summary(board: Board, paths: Paths) -> None:
-    from rich.console import Console
-
-    from leaderboards.terminal import make_table
-
-    console = Console()
-    console.print(make_table(board))
-    console.print(str(paths.markdown), soft_wrap=True, highlight=False, markup=False)
 
 
 if __name__ == "__main__":

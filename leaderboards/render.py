@@ -17,9 +17,9 @@ COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit 
 
 LEGEND = """\
 Ours is the mean over n seeds, ± half the width of its 95 % confidence interval (Student's t, from two seeds on);
-diff is ours minus the paper's. What is not complete is marked in the table: partial 2/3 (two of three seeds are done),
-failed (a seed has no usable result; the mean is of the others, and the CSV leaves the place empty), missing (no seed is
-done). A dash: no number, or a place that this profile does not fill."""
+diff is ours minus the paper's, before rounding. What is not complete is marked in the table: partial 2/3 (two of three
+seeds are done), failed (a seed has no usable result; the mean is of the others, and the CSV leaves the place empty),
+missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
 
 
 def render_csv(board: Board) -> str:

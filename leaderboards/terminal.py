@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.aggregate import Board
@@ -13,19 +14,29 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STYLES = {"done": "", "partial": "yellow", "failed": "red", "missing": "dim"}
+COLUMNS_BESIDE = 6  # with more, the paper's number goes below ours, so that 80 characters still hold a row
 
 
-def make_table(board: Board) -> Table:
+def print_summary(board: Board, markdown: Path) -> None:
+    """Print the table, its scale, and where the whole leaderboard lies."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.print(_table(board), soft_wrap=False)
+    console.print(scale_title(board))
+    console.print(str(markdown))
+
+
+def _table(board: Board) -> Table:
     """One line per row of the paper's table; what is not done is named and coloured."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    title = f"{board.suite.name}: ours / the paper's"
-    table = Table(title=title, caption=scale_title(board), box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for key in board.paper.row_keys:
-        table.add_column(_wrappable(key))
+        table.add_column(_wrappable(key), overflow="fold")
     for column in board.columns:
-        table.add_column(_wrappable(column), justify="right")
+        table.add_column(_wrappable(column), justify="right", overflow="fold")
     for row in board.paper.rows:
         table.add_row(*row, *(_cell(board, row, column) for column in board.columns))
     return table
@@ -43,7 +54,8 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     if cell is None:
         return Text(NOTHING, style="dim")
     ours, paper = write_value(cell.mean, decimals), write_value(cell.paper, decimals)
-    text = Text.assemble((ours, STYLES[cell.status]), (f"/{paper}", "dim"))
+    separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
+    text = Text.assemble((ours, STYLES[cell.status]), (separator + paper, "dim"))
     if cell.status != "done":
         text.append(f"\n{write_status(cell)}", style=STYLES[cell.status])
     return text

@@ -93,13 +93,30 @@ def die_with_parent() -> None:
             ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
 
 
+def _start_ranks(path: Path, resources: Resources) -> int:
+    """Start this machine's ranks under torchrun, in this process: one that fails takes the others with it."""
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import main as torchrun
+
+    command = ["--standalone", f"--nproc-per-node={resources.num_ranks}", "-m", "suite.execute", str(path)]
+    try:
+        torchrun([*command, "--resources", resources.model_dump_json(exclude_defaults=True)])
+    except ChildFailedError as error:
+        print(error, file=sys.stderr)
+        return EXIT_FAILED
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run_directory", type=Path)
     parser.add_argument("--resources", default="{}", help="Resources as JSON")
     arguments = parser.parse_args()
     die_with_parent()
-    return run(arguments.run_directory, Resources.model_validate_json(arguments.resources))
+    resources = Resources.model_validate_json(arguments.resources)
+    if resources.num_ranks > 1 and "RANK" not in os.environ:
+        return _start_ranks(arguments.run_directory, resources)
+    return run(arguments.run_directory, resources)
 
 
 if __name__ == "__main__":

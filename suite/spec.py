@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -93,6 +93,11 @@ class Experiment(Frozen):
     @property
     def id(self) -> str:
         return f"{self.model}-{self.cell_id}/seed-{self.seed}"
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Experiment:
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("cell_id", None)  # pydantic would carry the cached identity over to the changed copy
+        return copy
 
     def with_seed(self, seed: int) -> Experiment:
         return self.model_copy(update={"seed": seed})

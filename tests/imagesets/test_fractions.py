@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+from imagesets.fractions import fraction_indices
+from suite.errors import DataError
+
+LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [10, 20, 30, 40, 50]))
+
+
+def test_a_fraction_keeps_the_first_floor_of_each_class():
+    kept = fraction_indices(LABELS, 0.25, 5)
+    for label, size in enumerate([10, 20, 30, 40, 50]):
+        members = [i for i in range(len(LABELS)) if LABELS[i] == label]
+        assert [i for i in kept if LABELS[i] == label] == members[: int(size * 0.25)]
+
+
+def test_fractions_are_nested_and_one_is_everything():
+    kept = [set(fraction_indices(LABELS, f, 5)) for f in (0.1, 0.3, 0.5, 1.0)]
+    assert kept[0] < kept[1] < kept[2] < kept[3] == set(range(len(LABELS)))
+
+
+def test_thirty_percent_of_cifar10_is_1500_a_class_in_spite_of_binary_rounding():
+    assert len(fraction_indices(np.repeat([0, 1], 5000), 0.3, 2)) == 3000
+
+
+def test_a_fraction_that_empties_a_class_is_refused():
+    with pytest.raises(DataError, match="keeps none of the 10 training images of class 0"):
+        fraction_indices(LABELS, 0.05, 5)

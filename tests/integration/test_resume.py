@@ -1,0 +1,60 @@
+"""A run killed with SIGKILL and started again ends with the weights of an uninterrupted one, bit by bit."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from safetensors.torch import load_file
+
+from suite.recipes import DEIT_LAPTOP
+from suite.records import RunDirectory
+from suite.spec import Experiment, Resources
+
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 6.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 0.6})
+EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
+NUM_STEPS = 60
+
+
+def start(run, num_ranks):
+    resources = Resources(num_ranks=num_ranks, checkpoint_every_s=0.1)
+    log = run.log_path.open("ab")
+    command = [sys.executable, "-m", "suite.execute", str(run.path), "--resources", resources.model_dump_json()]
+    return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def wait_for_step(run, process, step):
+    while run.last_metrics().get("step", 0) < step and process.poll() is None:
+        time.sleep(0.005)
+    assert process.poll() is None, run.log_path.read_text()
+
+
+def without_times(metrics):
+    return [{key: value for key, value in line.items() if key != "images_per_s"} for line in metrics]
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_killed_twice_and_resumed_equals_uninterrupted_at_atol_0(tmp_path, num_ranks):
+    whole, killed = (RunDirectory.of(tmp_path / name, EXPERIMENT) for name in ("whole", "killed"))
+    for run in (whole, killed):
+        run.create(EXPERIMENT)
+    assert start(whole, num_ranks).wait(120) == 0, whole.log_path.read_text()
+    moments = random.Random(num_ranks).sample(range(12, NUM_STEPS - 5), 2)
+    for step in sorted(moments):
+        process = start(killed, num_ranks)
+        wait_for_step(killed, process, step)
+        time.sleep(random.Random(step).random() * 0.05)  # anywhere within a step or a checkpoint
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not killed.result_path.exists()
+        assert list(killed.checkpoint_path.glob("step-*"))
+    while killed.is_claimed():  # the ranks die with their parent, a moment later
+        time.sleep(0.01)
+    assert start(killed, num_ranks).wait(120) == 0, killed.log_path.read_text()
+    expected, found = load_file(whole.weights_path), load_file(killed.weights_path)
+    assert [name for name in expected if not expected[name].equal(found[name])] == []
+    assert without_times(killed.read_metrics()) == without_times(whole.read_metrics())
+    assert killed.read_result().num_attempts == 3

@@ -1,0 +1,108 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import leaderboards.build as build_module
+from leaderboards.build import build, main
+
+SCRIPT = Path(build_module.__file__)
+
+
+@pytest.fixture
+def known(table2, monkeypatch):
+    """Makes the suite of the tests the one that every name finds."""
+    monkeypatch.setattr(build_module, "get_suite", lambda name: table2)
+    return table2
+
+
+def test_the_same_runs_give_the_same_bytes(known, fill, tmp_path):
+    fill(2)
+    first, second = (build("table2", "laptop", tmp_path, out=tmp_path / name) for name in ("a", "b"))
+    for one, other in zip(
+        (first.csv, first.markdown, first.figure), (second.csv, second.markdown, second.figure), strict=True
+    ):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_files_lie_in_the_store_under_the_profiles_name(known, fill, tmp_path):
+    fill(1)
+    paths = build("table2", "laptop", tmp_path)
+    folder = tmp_path / "leaderboards" / "table2"
+    assert sorted(folder.iterdir()) == sorted([paths.csv, paths.markdown, paths.figure])
+    assert paths.markdown == folder / "laptop.md"
+
+
+def test_a_suite_without_figure_has_none(table2, monkeypatch, fill, tmp_path):
+    fill(1)
+    monkeypatch.setattr(build_module, "get_suite", lambda name: table2.model_copy(update={"figure": None}))
+    assert build("table2", "laptop", tmp_path).figure is None
+
+
+def test_the_command_prints_the_table_and_the_markdowns_path(known, fill, tmp_path, capsys):
+    fill(1)
+    assert main(["--suite", "table2", "--runs", str(tmp_path), "--seeds", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "40.0/34.8" in out
+    assert "partial" in out
+    assert out.rstrip().endswith(str(tmp_path / "leaderboards" / "table2" / "laptop.md"))
+
+
+def test_a_wide_table_shows_every_number_whole(known, fill, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("leaderboards.terminal.COLUMNS_BESIDE", 5)
+    fill(1)
+    main(["--suite", "table2", "--runs", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "40.0/ " in out
+    assert "40.0/34.8" not in out
+
+
+def misuse(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_an_unknown_suite_exits_2_with_the_nearest_name(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("suite.suites.list_suites", lambda: ["sample_efficiency"])
+    error = misuse(["--suite", "sample_eficiency", "--runs", str(tmp_path)], capsys)
+    assert "Did you mean 'sample_efficiency'?" in error
+
+
+def test_an_unknown_profile_exits_2_with_the_nearest_name(known, tmp_path, capsys):
+    error = misuse(["--suite", "table2", "--runs", str(tmp_path), "--profile", "labtop"], capsys)
+    assert "Did you mean 'laptop'?" in error
+
+
+def test_a_store_that_is_not_there_exits_2_and_names_the_grid(known, tmp_path, capsys):
+    error = misuse(["--suite", "table2", "--runs", str(tmp_path / "none")], capsys)
+    assert "launchers/grid.py" in error
+
+
+@pytest.mark.parametrize("seeds", ["0", "-1", "three"])
+def test_a_number_of_seeds_below_one_exits_2(known, tmp_path, capsys, seeds):
+    assert "expected a whole number" in misuse(["--suite", "table2", f"--seeds={seeds}"], capsys)
+
+
+def test_a_folder_that_cannot_be_made_exits_1_without_traceback(known, tmp_path, capsys):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert main(["--suite", "table2", "--runs", str(tmp_path), "--out", str(blocked)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: cannot make the folder {blocked}")
+
+
+def test_importing_the_command_loads_no_heavy_library():
+    heavy = ("torch", "scipy", "matplotlib", "pandas", "numpy", "rich")
+    code = f"import sys, leaderboards.build; print([n for n in {heavy} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=SCRIPT.parents[1]
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_no_module_hides_one_of_the_standard_library():
+    # python leaderboards/build.py puts that folder first on the path
+    assert not {path.stem for path in SCRIPT.parent.glob("*.py")} & sys.stdlib_module_names

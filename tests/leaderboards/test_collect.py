@@ -1,0 +1,106 @@
+from pathlib import Path
+
+import pytest
+
+from leaderboards.collect import collect
+from suite.records import Failure
+from suite.spec import Experiment
+
+
+def cell_id(table2, row=("5",)):
+    return next(e.experiment.cell_id for e in table2.profiles["laptop"].entries if e.row == row)
+
+
+def collect_first(table2, store, num_seeds=None):
+    return collect(table2.profiles["laptop"], store, num_seeds).cells[cell_id(table2)]
+
+
+def test_the_fullest_cell_sets_the_planned_number_of_seeds(table2, finish, tmp_path):
+    finish("deit", "5", 0, 40.0)
+    for seed in range(3):
+        finish("convit", "100", seed, 40.0)
+    assert collect(table2.profiles["laptop"], tmp_path).num_planned == 3
+    assert collect(table2.profiles["laptop"], tmp_path, num_seeds=5).num_planned == 5
+
+
+def test_an_empty_store_plans_one_seed_and_finds_nothing(table2, tmp_path):
+    collection = collect(table2.profiles["laptop"], tmp_path)
+    assert collection.num_planned == 1
+    assert all(not cell.values and not cell.failures for cell in collection.cells.values())
+
+
+def test_seeds_beyond_the_planned_ones_are_read_too(table2, finish, tmp_path):
+    finish("deit", "5", 0, 40.0)
+    finish("deit", "5", 41, 42.0)
+    values = collect_first(table2, tmp_path, num_seeds=1).values
+    assert {seed: metrics["top1_percent"] for seed, metrics in values.items()} == {0: 40.0, 41: 42.0}
+
+
+@pytest.mark.parametrize("content", ["", '{"experiment"', "{}", "null"])
+def test_a_corrupt_result_is_a_failure_of_its_seed_alone(table2, finish, tmp_path, content):
+    finish("deit", "5", 0, 40.0)
+    run = finish("deit", "5", 1, 41.0)
+    run.result_path.write_text(content)
+    cell = collect_first(table2, tmp_path)
+    assert list(cell.values) == [0]
+    (failure,) = cell.failures
+    assert failure.seed == 1
+    assert failure.log_path == str(run.result_path)
+    assert "--retry-failed" in failure.reason
+
+
+def test_a_result_that_cannot_be_opened_is_a_failure(table2, finish, tmp_path):
+    run = finish("deit", "5", 0, 40.0)
+    run.result_path.unlink()
+    run.result_path.mkdir()
+    assert len(collect_first(table2, tmp_path).failures) == 1
+
+
+@pytest.mark.parametrize("content", ["not json", '{"kind": "lost"}'])
+def test_a_corrupt_failure_record_is_a_failure(table2, finish, tmp_path, content):
+    run = finish("deit", "5", 0, 40.0)
+    run.result_path.unlink()
+    run.failure_path.write_text(content)
+    (failure,) = collect_first(table2, tmp_path).failures
+    assert failure.log_path == str(run.failure_path)
+
+
+def test_a_result_copied_from_another_cell_is_refused(table2, finish, tmp_path):
+    other = finish("deit", "10", 0, 60.0)
+    run = finish("deit", "5", 0, 40.0)
+    run.result_path.write_bytes(other.result_path.read_bytes())
+    cell = collect_first(table2, tmp_path)
+    assert not cell.values
+    assert cell_id(table2, ("10",)) in cell.failures[0].reason
+
+
+def test_a_recipe_of_another_name_is_the_same_experiment(table2, finish, tmp_path):
+    run = finish("deit", "5", 0, 40.0)
+    text = run.result_path.read_text()
+    assert '"name": "short"' in text
+    run.result_path.write_text(text.replace('"name": "short"', '"name": "renamed"'))
+    assert not collect_first(table2, tmp_path).failures
+
+
+def test_an_error_is_a_failure_and_a_killed_run_is_merely_unfinished(table2, finish, tmp_path):
+    for seed, kind in enumerate(("error", "killed")):
+        run = finish("deit", "5", seed, 40.0)
+        run.result_path.unlink()
+        run.write_failure(Failure(kind=kind, reason="the loss is nan", log_path="logs/x.txt"))
+    cell = collect_first(table2, tmp_path)
+    assert [(f.seed, f.reason, f.log_path) for f in cell.failures] == [(0, "the loss is nan", "logs/x.txt")]
+
+
+def test_an_experiment_that_stands_in_two_entries_is_read_once(table2, finish, tmp_path, monkeypatch):
+    finish("deit", "5", 0, 40.0)
+    profile = table2.profiles["laptop"]
+    doubled = profile.model_copy(update={"entries": profile.entries + profile.entries})
+    read = []
+
+    def count(store: Path, experiment: Experiment):
+        read.append(experiment.cell_id)
+        return {}
+
+    monkeypatch.setattr("leaderboards.collect.find_runs", count)
+    collect(doubled, tmp_path)
+    assert len(read) == len(set(read)) == 10
