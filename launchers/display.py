@@ -83,7 +83,9 @@ class Display:
         lines: list[RenderableType] = [table, self._total()]
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
-        lines += [Text(f"failed: {describe(r)}: {r.problem}", "red") for r in self._pool.runs if r.state == "failed"][:5]
+        lines += [Text(f"failed: {describe(r)}: {r.problem}", "red") for r in self._pool.runs if r.state == "failed"][
+            :5
+        ]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
@@ -96,7 +98,9 @@ class Display:
             Text(_WORDS.get(run.state, run.state), _STYLES[run.state]),
             ProgressBar(total=num_steps, completed=step, width=20),
             f"{metrics['images_per_s']:,.0f}" if "images_per_s" in metrics and run.state != "waiting" else "",
-            _clock(_images_left(run, metrics) / max(metrics["images_per_s"], 1e-9)) if moving and "images_per_s" in metrics else "",
+            _clock(_images_left(run, metrics) / max(metrics["images_per_s"], 1e-9))
+            if moving and "images_per_s" in metrics
+            else "",
             "" if accuracy is None else f"{accuracy:.2f}",
         ]
 

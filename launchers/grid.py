@@ -30,8 +30,12 @@ _POLL_S = 0.25
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="grid.py", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all")
-    parser.add_argument("--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning")
-    parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)")
+    parser.add_argument(
+        "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
+    )
+    parser.add_argument(
+        "--seeds", type=_positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
+    )
     parser.add_argument(
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="train only these, such as model=deit_micro train_fraction=0.1",
@@ -41,9 +45,15 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--data-dir", type=Path, metavar="DIR",
         help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
     )  # fmt: skip
-    parser.add_argument("--max-parallel", type=_positive, metavar="N", help="runs at once (default: one per core or GPU)")
-    parser.add_argument("--ranks-per-node", type=_positive, default=1, metavar="N", help="processes of one run (default 1)")
-    parser.add_argument("--micro-batch", type=_positive, metavar="N", help="images a rank holds at once (default: its share)")
+    parser.add_argument(
+        "--max-parallel", type=_positive, metavar="N", help="runs at once (default: one per core or GPU)"
+    )
+    parser.add_argument(
+        "--ranks-per-node", type=_positive, default=1, metavar="N", help="processes of one run (default 1)"
+    )
+    parser.add_argument(
+        "--micro-batch", type=_positive, metavar="N", help="images a rank holds at once (default: its share)"
+    )
     parser.add_argument("--zero-stage", type=int, choices=range(4), default=0, help="DeepSpeed's ZeRO (default 0)")
     parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")
     parser.add_argument("--retry-failed", action="store_true", help="start failed runs again, from their checkpoints")
@@ -166,7 +176,7 @@ def _print_plan(
 
 def _print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], max_parallel: int) -> None:
     """FLOPs and hours of every cell that is still to be trained, at the profile's stated rate."""
-    from suite.models.cost import images_seen, training_flops
+    from suite.training.cost import images_seen, training_flops
 
     table = Table(box=box.SIMPLE_HEAD)
     for title in ("run", "data", "state", "images", "FLOPs", "hours"):

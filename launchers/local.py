@@ -5,6 +5,7 @@ The pool learns how a run went from its files, as any other reader does; a run t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from launchers.plan import Job, PlannedRun
-from suite.errors import RecordError
+from suite.errors import RecordError, SuiteError
 from suite.records import Failure
 
 State = Literal["waiting", "running", "elsewhere", "done", "failed"]
@@ -33,15 +34,23 @@ class LocalRun:
         self.process: subprocess.Popen[bytes] | None = None
         self.slot = 0
         self.num_restarts = 0
-        self.started_at = 0.0
         if planned.status in ("done", "failed"):
             self.state = "done" if planned.status == "done" else "failed"
         elif planned.status == "running":
             self.state = "elsewhere"
 
-    def start(self, slot: int) -> None:
-        """Start the processes; their output goes to the run's log."""
-        self.job.directory.create(self.job.experiment)
+    def start(self, slot: int) -> bool:
+        """Start the processes, whose output goes to the run's log; a run that cannot even start has failed."""
+        try:
+            self.job.directory.create(self.job.experiment)
+            self._spawn(slot)
+        except (SuiteError, OSError) as error:
+            self.state, self.problem = "failed", f"{self.job.directory.path} could not be started: {error}"
+            return False
+        self.state, self.slot = "running", slot
+        return True
+
+    def _spawn(self, slot: int) -> None:
         resources = self.job.resources
         command = [sys.executable, "-m", "suite.execute", str(self.job.directory.path)]
         command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
@@ -53,17 +62,16 @@ class LocalRun:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
             )
-        self.state, self.slot, self.started_at = "running", slot, time.monotonic()
 
-    def reap(self) -> None:
-        """Once the process is gone, find out from the files what became of the run."""
-        assert self.process is not None
-        code = self.process.poll()
+    def reap(self) -> bool:
+        """Whether the process is gone; if so, the files have told what became of the run."""
+        code = self.process.poll() if self.process is not None else None
         if code is None:
-            return
+            return False
         self.process = None
         if not self.look() and not self._claimed_elsewhere():
             self._restart_or_give_up(code)
+        return True
 
     def look(self) -> bool:
         """Whether the run has ended, by its files."""
@@ -92,15 +100,12 @@ class LocalRun:
         return False
 
     def _restart_or_give_up(self, code: int) -> None:
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        self.problem = (
-            f"the process was {how} from outside (kill, or out of memory); start the grid again to resume it"
-            if code < 0
-            else f"the process {how} without a result; see {self.job.directory.log_path}"
-        )
-        self.job.directory.write_failure(
-            Failure(kind="killed", reason=self.problem, log_path=str(self.job.directory.log_path))
-        )
+        killed = f"was killed by {_signal_name(-code)} (kill, or out of memory)"
+        how = killed if code < 0 else f"ended with status {code} and no result"
+        log_path = str(self.job.directory.log_path)
+        self.problem = f"the process {how}; see {log_path}. Starting the grid again resumes it"
+        with contextlib.suppress(SuiteError):  # a full disk: the grid itself still shows the reason
+            self.job.directory.write_failure(Failure(kind="killed", reason=self.problem, log_path=log_path))
         self.num_restarts += 1
         self.state = "waiting" if self.num_restarts <= _MAX_RESTARTS else "failed"
 
@@ -116,18 +121,16 @@ class LocalPool:
     def poll(self) -> bool:
         """Reap, start what fits; returns whether anything is left to wait for."""
         for run in self.runs:
-            if run.state == "running" and run.process is not None:
-                run.reap()
-                if run.process is None:
-                    self._free_slots.append(run.slot)
+            if run.state == "running" and run.reap():
+                self._free_slots.append(run.slot)
         if time.monotonic() - self._looked_at > _LOOK_ELSEWHERE_S:
             self._looked_at = time.monotonic()
             for run in self.runs:
                 if run.state == "elsewhere":
                     run.look_elsewhere()
         for run in self.runs:
-            if run.state == "waiting" and self._free_slots and not run.look():
-                run.start(self._free_slots.pop(0))
+            if run.state == "waiting" and self._free_slots and not run.look() and run.start(self._free_slots[0]):
+                self._free_slots.pop(0)
         return any(run.state in ("waiting", "running", "elsewhere") for run in self.runs)
 
     def stop(self, patience_s: float = 30.0) -> None:
@@ -141,3 +144,10 @@ class LocalPool:
                 process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -43,11 +44,15 @@ def run(path: Path, resources: Resources) -> int:
 
 def _attempt(directory: RunDirectory, resources: Resources) -> int:
     """Train, and turn whatever happens into files and an exit status."""
+    reason, details, finished = None, "", False
     try:
         finished = _train(directory, resources)
     except Exception as error:
-        traceback.print_exc()
-        _record_failure(directory, error)
+        details = traceback.format_exc()
+        reason = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
+    if reason is not None:
+        gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
+        _record_failure(directory, reason, details)
         return EXIT_FAILED
     if not finished:
         print("interrupted: the checkpoint is written, the same command goes on from it")
@@ -77,12 +82,12 @@ def _train(directory: RunDirectory, resources: Resources) -> bool:
     return True
 
 
-def _record_failure(directory: RunDirectory, error: Exception) -> None:
-    reason = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
-    try:
+def _record_failure(directory: RunDirectory, reason: str, details: str) -> None:
+    """Leave ``failure.json`` and a traceback in the log, as far as the disk lets us."""
+    with contextlib.suppress(SuiteError):
         directory.write_failure(Failure(kind="error", reason=reason, log_path=str(directory.log_path)))
-    except SuiteError as second:
-        print(f"and the failure could not be recorded: {second}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(details, file=sys.stderr)
 
 
 def die_with_parent() -> None:

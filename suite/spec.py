@@ -216,10 +216,10 @@ class Suite(Frozen):
         """
         if name == "smoke":
             return self.profiles["laptop"].smoke()
-        profiles: dict[str, Profile] = {**self.profiles}
-        if name not in profiles:
-            raise unknown_name("profile", name, [*profiles, "smoke"])
-        return profiles[name]
+        for known, profile in self.profiles.items():
+            if known == name:
+                return profile
+        raise unknown_name("profile", name, [*self.profiles, "smoke"])
 
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:

@@ -194,5 +194,5 @@ MODELS = {
     "convit_ti_plus": partial(ConViT, num_heads=4, dim=256),
     "convit_s_plus": partial(ConViT, num_heads=9, dim=576),
     "convit_b_plus": partial(ConViT, num_heads=16, dim=1024),
-    "convit_micro": partial(ConViT, num_heads=9, dim=72, depth=3, num_gpsa_layers=2, patch_size=8),
+    "convit_micro": partial(ConViT, num_heads=9, dim=54, depth=3, num_gpsa_layers=2, patch_size=8),
 }

@@ -10,7 +10,7 @@ from timm.models.vision_transformer import VisionTransformer
 from suite.models.layers import check_divides
 
 
-class DeiT(VisionTransformer):  # type: ignore[misc]
+class DeiT(VisionTransformer):
     """timm's VisionTransformer with DeiT's sizes and initialization.
 
         x_0 = [class token; patches] + position;  x = x + MHSA(LN(x));  x = x + MLP(LN(x));  logits = W LN(x)_0
@@ -56,5 +56,5 @@ MODELS = {
     "deit_ti_plus": partial(DeiT, num_heads=4, dim=256),
     "deit_s_plus": partial(DeiT, num_heads=9, dim=576),
     "deit_b_plus": partial(DeiT, num_heads=16, dim=1024),
-    "deit_micro": partial(DeiT, num_heads=9, dim=72, depth=3, patch_size=8),
+    "deit_micro": partial(DeiT, num_heads=9, dim=54, depth=3, patch_size=8),
 }

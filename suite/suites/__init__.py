@@ -23,5 +23,6 @@ def get_suite(name: str) -> Suite:
     if name not in list_suites():
         raise unknown_name("suite", name, list_suites())
     suite = importlib.import_module(f"suite.suites.{name}").SUITE
-    assert isinstance(suite, Suite) and suite.name == name
+    assert isinstance(suite, Suite)
+    assert suite.name == name
     return suite

@@ -5,6 +5,7 @@ Since every random number is a function of (seed, step), weights and optimizer s
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -41,10 +42,10 @@ def save(engine: Any, run: RunDirectory, ranks: Ranks, step: int, client_state: 
             for other in folder.iterdir():
                 if other.name != f"{_PREFIX}{step}":
                     shutil.rmtree(other, ignore_errors=True)
-    except (OSError, RuntimeError) as error:  # torch.save turns a full disk into a RuntimeError
+    except (OSError, RuntimeError) as error:
+        cause = _as_os_error(error, folder)
         if ranks.is_first:
             shutil.rmtree(partial, ignore_errors=True)
-        cause = error if isinstance(error, OSError) else OSError(str(error).splitlines()[0])
         raise disk_error(partial, cause) from error
     ranks.barrier()
 
@@ -78,6 +79,15 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks) -> tuple[int, dict
         )
     ranks.barrier()
     return step, client_state
+
+
+def _as_os_error(error: OSError | RuntimeError, folder: Path) -> OSError:
+    """torch.save reports a full disk as a RuntimeError about positions: look at the disk itself."""
+    if isinstance(error, OSError):
+        return error
+    if shutil.disk_usage(folder).free < 1_000_000:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return OSError(str(error).splitlines()[0])
 
 
 def _flush(folder: Path) -> None:

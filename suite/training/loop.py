@@ -144,16 +144,12 @@ class Training:
                 f"the training loss is {loss} at step {progress.step} of {self.num_steps} "
                 f"(learning rate {rate:.3g}); expected a finite number: lower the recipe's learning rate"
             )
-        self._append(
-            loss=loss, learning_rate=rate, images_per_s=progress.loss_count * self.recipe.batch_size / seconds
-        )
+        self._append(loss=loss, learning_rate=rate, images_per_s=progress.loss_count * self.recipe.batch_size / seconds)
 
     def _evaluate(self) -> Accuracy:
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
         self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
-        self._append(
-            top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss
-        )
+        self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 
     def _append(self, **values: float) -> None:

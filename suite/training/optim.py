@@ -11,8 +11,10 @@ from suite.spec import Recipe
 
 def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """AdamW or SGD; no weight decay on biases, other 1-D parameters and what the model exempts."""
-    exempt: set[str] = set(model.no_weight_decay()) if hasattr(model, "no_weight_decay") else set()
-    decayed, free = [], []
+    ask = getattr(model, "no_weight_decay", set)
+    exempt: set[str] = set(ask())
+    decayed: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             (free if parameter.ndim <= 1 or name in exempt else decayed).append(parameter)

@@ -73,9 +73,7 @@ def test_each_epoch_sees_every_sample_once_also_where_the_batch_does_not_divide_
 
 def test_every_fraction_sees_the_same_number_of_images():
     steps = [
-        MemoryImages(
-            experiment(train_fraction=f, recipe=RECIPE.with_epochs(4 / f))
-        ).num_steps
+        MemoryImages(experiment(train_fraction=f, recipe=RECIPE.with_epochs(4 / f))).num_steps
         for f in (0.125, 0.25, 0.5, 1.0)  # each keeps a whole number per class
     ]
     assert steps == [4 * 320 // 24] * 4

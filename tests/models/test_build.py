@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from suite.models.build import build_model, list_models
-from suite.models.cost import forward_flops
+from suite.training.cost import forward_flops
 
 PARAMETERS = {  # at 1000 classes
     "convit_ti": 5_710_512,
@@ -22,7 +22,12 @@ PARAMETERS = {  # at 1000 classes
     "deit_s_plus": 49_000_744,
     "deit_b_plus": 153_171_944,
 }
-PARAMETERS_100 = {"convit_ti": 5_536_812, "convit_s_plus": 48_460_582, "convit_b_plus": 152_212_356, "deit_s": 21_704_164}
+PARAMETERS_100 = {
+    "convit_ti": 5_536_812,
+    "convit_s_plus": 48_460_582,
+    "convit_b_plus": 152_212_356,
+    "deit_s": 21_704_164,
+}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -55,7 +60,9 @@ def test_deit_small_gives_the_logits_of_timms_own():
         torch.testing.assert_close(model(images), reference(images))
 
 
-@pytest.mark.parametrize(("name", "gmac"), [("convit_ti", 1.257), ("convit_s", 5.757), ("deit_ti", 1.258), ("deit_s", 4.608)])
+@pytest.mark.parametrize(
+    ("name", "gmac"), [("convit_ti", 1.257), ("convit_s", 5.757), ("deit_ti", 1.258), ("deit_s", 4.608)]
+)
 def test_counted_flops_are_twice_the_known_multiply_adds(name, gmac):
     # 0.4 %: the known counts include the layer norms, the counter only matrix products
     assert forward_flops(name, 1000, 224, {}) / 2e9 == pytest.approx(gmac, rel=4e-3)

@@ -1,0 +1,23 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint test-all clean-runs
+
+# Train the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
+demo: .venv/installed
+	$(BIN)/python launchers/grid.py --suite sample_efficiency
+
+# Everything that must pass: style, types, import rules, tests.
+test: .venv/installed lint
+	$(BIN)/python -m pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@

@@ -1,0 +1,119 @@
+"""DeepSpeed training against a plain PyTorch loop, and how a run ends that cannot go on."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+
+from imagesets.memory import MemoryImages
+from suite import execute
+from suite.models.build import build_model
+from suite.recipes import DEIT_LAPTOP
+from suite.records import RunDirectory
+from suite.spec import Experiment, Resources
+from suite.training import checkpoint
+from suite.training.optim import LearningRate, build_optimizer
+
+RECIPE = DEIT_LAPTOP.model_copy(
+    update={"epochs": 1.0, "batch_size": 32, "warmup_epochs": 0.2, "label_smoothing": 0.1, "clip_grad_norm": 1.0}
+)
+EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE, seed=5)
+
+
+def train(tmp_path, experiment=EXPERIMENT, **resources):
+    """Run in a process of its own, as every run does; returns (exit status, run directory)."""
+    run = RunDirectory.of(tmp_path, experiment)
+    run.create(experiment)
+    command = [sys.executable, "-m", "suite.execute", str(run.path), "--resources"]
+    with run.log_path.open("ab") as log:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        command.append(Resources(**resources).model_dump_json())
+        return subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=200).returncode, run
+
+
+@pytest.fixture(scope="module")
+def plain_weights():
+    """The same training written out in plain PyTorch: one process, no engine."""
+    images = MemoryImages(EXPERIMENT)
+    torch.manual_seed(EXPERIMENT.seed)
+    model = build_model(EXPERIMENT.model, num_classes=10, image_size=32)
+    optimizer = build_optimizer(model, RECIPE)
+    learning_rate = LearningRate(optimizer, RECIPE, images.num_steps)
+    for step in range(images.num_steps):
+        learning_rate.set(step)
+        batch, labels = images.train_batch(step)
+        optimizer.zero_grad()
+        F.cross_entropy(model(batch), labels, label_smoothing=0.1).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model.state_dict()
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {},
+        {"micro_batch_size": 8},
+        {"num_ranks": 2},
+        {"num_ranks": 2, "zero_stage": 1},
+        {"num_ranks": 2, "zero_stage": 2},
+        {"num_ranks": 2, "zero_stage": 3},
+    ],
+    ids=str,
+)
+def test_every_way_to_run_gives_the_weights_of_plain_pytorch(tmp_path, plain_weights, resources):
+    status, run = train(tmp_path, **resources)
+    assert status == 0, run.log_path.read_text()
+    weights = load_file(run.weights_path)
+    assert set(weights) == set(plain_weights)
+    unused = "pos_proj.bias"  # without effect on the model: its gradient is rounding noise, which Adam scales up
+    for name, expected in plain_weights.items():
+        if unused not in name:
+            torch.testing.assert_close(weights[name], expected, rtol=1e-3, atol=2e-4, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_bf16_stays_near_fp32(tmp_path, plain_weights):
+    experiment = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"precision": "bf16"})})
+    status, run = train(tmp_path, experiment)
+    assert status == 0, run.log_path.read_text()
+    weights = load_file(run.weights_path)
+    assert all(value.dtype == torch.float32 for value in weights.values())
+    assert not torch.equal(weights["head.weight"], plain_weights["head.weight"])
+    torch.testing.assert_close(weights["head.weight"], plain_weights["head.weight"], rtol=0, atol=2e-2)
+
+
+def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(tmp_path):
+    recipe = RECIPE.model_copy(update={"learning_rate": 1e20, "warmup_epochs": 0.0, "clip_grad_norm": 0.0})
+    status, run = train(tmp_path, EXPERIMENT.model_copy(update={"recipe": recipe}))
+    assert status == execute.EXIT_FAILED
+    failure = run.read_failure()
+    assert failure.kind == "error"
+    assert "training loss is nan at step" in failure.reason
+    assert failure.log_path == str(run.log_path)
+    assert run.status() == "failed"
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
+    run = RunDirectory(tmp_path)
+    (run.checkpoint_path / "step-7").mkdir(parents=True)
+
+    class FullDisk:
+        def save_checkpoint(self, folder, tag, **options):
+            os.makedirs(f"{folder}/{tag}")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Alone:
+        is_first = True
+
+        def barrier(self):
+            pass
+
+    with pytest.raises(Exception, match=r"no space left on the disk\. Free space"):
+        checkpoint.save(FullDisk(), run, Alone(), 8, {})
+    assert [path.name for path in run.checkpoint_path.iterdir()] == ["step-7"]
+    assert checkpoint.newest_step(run) == 7
