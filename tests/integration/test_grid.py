@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FEW = ["--only", "train_fraction=0.05", "0.1"]  # four of the ten runs
+FEW = ["--only", "train_fraction=0.05", "train_fraction=0.1"]  # four of the ten runs
 
 
 def grid_command(store, *options):

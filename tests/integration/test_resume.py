@@ -26,8 +26,12 @@ def start(run, num_ranks):
     return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
-def wait_for_step(run, process, step):
-    while run.last_metrics().get("step", 0) < step and process.poll() is None:
+def wait_for_step(run, process, attempt, step):
+    def there():
+        started = run.environment_path.exists() and f'"num_attempts": {attempt}' in run.environment_path.read_text()
+        return started and run.last_metrics().get("step", 0) >= step
+
+    while not there() and process.poll() is None:
         time.sleep(0.005)
     assert process.poll() is None, run.log_path.read_text()
 
@@ -43,16 +47,16 @@ def test_killed_twice_and_resumed_equals_uninterrupted_at_atol_0(tmp_path, num_r
         run.create(EXPERIMENT)
     assert start(whole, num_ranks).wait(120) == 0, whole.log_path.read_text()
     moments = random.Random(num_ranks).sample(range(12, NUM_STEPS - 5), 2)
-    for step in sorted(moments):
+    for attempt, step in enumerate(sorted(moments), start=1):
         process = start(killed, num_ranks)
-        wait_for_step(killed, process, step)
+        wait_for_step(killed, process, attempt, step)
         time.sleep(random.Random(step).random() * 0.05)  # anywhere within a step or a checkpoint
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not killed.result_path.exists()
         assert list(killed.checkpoint_path.glob("step-*"))
-    while killed.is_claimed():  # the ranks die with their parent, a moment later
-        time.sleep(0.01)
+        while killed.is_claimed():  # the ranks die with their parent, a moment later
+            time.sleep(0.01)
     assert start(killed, num_ranks).wait(120) == 0, killed.log_path.read_text()
     expected, found = load_file(whole.weights_path), load_file(killed.weights_path)
     assert [name for name in expected if not expected[name].equal(found[name])] == []
