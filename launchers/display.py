@@ -117,18 +117,19 @@ class Display:
         return line
 
     def _eta(self) -> str:
-        """Time to go, from the images left and the rate of the runs that are under way."""
-        rate = left = 0.0
-        sizes = [m["num_steps"] * run.job.experiment.recipe.batch_size for run, m in self._started()]
-        for run, metrics in self._started():
-            if run.state in ("running", "elsewhere"):
-                rate += metrics.get("images_per_s", 0.0)
-                left += _images_left(run, metrics)
-        not_started = sum(run.state in ("waiting", "running") for run in self._pool.runs) - sum(
-            run.state == "running" for run, _ in self._started()
-        )
-        left += not_started * sum(sizes) / max(1, len(sizes))
-        return f", about {_clock(left / rate)} to go" if rate and left else ""
+        """Time to go: the images left, at the mean rate of the runs under way times their number."""
+        started = self._started()
+        moving = sum(run.state in ("running", "elsewhere") for run in self._pool.runs)
+        rates = [
+            m["images_per_s"] for run, m in started if run.state in ("running", "elsewhere") and "images_per_s" in m
+        ]
+        if not rates:
+            return ""
+        left = sum(_images_left(run, m) for run, m in started if run.state in ("running", "elsewhere"))
+        sizes = [m["num_steps"] * run.job.experiment.recipe.batch_size for run, m in started]
+        fresh = sum(run.state in ("waiting", "running", "elsewhere") for run in self._pool.runs) - len(rates)
+        left += fresh * sum(sizes) / len(sizes)
+        return f", about {_clock(left * len(rates) / sum(rates) / moving)} to go"
 
     def _started(self) -> list[tuple[LocalRun, dict[str, Any]]]:
         """The runs that have logged something, with their latest values."""

@@ -14,11 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from launchers.plan import PlannedRun, count, in_slots, make_plan, select
+from launchers.plan import PlannedRun, in_slots, make_plan, select
+from launchers.report import print_cost, print_failures, print_plan, print_suites
 from suite.errors import SpecError, SuiteError
 from suite.spec import Profile, Resources, Suite
 from suite.suites import get_suite, list_suites
@@ -68,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     try:
         if options.list:
-            _list(console)
+            print_suites(console)
             return 0
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
@@ -93,9 +92,9 @@ def _grid(options: argparse.Namespace, suite: Suite, console: Console) -> int:
             if run.status == "failed":
                 run.job.directory.forget_failure()
         plan = make_plan(experiments, options.runs, resources)
-    _print_plan(console, suite, options.profile, profile, plan, options.runs)
+    print_plan(console, suite, options.profile, profile, plan, options.runs)
     if options.dry_run:
-        _print_cost(console, profile, plan, max_parallel)
+        print_cost(console, profile, plan, max_parallel)
         return 0
     status = 0
     if any(run.status not in ("done", "failed") for run in plan):
@@ -103,10 +102,7 @@ def _grid(options: argparse.Namespace, suite: Suite, console: Console) -> int:
             _fetch(dataset, options.data_dir)
         status = _train(plan, max_parallel, console)
     failed = [run for run in make_plan(experiments, options.runs, resources) if run.status == "failed"]
-    if failed:
-        console.print(f"{len(failed)} failed; --retry-failed starts them again:", style="red")
-        for run in failed:
-            console.print(f"  {run.job.directory.log_path}: {run.problem}", markup=False, soft_wrap=True)
+    print_failures(console, failed)
     _build_leaderboard(suite, options, console)
     return status or (1 if failed else 0)
 
@@ -163,55 +159,6 @@ def _build_leaderboard(suite: Suite, options: argparse.Namespace, console: Conso
     from leaderboards.build import build
 
     build(suite.name, options.profile, options.runs, options.seeds)
-
-
-def _print_plan(
-    console: Console, suite: Suite, name: str, profile: Profile, plan: Sequence[PlannedRun], store: Path
-) -> None:
-    console.print(f"[bold]{suite.name}[/] ({suite.paper}, {suite.item}), profile {name}: {suite.question}")
-    if profile.scale_note:
-        console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
-    console.print(f"{count(plan)}; recorded in {store}")
-
-
-def _print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], max_parallel: int) -> None:
-    """FLOPs and hours of every cell that is still to be trained, at the profile's stated rate."""
-    from suite.training.cost import images_seen, training_flops
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("run", "data", "state", "images", "FLOPs", "hours"):
-        table.add_column(title, justify="left" if title in ("run", "data", "state") else "right")
-    total = 0.0
-    for run in plan:
-        experiment = run.job.experiment
-        flops = training_flops(experiment)
-        hours = flops / profile.sustained_flops / 3600
-        total += 0.0 if run.status == "done" else hours
-        table.add_row(
-            f"{experiment.model} seed {experiment.seed}",
-            f"{experiment.dataset} {100 * experiment.train_fraction:g} %",
-            run.status,
-            f"{images_seen(experiment):,.0f}",
-            f"{flops:.2e}",
-            f"{hours:,.3g}",
-        )
-    console.print(table)
-    unit = "GPU" if profile.device == "gpu" else "core"
-    console.print(
-        f"To go: {total:,.3g} {unit}-hours of training at a stated {profile.sustained_flops / 1e9:,.0f} GFLOP/s "
-        f"per {unit}; {total / max_parallel:,.3g} hours with {max_parallel} at once."
-    )
-
-
-def _list(console: Console) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("suite", "paper", "item", "question", "runs a seed"):
-        table.add_column(title)
-    for name in list_suites():
-        suite = get_suite(name)
-        sizes = ", ".join(f"{key} {len(p.experiments())}" for key, p in suite.profiles.items())
-        table.add_row(name, suite.paper, suite.item, suite.question, sizes)
-    console.print(table)
 
 
 def _positive(text: str) -> int:

@@ -74,7 +74,12 @@ def count(plan: Sequence[PlannedRun]) -> str:
 def in_slots(profile: Profile, num_parallel: int, num_cores: int, **options: object) -> Resources:
     """The share of one run when ``num_parallel`` go on at once; cores are divided evenly among all ranks."""
     resources = Resources.model_validate(
-        {"device": profile.device, "checkpoint_every_s": profile.checkpoint_every_s, **options}
+        {
+            "device": profile.device,
+            "checkpoint_every_s": profile.checkpoint_every_s,
+            "num_evaluations": profile.num_evaluations,
+            **options,
+        }
     )
     threads = max(1, num_cores // (num_parallel * resources.num_ranks))
     return resources.model_copy(update={"threads_per_rank": threads})

@@ -16,7 +16,7 @@ from leaderboards.collect import collect
 from leaderboards.layout import check_layout
 from leaderboards.papers import load_paper_table
 from suite.errors import RunError, SpecError, SuiteError
-from suite.records import write_atomically
+from suite.files import write_atomically
 from suite.spec import Suite
 from suite.suites import get_suite
 

@@ -17,7 +17,8 @@ import traceback
 from pathlib import Path
 
 from suite.errors import SuiteError
-from suite.records import Failure, RunDirectory, write_atomically
+from suite.files import write_atomically
+from suite.records import Failure, RunDirectory
 from suite.spec import Resources
 
 EXIT_FAILED = 1

@@ -16,7 +16,6 @@ Training and leaderboards meet only through these files.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import shutil
@@ -27,7 +26,8 @@ from typing import Any, Literal
 import filelock
 from pydantic import ValidationError
 
-from suite.errors import RecordError, RunError
+from suite.errors import RecordError
+from suite.files import disk_error, write_atomically
 from suite.spec import Experiment, Frozen
 
 Status = Literal["done", "failed", "running", "interrupted", "new"]
@@ -62,31 +62,6 @@ class Failure(Frozen):
     reason: str
     log_path: str
     at_step: int | None = None
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write through a temporary name and rename, so that a reader sees all of it or nothing.
-
-    Raises:
-        RunError: when the disk is full; the message names the path.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise disk_error(path, error) from error
-
-
-def disk_error(path: Path, error: OSError) -> RunError:
-    """The user's message for a write that failed."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    what = "no space left on the disk" if full else str(error)
-    return RunError(f"cannot write {path}: {what}. Free space or choose another --runs, then use --retry-failed.")
 
 
 class _FileOfRun:

@@ -112,6 +112,7 @@ class Resources(Frozen):
     micro_batch_size: PositiveInt | None = None  # images a rank holds at once; None = its whole share
     zero_stage: int = Field(0, ge=0, le=3)
     checkpoint_every_s: NonNegativeFloat = 300.0
+    num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
     data_dir: str | None = None
 
 
@@ -135,6 +136,7 @@ class Profile(Frozen):
     device: Literal["cpu", "gpu"]
     sustained_flops: PositiveFloat
     checkpoint_every_s: PositiveFloat = 300.0
+    num_evaluations: PositiveInt = 3
 
     def experiments(self, num_seeds: int = 1) -> list[Experiment]:
         """Every distinct experiment, seeds outermost, so that a grid completes one seed before the next."""

@@ -20,7 +20,7 @@ import safetensors.numpy
 
 from imagesets.catalog import ImageSetInfo
 from suite.errors import DataError, RunError
-from suite.records import write_atomically
+from suite.files import write_atomically
 
 Array = npt.NDArray[Any]
 

@@ -15,7 +15,8 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from suite.errors import RunError
-from suite.records import RunDirectory, disk_error, write_atomically
+from suite.files import disk_error, write_atomically
+from suite.records import RunDirectory
 from suite.training.distributed import Ranks
 
 _PREFIX = "step-"

@@ -24,7 +24,6 @@ from suite.training.environment import StopRequest, commit, device_name
 from suite.training.evaluate import Accuracy, evaluate
 from suite.training.optim import LearningRate, build_optimizer
 
-_NUM_EVALUATIONS = 3  # of the test split a run, evenly spaced; the last one counts
 _MAX_STEPS_BETWEEN_LOGS = 50
 _STEPS_BETWEEN_CHECKS = 10  # for a stop request or a due checkpoint, where ranks have to agree
 
@@ -81,7 +80,8 @@ class Training:
             RunError: the loss is not finite, or a file cannot be written.
         """
         log_every = max(1, min(_MAX_STEPS_BETWEEN_LOGS, self.num_steps // 50))
-        evaluate_at = {self.num_steps * k // _NUM_EVALUATIONS for k in range(1, _NUM_EVALUATIONS + 1)}
+        evaluations = self.resources.num_evaluations
+        evaluate_at = {self.num_steps * k // evaluations for k in range(1, evaluations + 1)}
         accuracy: Accuracy | None = None
         saved_at = logged_at = time.monotonic()
         progress = self.progress

@@ -1,0 +1,138 @@
+"""A run directory: what a reader sees when writers were killed, disks full, files corrupt."""
+
+import multiprocessing
+import os
+
+import pytest
+
+from suite.errors import RecordError, RunError
+from suite.files import write_atomically
+from suite.recipes import DEIT_LAPTOP
+from suite.records import Failure, Result, RunDirectory, find_seeds
+from suite.spec import Experiment
+
+EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
+RESULT = Result(
+    experiment=EXPERIMENT,
+    top1_percent=40.0,
+    top5_percent=80.0,
+    test_loss=1.5,
+    best_top1_percent=41.0,
+    num_parameters=1,
+    num_train_images=50000,
+    num_test_images=10000,
+    num_steps=10,
+    images_seen=640,
+    train_s=1.0,
+    images_per_s=640.0,
+    device="test",
+    num_ranks=1,
+    num_attempts=1,
+    commit="unknown",
+    finished_at="2026-01-01T00:00:00+00:00",
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory.of(tmp_path, EXPERIMENT)
+    run.create(EXPERIMENT)
+    return run
+
+
+def test_a_run_goes_from_new_to_interrupted_to_failed_to_done(run):
+    assert run.status() == "new"
+    run.append_metrics({"step": 1})
+    assert run.status() == "interrupted"
+    run.write_failure(Failure(kind="killed", reason="kill -9", log_path="log.txt"))
+    assert run.status() == "interrupted"
+    run.write_failure(Failure(kind="error", reason="nan", log_path="log.txt"))
+    assert run.status() == "failed"
+    run.write_result(RESULT)
+    assert run.status() == "done"
+    assert not run.failure_path.exists()
+
+
+def test_a_half_written_last_line_of_metrics_is_left_out(run):
+    run.append_metrics({"step": 1})
+    with run.metrics_path.open("a") as file:
+        file.write('{"step": 2, "lo')
+    assert run.read_metrics() == [{"step": 1}]
+    assert run.last_metrics() == {"step": 1}
+
+
+def test_a_resume_keeps_what_was_logged_up_to_its_checkpoint(run):
+    for step in (1, 2, 3):
+        run.append_metrics({"step": step})
+    run.keep_metrics_until(2)
+    assert run.read_metrics() == [{"step": 1}, {"step": 2}]
+
+
+def test_a_broken_line_before_the_last_is_named_with_its_number(run):
+    run.metrics_path.write_text('{"step": 1}\nrubbish\n{"step": 3}\n')
+    with pytest.raises(RecordError, match=r"metrics\.jsonl:2 is not JSON: 'rubbish'"):
+        run.read_metrics()
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"top1_percent": 3}', RESULT.model_dump_json()[:-20]])
+def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
+    run.result_path.write_text(content)
+    with pytest.raises(RecordError, match=r"result\.json.*--retry-failed"):
+        run.status()
+    run.forget_failure()
+    assert run.status() == "new"
+    assert run.result_path.with_suffix(".json.corrupt").exists()
+
+
+def test_a_result_copied_from_another_seed_is_refused(tmp_path, run):
+    other = RunDirectory.of(tmp_path, EXPERIMENT.with_seed(1))
+    other.create(EXPERIMENT.with_seed(1))
+    other.result_path.write_text(RESULT.model_dump_json())
+    with pytest.raises(RecordError, match="but its folder is"):
+        other.read_result()
+
+
+def test_a_write_on_a_full_disk_names_the_path_and_the_next_step(run):
+    run.metrics_path.symlink_to("/dev/full")
+    with pytest.raises(RunError, match=r"metrics\.jsonl: no space left on the disk\. Free space"):
+        run.append_metrics({"step": 1})
+
+
+def test_an_atomic_write_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def no_sync(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_sync)
+    with pytest.raises(RunError):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def _hold(path, ready):
+    with RunDirectory(path).claim() as claimed:
+        ready.put(claimed)
+        multiprocessing.Event().wait()
+
+
+def test_a_claim_excludes_others_and_ends_with_its_owner(run):
+    context = multiprocessing.get_context("spawn")
+    ready = context.Queue()
+    owner = context.Process(target=_hold, args=(run.path, ready))
+    owner.start()
+    assert ready.get(timeout=30) is True
+    with run.claim() as claimed:
+        assert not claimed
+    assert run.status() == "running"
+    owner.kill()
+    owner.join()
+    with run.claim() as claimed:
+        assert claimed
+
+
+def test_seeds_are_found_on_disk(tmp_path, run):
+    RunDirectory.of(tmp_path, EXPERIMENT.with_seed(12)).create(EXPERIMENT.with_seed(12))
+    assert find_seeds(tmp_path, EXPERIMENT) == [0, 12]
