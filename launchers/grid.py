@@ -18,6 +18,7 @@ from rich.console import Console
 
 from launchers.plan import PlannedRun, in_slots, make_plan, select
 from launchers.report import print_cost, print_failures, print_plan, print_suites
+from leaderboards.build import build
 from suite.errors import SpecError, SuiteError
 from suite.spec import Profile, Resources, Suite
 from suite.suites import get_suite, list_suites
@@ -103,7 +104,7 @@ def _grid(options: argparse.Namespace, suite: Suite, console: Console) -> int:
         status = _train(plan, max_parallel, console)
     failed = [run for run in make_plan(experiments, options.runs, resources) if run.status == "failed"]
     print_failures(console, failed)
-    _build_leaderboard(suite, options, console)
+    build(suite.name, options.profile, options.runs, options.seeds)
     return status or (1 if failed else 0)
 
 
@@ -153,12 +154,6 @@ def _num_gpus() -> int:
     import torch
 
     return torch.cuda.device_count()
-
-
-def _build_leaderboard(suite: Suite, options: argparse.Namespace, console: Console) -> None:
-    from leaderboards.build import build
-
-    build(suite.name, options.profile, options.runs, options.seeds)
 
 
 def _positive(text: str) -> int:

@@ -31,7 +31,7 @@ class Paths:
 
 
 def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = None, out: Path | None = None) -> Paths:
-    """Read the runs of one suite at one scale and write its leaderboard.
+    """Read the runs of one suite at one scale, write its leaderboard and print it in short.
 
     Args:
         suite_name: a module of ``suite.suites``.
@@ -45,7 +45,11 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
         RunError: if the files cannot be written.
     """
     board = make_board(get_suite(suite_name), profile, store, num_seeds)
-    return write_board(board, out or store / "leaderboards" / suite_name)
+    paths = write_board(board, out or store / "leaderboards" / suite_name)
+    from leaderboards.terminal import print_summary
+
+    print_summary(board, paths.markdown)
+    return paths
 
 
 def make_board(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Board:
@@ -119,14 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line: 0, 1 for what went wrong with the records, 2 for a misused command line."""
     args = _parse(arguments)
     try:
-        board = make_board(get_suite(args.suite), args.profile, args.runs, args.seeds)
-        paths = write_board(board, args.out or args.runs / "leaderboards" / args.suite)
+        build(args.suite, args.profile, args.runs, args.seeds, args.out)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    from leaderboards.terminal import print_summary
-
-    print_summary(board, paths.markdown)
     return 0
 
 

@@ -23,8 +23,8 @@ def print_summary(board: Board, markdown: Path) -> None:
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(_table(board), soft_wrap=False)
-    console.print(scale_title(board))
-    console.print(str(markdown))
+    console.print("Ours / the paper's. " + scale_title(board))
+    console.print(f"Leaderboard: {markdown}")
 
 
 def _table(board: Board) -> Table:
