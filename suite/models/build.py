@@ -9,23 +9,41 @@ from typing import Any
 from torch import nn
 
 from suite.errors import SpecError, unknown_name
-from suite.models import convit, deit
+from suite.models import cmhsa, convit, convmixer, cordonnier, deit, resnet, vit
+from suite.models.layers import ImageSize
 
-_BUILDERS: dict[str, partial[Any]] = {**deit.MODELS, **convit.MODELS}
+# family, and the input of its paper: image side in pixels, classes
+_FAMILIES: tuple[tuple[dict[str, partial[Any]], int, int], ...] = (
+    (deit.MODELS, 224, 1000),
+    (convit.MODELS, 224, 1000),
+    (cmhsa.MODELS, 224, 100),
+    (cordonnier.MODELS, 32, 10),
+    (resnet.MODELS, 32, 10),
+    (vit.MODELS, 32, 10),
+    (convmixer.MODELS, 32, 10),
+)
+_BUILDERS = {name: builder for models, _, _ in _FAMILIES for name, builder in models.items()}
 
 
 def list_models() -> list[str]:
-    """Names that ``build_model`` knows, sorted."""
+    """Names that ``build_model`` knows, sorted. ``python -m suite.models`` prints them with sizes and costs."""
     return sorted(_BUILDERS)
 
 
-def build_model(name: str, *, num_classes: int = 1000, image_size: int = 224, **overrides: Any) -> nn.Module:
+def reference_input(name: str) -> tuple[int, int]:
+    """(image side in pixels, classes) at which the model's paper gives its size; 32 and 10 for our micro models."""
+    if name.endswith("_micro"):
+        return 32, 10
+    return next((side, classes) for models, side, classes in _FAMILIES if name in models)
+
+
+def build_model(name: str, *, num_classes: int = 1000, image_size: ImageSize = 224, **overrides: Any) -> nn.Module:
     """Build a freshly initialized model, from torch's global random state.
 
     Args:
         name: one of ``list_models()``.
         num_classes: width of the classifier.
-        image_size: side of the square input in pixels.
+        image_size: side of a square input in pixels, or (height, width).
         overrides: any keyword argument of the model's class, such as ``patch_size=4``.
 
     Returns:
@@ -41,7 +59,8 @@ def build_model(name: str, *, num_classes: int = 1000, image_size: int = 224, **
     for key in overrides:
         if key not in valid:
             raise unknown_name(f"override of model {name}", key, valid)
-    for key, value in {"num_classes": num_classes, "image_size": image_size}.items():
+    sides = image_size if isinstance(image_size, tuple) else (image_size,)
+    for key, value in [("num_classes", num_classes), *(("image_size", side) for side in sides)]:
         if not isinstance(value, int) or value < 1:
             raise SpecError(f"{key} is {value!r}, expected a positive integer")
     return builder(num_classes=num_classes, image_size=image_size, **overrides)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
+from timm.layers import DropPath, Mlp
 from torch import Tensor, nn
 
 from suite.errors import SpecError
@@ -15,6 +16,17 @@ def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> Non
         raise SpecError(f"{divisor_name} {divisor} does not divide {name} {value}; allowed: {allowed}")
 
 
+ImageSize = int | tuple[int, int]  # pixels: the side of a square, or (rows, columns)
+
+
+def patch_grid(image_size: ImageSize, patch_size: int) -> tuple[int, int]:
+    """(rows, columns) of patches; raises SpecError unless the patch divides both sides."""
+    height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
+    check_divides("patch_size", patch_size, "image_size", height)
+    check_divides("patch_size", patch_size, "image_size", width)
+    return height // patch_size, width // patch_size
+
+
 class SelfAttention(nn.Module):
     """softmax(q k^T / sqrt(E)) v per head (arXiv:1706.03762, Eq. 1), one fused Linear for q, k and v."""
 
@@ -24,8 +36,33 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
         self.proj = nn.Linear(dim, dim)
 
+    def split(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value of each head, each (B, H, N, E)."""
+        batch, tokens, _ = x_BND.shape
+        q, k, v = self.qkv(x_BND).reshape(batch, tokens, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        return q, k, v
+
+    def attention_map(self, x_BND: Tensor) -> Tensor:
+        """The map that ``forward`` applies without materialising it: (B, H, N, N), rows sum to one."""
+        q_BHNE, k_BHNE, _ = self.split(x_BND)
+        return (q_BHNE @ k_BHNE.mT * q_BHNE.shape[-1] ** -0.5).softmax(-1)
+
     def forward(self, x_BND: Tensor) -> Tensor:
-        batch, tokens, dim = x_BND.shape
-        qkv = self.qkv(x_BND).reshape(batch, tokens, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-        mixed_BHNE = F.scaled_dot_product_attention(*qkv)
-        return self.proj(mixed_BHNE.transpose(1, 2).reshape(batch, tokens, dim))
+        mixed_BHNE = F.scaled_dot_product_attention(*self.split(x_BND))
+        return self.proj(mixed_BHNE.transpose(1, 2).reshape(x_BND.shape))
+
+
+class Block(nn.Module):
+    """Pre-LN block: x + attention(LN(x)), then x + MLP(LN(x)), both with stochastic depth; MLP four times as wide."""
+
+    def __init__(self, dim: int, attention: nn.Module, drop_path: float) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(dim, eps=1e-6)
+        self.attn = attention
+        self.drop_path = DropPath(drop_path)
+        self.norm2 = nn.LayerNorm(dim, eps=1e-6)
+        self.mlp = Mlp(dim, hidden_features=4 * dim)
+
+    def forward(self, x_BND: Tensor, *grid: tuple[int, int]) -> Tensor:
+        x_BND = x_BND + self.drop_path(self.attn(self.norm1(x_BND), *grid))
+        return x_BND + self.drop_path(self.mlp(self.norm2(x_BND)))

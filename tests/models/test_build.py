@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from suite.models.build import build_model, list_models
-from suite.training.cost import forward_flops
+from suite.models.flops import count_flops
 
 PARAMETERS = {  # at 1000 classes
     "convit_ti": 5_710_512,
@@ -65,7 +65,7 @@ def test_deit_small_gives_the_logits_of_timms_own():
 )
 def test_counted_flops_are_twice_the_known_multiply_adds(name, gmac):
     # 0.4 %: the known counts include the layer norms, the counter only matrix products
-    assert forward_flops(name, 1000, 224, {}) / 2e9 == pytest.approx(gmac, rel=4e-3)
+    assert count_flops(name, num_classes=1000, image_size=224).total / 2e9 == pytest.approx(gmac, rel=4e-3)
 
 
 def test_unknown_names_are_refused_with_the_nearest_valid_one():
@@ -90,3 +90,8 @@ def test_sizes_that_do_not_fit_are_refused(overrides, message):
 
 def test_all_names_are_listed():
     assert {*PARAMETERS, "deit_micro", "convit_micro"} <= set(list_models())
+
+
+@pytest.mark.parametrize(("name", "gmac"), {"convit_ti": 1.070, "convit_s": 5.333, "convit_b": 16.764}.items())
+def test_linear_flops_leave_the_mixing_of_tokens_out(name, gmac):
+    assert count_flops(name, num_classes=1000, image_size=224).linear / 2e9 == pytest.approx(gmac, rel=1e-3)

@@ -5,7 +5,7 @@ import timm
 import torch
 
 from suite.models.build import build_model
-from suite.models.convit import GatedPositionalSelfAttention
+from suite.models.gpsa import GatedPositionalSelfAttention
 
 
 def transcribed_gpsa(x, qk, v, out, bias, w_pos, b_pos, gate, rows, columns):
@@ -62,8 +62,8 @@ def test_convit_base_has_the_keys_and_shapes_of_timms():
 
 
 def test_the_initialization_points_each_head_at_its_kernel_offset():
-    layer = GatedPositionalSelfAttention(18, 9, locality_strength=5.0)
-    layer.init_as_convolution()
+    layer = GatedPositionalSelfAttention(18, 9)
+    layer.init_as_convolution(locality_strength=5.0)
     rows, columns = layer.position_softmaxes((5, 5))
     middle = 2
     offsets = [(int(rows[h, middle].argmax()) - middle, int(columns[h, middle].argmax()) - middle) for h in range(9)]
@@ -73,8 +73,8 @@ def test_the_initialization_points_each_head_at_its_kernel_offset():
 
 
 def test_an_even_kernel_shares_a_head_among_four_patches():
-    layer = GatedPositionalSelfAttention(16, 4, locality_strength=50.0)
-    layer.init_as_convolution()
+    layer = GatedPositionalSelfAttention(16, 4)
+    layer.init_as_convolution(locality_strength=50.0)
     rows, columns = layer.position_softmaxes((6, 6))
     assert (rows[0, 3].max() * columns[0, 3].max()).item() == pytest.approx(0.25, abs=1e-5)
 

@@ -1,0 +1,28 @@
+"""``python -m suite.models``: every model with its size and cost at its paper's input."""
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from suite.models.build import build_model, list_models, reference_input
+from suite.models.flops import count_flops, count_parameters
+
+
+def main() -> None:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("model")
+    for title in ("pixels", "classes", "parameters", "GMAC", "GMAC, linear only"):
+        table.add_column(title, justify="right")
+    for name in list_models():
+        side, classes = reference_input(name)
+        with torch.device("meta"):
+            parameters = count_parameters(build_model(name, num_classes=classes, image_size=side))
+        flops = count_flops(name, num_classes=classes, image_size=side)
+        costs = (f"{flops.total / 2e9:.3f}", f"{flops.linear / 2e9:.3f}")
+        table.add_row(name, str(side), str(classes), f"{parameters:,}", *costs)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

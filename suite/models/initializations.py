@@ -1,0 +1,159 @@
+"""How a ViT's attention weights start: mimetic (arXiv:2305.09828) and impulse (arXiv:2404.01139), with its cache.
+
+Every function writes into freshly built ``SelfAttention`` layers; values and biases that it does not name keep
+PyTorch's defaults. On the meta device there is nothing to write, so nothing is solved.
+Shape legend: L layers, D width, H heads, E = D / H.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import filelock
+import platformdirs
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from timm.layers import trunc_normal_
+from torch import Tensor, nn
+
+from suite.errors import RunError
+from suite.files import write_atomically
+from suite.models.impulse import ImpulseProblem, solve
+from suite.models.layers import SelfAttention
+
+FILTER_SIZES = {"impulse_3": 3, "impulse_5": 5}
+INITIALIZATIONS = ("kaiming_uniform", "trunc_normal", "mimetic", *FILTER_SIZES)
+PSEUDO_INPUTS = ("PE", "U", "PE+U")
+SOLVER_VERSION = 1  # part of the cache's key: raise it when ``solve`` gives other solutions
+
+
+def init_trunc_normal(model: nn.Module) -> None:
+    """timm's default for a ViT: linear weights from a truncated normal of 0.02, linear biases zero."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            trunc_normal_(module.weight, std=0.02)
+            nn.init.zeros_(module.bias)
+
+
+def scaled_svd(alpha: float, beta: float, count: int, like: Tensor, uniform: bool) -> tuple[Tensor, Tensor]:
+    """U S^(1/2) and V S^(1/2), each (count, D, D), of alpha Z + beta I with Z of mean 0 and variance 1 / D."""
+    dim = like.shape[-1]
+    z = like.new_empty(count, dim, dim)
+    z = z.uniform_(-(3**0.5), 3**0.5) if uniform else z.normal_()
+    u, s, vh = torch.linalg.svd(alpha * dim**-0.5 * z + beta * torch.eye(dim, device=like.device, dtype=like.dtype))
+    root = s.sqrt()[:, None]
+    return u * root, vh.mT * root
+
+
+@torch.no_grad()
+def init_mimetic(layers: Sequence[SelfAttention], port: bool) -> None:
+    """Mimetic initialization, arXiv:2305.09828, Sec. 4: a fresh draw per head and layer.
+
+        Q_h K_h^T ~ 0.7 Z + 0.7 I (best approximation of rank E),  V W_proj = 0.4 Z - 0.4 I,  Z ~ N(0, 1/D)
+
+    for maps x -> x W of row vectors; a Linear holds W^T. With U S V^T = svd(A): Q_h = U S^(1/2)[:, :E],
+    K_h = V S^(1/2)[:, :E]; V = U S^(1/2), W_proj = S^(1/2) V^T.
+
+    Args:
+        port: as the authors of arXiv:2404.01139 ported it for their tables: V and W_proj are copied into the Linears
+            without transposing them, so that V W_proj is another matrix; and Z is uniform.
+    """
+    if layers[0].qkv.weight.is_meta:
+        return
+    for layer in layers:
+        query, key, value = layer.qkv.weight.chunk(3)
+        width = query.shape[1] // layer.num_heads
+        q_HDD, k_HDD = scaled_svd(0.7, 0.7, layer.num_heads, query, uniform=port)
+        query.copy_(q_HDD[..., :width].mT.flatten(0, 1))
+        key.copy_(k_HDD[..., :width].mT.flatten(0, 1))
+        (left_DD,), (right_DD,) = scaled_svd(0.4, -0.4, 1, query, uniform=port)
+        value.copy_(left_DD if port else left_DD.T)
+        layer.proj.weight.copy_(right_DD.T if port else right_DD)
+
+
+@torch.no_grad()
+def init_impulse(
+    layers: Sequence[SelfAttention], problem: ImpulseProblem, following: str, same_for_all_layers: bool
+) -> None:
+    """Algorithm 1 of arXiv:2404.01139 into the query and key weights; their biases stay PyTorch's random ones.
+
+    Args:
+        problem: of the first layer.
+        following: pseudo-input of the other layers (Table 6).
+        same_for_all_layers: one solution for all layers of the same pseudo-input, or one for each layer.
+    """
+    if layers[0].qkv.weight.is_meta:
+        return
+    depth = len(layers)
+    num_first = depth if following == problem.pseudo_input else 1
+    solutions = [spread(problem, num_first, same_for_all_layers)]
+    if num_first < depth:
+        others = replace(problem, pseudo_input=following, seed=problem.seed + 1)
+        solutions.append(spread(others, depth - num_first, same_for_all_layers))
+    q_LHDE, k_LHDE = (torch.cat(parts) for parts in zip(*solutions, strict=True))
+    for layer, q_HDE, k_HDE in zip(layers, q_LHDE, k_LHDE, strict=True):
+        query, key, _ = layer.qkv.weight.chunk(3)
+        query.copy_(q_HDE.mT.flatten(0, 1))
+        key.copy_(k_HDE.mT.flatten(0, 1))
+
+
+def spread(problem: ImpulseProblem, num_layers: int, same: bool) -> tuple[Tensor, Tensor]:
+    """Q and K for ``num_layers`` layers, each (L, H, D, E): one solution for all of them, or one for each."""
+    q_LHDE, k_LHDE = cached_solution(replace(problem, num_layers=1 if same else num_layers))
+    return q_LHDE.expand(num_layers, -1, -1, -1), k_LHDE.expand(num_layers, -1, -1, -1)
+
+
+def solution_path(problem: ImpulseProblem) -> Path:
+    """Where the problem's solution is kept: under ``$SUITE_CACHE_DIR``, or else the user's cache folder."""
+    chosen = os.environ.get("SUITE_CACHE_DIR")
+    root = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path()
+    text = json.dumps({**asdict(problem), "solver_version": SOLVER_VERSION}, sort_keys=True)
+    return root / "suite-init" / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.safetensors"
+
+
+def cached_solution(problem: ImpulseProblem) -> tuple[Tensor, Tensor]:
+    """``solve``, once for all processes that share the cache folder: the others wait for the first.
+
+    Raises:
+        RunError: if the cache folder cannot be written.
+    """
+    path = solution_path(problem)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(path.with_suffix(".lock")):
+            found = read_solution(path, problem)
+            return found if found is not None else solve_and_write(problem, path)
+    except (OSError, RunError) as error:
+        reason = error.__cause__ or error
+        raise RunError(f"cannot write {path}: {reason}. Set SUITE_CACHE_DIR to a folder with space.") from error
+
+
+def solve_and_write(problem: ImpulseProblem, path: Path) -> tuple[Tensor, Tensor]:
+    q_LHDE, k_LHDE = solve(problem)
+    data = safetensors.torch.save({"query": q_LHDE.contiguous(), "key": k_LHDE.contiguous()})
+    write_atomically(path, data)
+    return q_LHDE, k_LHDE
+
+
+def read_solution(path: Path, problem: ImpulseProblem) -> tuple[Tensor, Tensor] | None:
+    """The kept solution; None if there is none, or with a warning if the file is broken, so that it is solved again."""
+    dim, heads = problem.dim, problem.num_heads
+    try:
+        kept = safetensors.torch.load(path.read_bytes())
+        found = kept["query"], kept["key"]
+    except FileNotFoundError:
+        return None
+    except (SafetensorError, KeyError) as error:
+        warnings.warn(f"{path} is no solution of an initialization ({error!r}): solving it again", stacklevel=2)
+        return None
+    if any(t.shape != (problem.num_layers, heads, dim, dim // heads) or not t.isfinite().all() for t in found):
+        warnings.warn(f"{path} holds tensors that cannot be: solving it again", stacklevel=2)
+        return None
+    return found

@@ -1,0 +1,135 @@
+"""What attention looks at: maps, nonlocality, centers and gates, as functions of a model and a batch.
+
+They work for every model here with attention, and for timm's VisionTransformer: an attention layer is a module with a
+method ``attention_map`` (ours) or timm's ``Attention``. Nothing in the model is changed.
+
+Shape legend: B batch, N tokens, L patches, H heads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from timm.layers import Attention as TimmAttention
+from torch import Tensor, nn
+
+from suite.errors import SpecError
+
+Inputs = Literal["propagated", "patch_embeddings"]
+
+
+def attention_maps(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
+    """Every layer's attention map, keyed by the layer's name: (B, H, N, N), [query, key], class token first."""
+    return _probe(model, images, inputs, lambda map_BHNN: map_BHNN)
+
+
+def nonlocality(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
+    """Eq. 8 of arXiv:2103.10697 per layer and head: (H,), in patches, averaged over the batch.
+
+        D_h = 1/L sum_ij A_h,ij |position_i - position_j|
+
+    over patches i, j; what is paid to a class token counts as no distance. ``inputs="propagated"`` reads the equation
+    as each layer's own attention on its own input; "patch_embeddings" feeds the embedded patches to every layer, as
+    the authors' logging code does.
+    """
+
+    def measure(map_BHNN: Tensor) -> Tensor:
+        offset_LL2 = _offsets(_grid(model, map_BHNN.shape[-1])).to(map_BHNN)
+        patches_BHLL = _between_patches(map_BHNN, len(offset_LL2))
+        return (patches_BHLL * offset_LL2.norm(dim=-1)).sum(-1).mean((0, 2))
+
+    return _probe(model, images, inputs, measure)
+
+
+def attention_centers(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
+    """Where each head looks on average, relative to the query: (H, 2) as (rows, columns), key - query, in patches.
+
+    The mean of the offset under all the attention paid to patches (arXiv:1911.03584, Figs. 3 to 6). Near a border
+    a head cannot look outside, which draws its center inward.
+    """
+
+    def measure(map_BHNN: Tensor) -> Tensor:
+        offset_LL2 = _offsets(_grid(model, map_BHNN.shape[-1])).to(map_BHNN)
+        patches_BHLL = _between_patches(map_BHNN, len(offset_LL2))
+        total_H2 = torch.einsum("bhij,ijc->hc", patches_BHLL, offset_LL2)
+        return total_H2 / patches_BHLL.sum((0, 2, 3))[:, None]
+
+    return _probe(model, images, inputs, measure)
+
+
+def gating_values(model: nn.Module, images: Tensor | None = None) -> dict[str, Tensor]:
+    """sigmoid(gate) of each GPSA layer: (H,), the share of attention paid to position (Eq. 7). Empty without GPSA."""
+    named = [(name, getattr(module, "gating_param", None)) for name, module in model.named_modules()]
+    return {name: gate.detach().sigmoid() for name, gate in named if isinstance(gate, Tensor)}
+
+
+def _probe(model: nn.Module, images: Tensor, inputs: Inputs, measure: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
+    """Run the model once and measure each attention layer's map while it is there, so that one is held at a time."""
+    layers = {name: module for name, module in model.named_modules() if _is_attention(module)}
+    if not layers:
+        raise SpecError(f"{type(model).__name__} has no attention layer to probe; expected one with an attention_map")
+    found: dict[str, Tensor] = {}
+    embedded: list[Tensor] = []
+
+    def watch(name: str) -> Callable[[nn.Module, tuple[Any, ...]], None]:
+        def hook(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+            first = embedded[0] if inputs == "patch_embeddings" else arguments[0]
+            found[name] = measure(_attention_map(module, first, *arguments[1:]))
+
+        return hook
+
+    handles = [module.register_forward_pre_hook(watch(name)) for name, module in layers.items()]
+    if inputs == "patch_embeddings":
+        handles.append(_patch_embedding(model).register_forward_hook(lambda _, __, output: embedded.append(output)))
+    was_training = model.training
+    try:
+        with torch.no_grad():
+            model.eval()(images)
+    finally:
+        model.train(was_training)
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _is_attention(module: nn.Module) -> bool:
+    return hasattr(module, "attention_map") or isinstance(module, TimmAttention)
+
+
+def _attention_map(layer: Any, x_BND: Tensor, *arguments: Any) -> Tensor:
+    if hasattr(layer, "attention_map"):
+        ours: Tensor = layer.attention_map(x_BND, *arguments)
+        return ours
+    batch, tokens, _ = x_BND.shape
+    q_BHNE, k_BHNE, _ = layer.qkv(x_BND).reshape(batch, tokens, 3, layer.num_heads, -1).permute(2, 0, 3, 1, 4)
+    return (layer.q_norm(q_BHNE) @ layer.k_norm(k_BHNE).mT * layer.scale).softmax(-1)
+
+
+def _patch_embedding(model: nn.Module) -> nn.Module:
+    embedding = getattr(model, "patch_embed", None)
+    if not isinstance(embedding, nn.Module):
+        raise SpecError(f"{type(model).__name__} has no patch_embed; use inputs='propagated'")
+    return embedding
+
+
+def _grid(model: nn.Module, num_tokens: int) -> tuple[int, int]:
+    """(rows, columns) of the model's tokens, from its own grid, else its patch embedding's, else the nearest square."""
+    grid = getattr(model, "grid", None) or getattr(getattr(model, "patch_embed", None), "grid_size", None)
+    rows, columns = grid or (math.isqrt(num_tokens),) * 2
+    if not 0 <= num_tokens - rows * columns <= 1:
+        raise SpecError(f"{num_tokens} tokens are no {rows} x {columns} grid with at most one class token")
+    return rows, columns
+
+
+def _offsets(grid: tuple[int, int]) -> Tensor:
+    """Position of key minus position of query: (L, L, 2) as (rows, columns)."""
+    place_L2 = torch.cartesian_prod(torch.arange(grid[0]), torch.arange(grid[1])).reshape(-1, 2)
+    return place_L2[None, :] - place_L2[:, None]
+
+
+def _between_patches(map_BHNN: Tensor, num_patches: int) -> Tensor:
+    """Without the rows and columns of a class token, which comes first."""
+    return map_BHNN[:, :, -num_patches:, -num_patches:]
