@@ -49,7 +49,8 @@ class Display:
             if run.state in ("running", "elsewhere") or i not in self._metrics or self._seen[i] != now:
                 self._metrics[i] = run.job.directory.last_metrics()
             if self._seen[i] != now and not self._live:
-                self._console.print(self._event(i, run, restarted=self._seen[i][1] < run.num_restarts), soft_wrap=True)
+                event = self._event(i, run, restarted=self._seen[i][1] < run.num_restarts)
+                self._console.print(event, soft_wrap=True)
             self._seen[i] = now
         if self._live:
             self._live.update(self._render(), refresh=True)

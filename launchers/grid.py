@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -16,14 +17,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from launchers.plan import PlannedRun, in_slots, make_plan, select
+from imagesets.fetch import ensure
+from launchers.display import Display
+from launchers.local import LocalPool
+from launchers.plan import Job, PlannedRun, in_slots, make_plan, select
 from launchers.report import print_cost, print_failures, print_plan, print_suites
-from leaderboards.build import build
-from suite.errors import SpecError, SuiteError
+from leaderboards.build import build, positive
+from suite.errors import RunError, SpecError, SuiteError
 from suite.spec import Profile, Resources, Suite
 from suite.suites import get_suite, list_suites
 
+EXIT_FAILED = 1
 EXIT_MISUSE = 2
+EXIT_INTERRUPTED = 130
 _POLL_S = 0.25
 
 
@@ -34,7 +40,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
     )
     parser.add_argument(
-        "--seeds", type=_positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
+        "--seeds", type=positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
     )
     parser.add_argument(
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
@@ -46,13 +52,13 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
     )  # fmt: skip
     parser.add_argument(
-        "--max-parallel", type=_positive, metavar="N", help="runs at once (default: one per core or GPU)"
+        "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
     )
     parser.add_argument(
-        "--ranks-per-node", type=_positive, default=1, metavar="N", help="processes of one run (default 1)"
+        "--ranks-per-node", type=positive, default=1, metavar="N", help="processes of one run (default 1)"
     )
     parser.add_argument(
-        "--micro-batch", type=_positive, metavar="N", help="images a rank holds at once (default: its share)"
+        "--micro-batch", type=positive, metavar="N", help="images a rank holds at once (default: its share)"
     )
     parser.add_argument("--zero-stage", type=int, choices=range(4), default=0, help="DeepSpeed's ZeRO (default 0)")
     parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")
@@ -65,7 +71,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 all done, 1 something failed, 2 misuse, 130 interrupted."""
     options = parse(arguments)
-    console = Console()
+    console, errors = (Console(markup=False, highlight=False, stderr=stderr) for stderr in (False, True))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
         if options.list:
             print_suites(console)
@@ -73,45 +80,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
         return _grid(options, get_suite(options.suite), console)
-    except SpecError as error:
-        Console(stderr=True).print(f"grid.py: {error}", style="red", markup=False, soft_wrap=True)
-        return EXIT_MISUSE
+    except KeyboardInterrupt:
+        errors.print("grid.py: interrupted; the same command goes on from here")
+        return EXIT_INTERRUPTED
     except SuiteError as error:
-        Console(stderr=True).print(f"grid.py: {error}", style="red", markup=False, soft_wrap=True)
-        return 1
+        errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
+        return EXIT_MISUSE if isinstance(error, SpecError) else EXIT_FAILED
 
 
 def _grid(options: argparse.Namespace, suite: Suite, console: Console) -> int:
-    profile = suite.profile(options.profile)
-    if options.precision:
-        profile = profile.with_precision(options.precision)
+    profile_name = f"{options.profile}-{options.precision}" if options.precision else options.profile
+    profile = suite.profile(profile_name)
     experiments = select(profile.experiments(options.seeds), options.only)
-    max_parallel, resources = _resources(options, profile)
+    _check_store(options.runs)
+    gpus = _visible_gpus() if profile.device == "gpu" else []
+    max_parallel, resources = _resources(options, profile, len(gpus))
+    for experiment in experiments:
+        resources.split_batch(experiment.recipe.batch_size)
     plan = make_plan(experiments, options.runs, resources)
     if options.retry_failed:
         for run in plan:
-            if run.status == "failed":
-                run.job.directory.forget_failure()
+            run.job.directory.forget_failure()
         plan = make_plan(experiments, options.runs, resources)
-    print_plan(console, suite, options.profile, profile, plan, options.runs)
+    print_plan(console, suite, profile_name, profile, plan, options.runs)
     if options.dry_run:
         print_cost(console, profile, plan, max_parallel)
         return 0
-    status = 0
+    failed = [(run.job, run.problem) for run in plan if run.status == "failed"]
     if any(run.status not in ("done", "failed") for run in plan):
-        for dataset in sorted({run.job.experiment.dataset for run in plan}):
-            _fetch(dataset, options.data_dir)
-        status = _train(plan, max_parallel, console)
-    failed = [run for run in make_plan(experiments, options.runs, resources) if run.status == "failed"]
+        if profile.device == "gpu" and not gpus:
+            raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
+        for dataset in sorted({experiment.dataset for experiment in experiments}):
+            ensure(dataset, options.data_dir)
+        failed = _train(plan, LocalPool(plan, max_parallel, gpus), console)
     print_failures(console, failed)
-    build(suite.name, options.profile, options.runs, options.seeds)
-    return status or (1 if failed else 0)
+    build(suite.name, profile_name, options.runs, options.seeds)
+    return EXIT_FAILED if failed else 0
 
 
-def _resources(options: argparse.Namespace, profile: Profile) -> tuple[int, Resources]:
+def _check_store(store: Path) -> None:
+    if store.exists() and not store.is_dir():
+        raise SpecError(f"--runs {store} is a file; expected a folder, or a name that is free")
+
+
+def _resources(options: argparse.Namespace, profile: Profile, num_gpus: int) -> tuple[int, Resources]:
     """How many runs at once, and each one's share of the machine."""
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    slots = num_cores if profile.device == "cpu" else _num_gpus()
+    slots = num_cores if profile.device == "cpu" else num_gpus
     max_parallel = options.max_parallel or max(1, slots // options.ranks_per_node)
     resources = in_slots(
         profile,
@@ -125,12 +140,8 @@ def _resources(options: argparse.Namespace, profile: Profile) -> tuple[int, Reso
     return max_parallel, resources
 
 
-def _train(plan: Sequence[PlannedRun], max_parallel: int, console: Console) -> int:
-    """Carry the plan out; Ctrl-C lets every run write its checkpoint first."""
-    from launchers.display import Display
-    from launchers.local import LocalPool
-
-    pool = LocalPool(plan, max_parallel)
+def _train(plan: Sequence[PlannedRun], pool: LocalPool, console: Console) -> list[tuple[Job, str]]:
+    """Carry the plan out and return what failed, with the reason; Ctrl-C lets every run write its checkpoint."""
     try:
         with Display(pool, console) as display:
             while pool.poll():
@@ -138,29 +149,18 @@ def _train(plan: Sequence[PlannedRun], max_parallel: int, console: Console) -> i
                 time.sleep(_POLL_S)
             display.update()
     except KeyboardInterrupt:
-        console.print("stopping: every run writes its checkpoint; the same command goes on from there")
+        console.print("stopping: every run writes its checkpoint")
         pool.stop()
-        return 130
-    return 0
+        raise
+    return [(run.job, run.problem) for run in pool.runs if run.state == "failed"]
 
 
-def _fetch(dataset: str, data_dir: Path | None) -> None:
-    from imagesets.fetch import ensure
-
-    ensure(dataset, data_dir)
-
-
-def _num_gpus() -> int:
+def _visible_gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
     import torch
 
-    return torch.cuda.device_count()
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return named.split(",") if named else [str(index) for index in range(torch.cuda.device_count())]
 
 
 if __name__ == "__main__":

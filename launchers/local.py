@@ -16,10 +16,12 @@ from typing import Literal
 
 from launchers.plan import Job, PlannedRun
 from suite.errors import RecordError, SuiteError
-from suite.records import Failure
+from suite.records import EXIT_ELSEWHERE, Failure
 
 State = Literal["waiting", "running", "elsewhere", "done", "failed"]
 
+# a run is a world of its own, also when the grid was started by torchrun or srun
+_RANK_VARIABLES = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _MAX_RESTARTS = 2  # of a run whose process was killed from outside
 _LOOK_ELSEWHERE_S = 2.0
 
@@ -39,25 +41,26 @@ class LocalRun:
         elif planned.status == "running":
             self.state = "elsewhere"
 
-    def start(self, slot: int) -> bool:
+    def start(self, slot: int, gpus: Sequence[str]) -> bool:
         """Start the processes, whose output goes to the run's log; a run that cannot even start has failed."""
         try:
             self.job.directory.create(self.job.experiment)
-            self._spawn(slot)
+            self._spawn(slot, gpus)
         except (SuiteError, OSError) as error:
             self.state, self.problem = "failed", f"{self.job.directory.path} could not be started: {error}"
             return False
         self.state, self.slot = "running", slot
         return True
 
-    def _spawn(self, slot: int) -> None:
+    def _spawn(self, slot: int, gpus: Sequence[str]) -> None:
         resources = self.job.resources
         command = [sys.executable, "-m", "suite.execute", str(self.job.directory.path)]
         command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(resources.threads_per_rank), "PYTHONUNBUFFERED": "1"}
-        if resources.device == "gpu":
-            devices = range(slot * resources.num_ranks, (slot + 1) * resources.num_ranks)
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+        environment = {key: value for key, value in os.environ.items() if key not in _RANK_VARIABLES}
+        environment |= {"OMP_NUM_THREADS": str(resources.threads_per_rank), "PYTHONUNBUFFERED": "1"}
+        if gpus:
+            places = range(slot * resources.num_ranks, (slot + 1) * resources.num_ranks)
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[place % len(gpus)] for place in places)
         with self.job.directory.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
@@ -69,7 +72,11 @@ class LocalRun:
         if code is None:
             return False
         self.process = None
-        if not self.look() and not self._claimed_elsewhere():
+        if self.look():
+            pass
+        elif code == EXIT_ELSEWHERE or self.job.directory.is_claimed():
+            self.state = "elsewhere"
+        else:
             self._restart_or_give_up(code)
         return True
 
@@ -93,19 +100,15 @@ class LocalRun:
         if not self.look() and not self.job.directory.is_claimed():
             self.state = "waiting"
 
-    def _claimed_elsewhere(self) -> bool:
-        if self.job.directory.is_claimed():
-            self.state = "elsewhere"
-            return True
-        return False
-
     def _restart_or_give_up(self, code: int) -> None:
         killed = f"was killed by {_signal_name(-code)} (kill, or out of memory)"
-        how = killed if code < 0 else f"ended with status {code} and no result"
+        how = f"the process {killed if code < 0 else f'ended with status {code} and no result'}"
         log_path = str(self.job.directory.log_path)
-        self.problem = f"the process {how}; see {log_path}. Starting the grid again resumes it"
         with contextlib.suppress(SuiteError):  # a full disk: the grid itself still shows the reason
-            self.job.directory.write_failure(Failure(kind="killed", reason=self.problem, log_path=log_path))
+            known = self.job.directory.read_failure()
+            how = known.reason if known else how
+            self.job.directory.write_failure(Failure(kind="killed", reason=how, log_path=log_path))
+        self.problem = f"{how}; see {log_path}. Starting the grid again resumes it"
         self.num_restarts += 1
         self.state = "waiting" if self.num_restarts <= _MAX_RESTARTS else "failed"
 
@@ -113,8 +116,9 @@ class LocalRun:
 class LocalPool:
     """Carries out a plan on this machine, at most ``max_parallel`` runs at a time."""
 
-    def __init__(self, plan: Sequence[PlannedRun], max_parallel: int) -> None:
+    def __init__(self, plan: Sequence[PlannedRun], max_parallel: int, gpus: Sequence[str] = ()) -> None:
         self.runs = [LocalRun(planned) for planned in plan]
+        self._gpus = gpus
         self._free_slots = list(range(max_parallel))
         self._looked_at = 0.0
 
@@ -129,8 +133,10 @@ class LocalPool:
                 if run.state == "elsewhere":
                     run.look_elsewhere()
         for run in self.runs:
-            if run.state == "waiting" and self._free_slots and not run.look() and run.start(self._free_slots[0]):
-                self._free_slots.pop(0)
+            if run.state == "waiting" and self._free_slots and not run.look():
+                slot = self._free_slots[0]
+                if run.start(slot, self._gpus):
+                    self._free_slots.remove(slot)
         return any(run.state in ("waiting", "running", "elsewhere") for run in self.runs)
 
     def stop(self, patience_s: float = 30.0) -> None:

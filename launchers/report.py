@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from launchers.plan import PlannedRun, count
+from launchers.plan import Job, PlannedRun, count
 from suite.spec import Profile, Suite
 from suite.suites import get_suite, list_suites
 
@@ -17,7 +17,7 @@ from suite.suites import get_suite, list_suites
 def print_plan(
     console: Console, suite: Suite, name: str, profile: Profile, plan: Sequence[PlannedRun], store: Path
 ) -> None:
-    console.print(f"[bold]{suite.name}[/] ({suite.paper}, {suite.item}), profile {name}: {suite.question}")
+    console.print(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {suite.question}", style="bold")
     if profile.scale_note:
         console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
     console.print(f"{count(plan)}; recorded in {store}")
@@ -63,9 +63,9 @@ def print_suites(console: Console) -> None:
     console.print(table)
 
 
-def print_failures(console: Console, failed: Sequence[PlannedRun]) -> None:
+def print_failures(console: Console, failed: Sequence[tuple[Job, str]]) -> None:
     """Every failed run's reason and log."""
     if failed:
         console.print(f"{len(failed)} failed; --retry-failed starts them again:", style="red")
-    for run in failed:
-        console.print(f"  {run.job.directory.log_path}: {run.problem}", markup=False, soft_wrap=True)
+    for job, problem in failed:
+        console.print(f"  {job.directory.log_path}: {problem}", soft_wrap=True)

@@ -99,7 +99,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
     parser.add_argument("--profile", default="laptop", help="laptop, gpu, paper or smoke (default: laptop)")
     parser.add_argument(
-        "--seeds", type=_positive, metavar="N", help="seeds planned per cell (default: as many as the fullest cell has)"
+        "--seeds", type=positive, metavar="N", help="seeds planned per cell (default: as many as the fullest cell has)"
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards/SUITE)"
@@ -113,7 +113,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """An argument that counts something."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)

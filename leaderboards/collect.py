@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 
 from leaderboards.metrics import read_metric
 from suite.errors import RecordError
 from suite.records import Result, RunDirectory, find_runs
 from suite.spec import Experiment, Profile
-
-_without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> Ce
     values: dict[int, dict[str, float]] = {}
     failures = []
     for seed, run in runs.items():
-        outcome = _read_run(run, experiment, seed)
+        outcome = _read_run(run, seed)
         if isinstance(outcome, Result):
             values[seed] = {metric: read_metric(outcome, metric) for metric in metrics}
         elif outcome is not None:
@@ -78,27 +75,16 @@ def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> Ce
     return CellRuns(values=values, failures=tuple(failures), num_found=len(runs))
 
 
-def _read_run(run: RunDirectory, experiment: Experiment, seed: int) -> Result | SeedFailure | None:
+def _read_run(run: RunDirectory, seed: int) -> Result | SeedFailure | None:
     """The run's result, or why there will be none, or None while it is unfinished."""
     try:
         result = run.read_result()
         if result is not None:
-            _check_identity(result.experiment, experiment, run)
             return result
         failure = run.read_failure()
     except RecordError as error:
         path = run.result_path if run.result_path.exists() else run.failure_path
         return SeedFailure(seed, str(error), str(path))
-    if failure is None or failure.kind == "killed":  # the next grid resumes a killed run: nothing to repair
+    if failure is None:
         return None
     return SeedFailure(seed, failure.reason, failure.log_path or str(run.log_path))
-
-
-def _check_identity(found: Experiment, expected: Experiment, run: RunDirectory) -> None:
-    """Refuse a result that was copied here from another cell; the seed is ``read_result``'s to check."""
-    # Comparing fields is many times cheaper than hashing, and nearly always all that is needed.
-    if _without_seed(found) != _without_seed(expected) and found.cell_id != expected.cell_id:
-        raise RecordError(
-            f"{run.result_path} records {found.model}-{found.cell_id}, expected {expected.model}-{expected.cell_id}. "
-            "Move the folder away and train this run again."
-        )

@@ -1,6 +1,7 @@
 """``run``: the one function that a node calls. It claims a run directory, trains, and leaves a result or a failure.
 
-``python -m suite.execute RUN_DIRECTORY`` calls it once; under torchrun (or SLURM) every rank does.
+``python -m suite.execute RUN_DIRECTORY`` calls it. With several ranks, this process holds the claim and starts them
+under torchrun; each rank comes back here with RANK set.
 """
 
 from __future__ import annotations
@@ -15,36 +16,47 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from suite.errors import SuiteError
 from suite.files import write_atomically
-from suite.records import Failure, RunDirectory
+from suite.records import EXIT_ELSEWHERE, Failure, RunDirectory
 from suite.spec import Resources
 
 EXIT_FAILED = 1
-EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: another process holds the claim
 EXIT_INTERRUPTED = 76
+_CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
 
 def run(path: Path, resources: Resources) -> int:
-    """Train the run in ``path`` unless it is finished or somebody else trains it; returns an exit status.
-
-    Only the first rank claims and records; the others follow it.
-    """
+    """Train the run in ``path`` unless it is finished or somebody else trains it; returns an exit status."""
     directory = RunDirectory(path)
-    if int(os.environ.get("RANK", "0")) > 0:
-        return _attempt(directory, resources)
-    with directory.claim() as claimed:
+    with directory.claim(_CLAIM_PATIENCE_S) as claimed:
         if not claimed:
             print(f"{path} is being trained by another process")
             return EXIT_ELSEWHERE
-        if directory.read_result() is not None:  # finished while we started
-            return 0
-        return _attempt(directory, resources)
+        try:
+            if directory.read_result() is not None:  # finished while we started
+                return 0
+        except SuiteError as error:
+            print(error, file=sys.stderr)
+            return EXIT_FAILED
+        directory.failure_path.unlink(missing_ok=True)
+        _start_attempt(directory)
+        return _run_ranks(directory, resources) if resources.num_ranks > 1 else _attempt(directory, resources)
+
+
+def _start_attempt(directory: RunDirectory) -> None:
+    """Count the attempt in ``environment.json``; the first rank adds what it finds."""
+    before: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):  # a broken one loses a count, not the run
+        before = json.loads(directory.environment_path.read_text())
+    record = {"num_attempts": int(before.get("num_attempts", 0)) + 1}
+    write_atomically(directory.environment_path, json.dumps(record).encode())
 
 
 def _attempt(directory: RunDirectory, resources: Resources) -> int:
-    """Train, and turn whatever happens into files and an exit status."""
+    """Train as one rank, and turn whatever happens into files and an exit status."""
     reason, details, finished = None, "", False
     try:
         finished = _train(directory, resources)
@@ -61,16 +73,14 @@ def _attempt(directory: RunDirectory, resources: Resources) -> int:
 
 
 def _train(directory: RunDirectory, resources: Resources) -> bool:
-    """One attempt; returns whether it came to its end. Imports torch, now that the claim is ours."""
+    """Train to the end; returns whether it was reached. Imports torch, now that the claim is ours."""
     from suite.training import distributed, environment
     from suite.training.loop import Interrupted, Training
 
     stop = environment.StopRequest()
     ranks = distributed.start(resources)
-    num_attempts = 1
+    num_attempts = int(json.loads(directory.environment_path.read_text())["num_attempts"])
     if ranks.is_first:
-        if directory.environment_path.exists():
-            num_attempts += json.loads(directory.environment_path.read_text())["num_attempts"]
         record = environment.describe(resources, ranks.num_ranks, num_attempts)
         write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
     try:
@@ -84,11 +94,37 @@ def _train(directory: RunDirectory, resources: Resources) -> bool:
 
 
 def _record_failure(directory: RunDirectory, reason: str, details: str) -> None:
-    """Leave ``failure.json`` and a traceback in the log, as far as the disk lets us."""
+    """Leave ``failure.json`` and a traceback in the log, as far as the disk lets us.
+
+    Of several ranks the first to fail is right: what the others see is that it is gone.
+    """
     with contextlib.suppress(SuiteError):
-        directory.write_failure(Failure(kind="error", reason=reason, log_path=str(directory.log_path)))
+        if not directory.failure_path.exists():
+            directory.write_failure(Failure(kind="error", reason=reason, log_path=str(directory.log_path)))
     with contextlib.suppress(OSError):
         print(details, file=sys.stderr)
+
+
+def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
+    """Run this machine's ranks under torchrun, in this process: one that fails takes the others with it."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import main as torchrun
+
+    command = ["--standalone", f"--nproc-per-node={resources.num_ranks}", "-m", "suite.execute", str(directory.path)]
+    try:
+        torchrun([*command, "--resources", resources.model_dump_json(exclude_defaults=True)])
+    except SignalException:
+        return EXIT_INTERRUPTED
+    except ChildFailedError as error:
+        codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+        killed = {rank: code for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM}
+        if killed:  # the others then failed for want of a peer: that is no reason
+            reason = f"rank {min(killed)} was killed by signal {-killed[min(killed)]} (kill, or out of memory)"
+            with contextlib.suppress(SuiteError):
+                directory.write_failure(Failure(kind="killed", reason=reason, log_path=str(directory.log_path)))
+        return EXIT_FAILED
+    return 0
 
 
 def die_with_parent() -> None:
@@ -99,29 +135,15 @@ def die_with_parent() -> None:
             ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
 
 
-def _start_ranks(path: Path, resources: Resources) -> int:
-    """Start this machine's ranks under torchrun, in this process: one that fails takes the others with it."""
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.run import main as torchrun
-
-    command = ["--standalone", f"--nproc-per-node={resources.num_ranks}", "-m", "suite.execute", str(path)]
-    try:
-        torchrun([*command, "--resources", resources.model_dump_json(exclude_defaults=True)])
-    except ChildFailedError as error:
-        print(error, file=sys.stderr)
-        return EXIT_FAILED
-    return 0
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("run_directory", type=Path)
     parser.add_argument("--resources", default="{}", help="Resources as JSON")
     arguments = parser.parse_args()
     die_with_parent()
     resources = Resources.model_validate_json(arguments.resources)
-    if resources.num_ranks > 1 and "RANK" not in os.environ:
-        return _start_ranks(arguments.run_directory, resources)
+    if "RANK" in os.environ:
+        return _attempt(RunDirectory(arguments.run_directory), resources)
     return run(arguments.run_directory, resources)
 
 

@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,9 @@ from pydantic import ValidationError
 from suite.errors import RecordError
 from suite.files import disk_error, write_atomically
 from suite.spec import Experiment, Frozen
+
+EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found the run claimed by another
+_without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
 Status = Literal["done", "failed", "running", "interrupted", "new"]
 
@@ -61,7 +65,6 @@ class Failure(Frozen):
     kind: Literal["error", "killed"]
     reason: str
     log_path: str
-    at_step: int | None = None
 
 
 class _FileOfRun:
@@ -87,12 +90,13 @@ class RunDirectory:
     log_path = _FileOfRun("log.txt")
     claim_path = _FileOfRun("claim.lock")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, experiment: Experiment | None = None) -> None:
         self.path = path
+        self._experiment = experiment  # of any seed, where known: saves hashing what was read
 
     @classmethod
     def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
-        return cls(Path(store, "experiments", experiment.id))
+        return cls(Path(store, "experiments", experiment.id), experiment)
 
     def create(self, experiment: Experiment) -> None:
         """Make the folder and write what is to be trained; a no-op where both are there."""
@@ -100,14 +104,16 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(self.path, error) from error
-        if not self.experiment_path.exists():
-            write_atomically(self.experiment_path, experiment.model_dump_json(indent=1).encode())
+        with contextlib.suppress(OSError, ValidationError):  # missing, or broken by a crash: written below
+            if self.read_experiment().id == experiment.id:
+                return
+        write_atomically(self.experiment_path, experiment.model_dump_json(indent=1).encode())
 
     def read_experiment(self) -> Experiment:
-        return Experiment.model_validate_json(self._read(self.experiment_path))
+        return Experiment.model_validate_json(self.experiment_path.read_bytes())
 
     @contextlib.contextmanager
-    def claim(self) -> Iterator[bool]:
+    def claim(self, patience_s: float = 0.0) -> Iterator[bool]:
         """Try to own this run: yields whether we do. The kernel drops the claim when its owner dies.
 
         It is a ``flock``: on a shared folder it holds between nodes where the file system carries locks
@@ -115,7 +121,7 @@ class RunDirectory:
         """
         lock = filelock.FileLock(self.claim_path)
         try:
-            lock.acquire(blocking=False)
+            lock.acquire(timeout=patience_s)
         except filelock.Timeout:
             yield False
             return
@@ -160,13 +166,22 @@ class RunDirectory:
             return None
         except (OSError, ValidationError) as error:
             raise self._corrupt(self.result_path, error) from error
-        cell, seed = self.path.parts[-2:]
-        if seed != f"seed-{result.experiment.seed}" or not cell.startswith(result.experiment.model):
+        if not self._is_of(result.experiment):
             raise RecordError(
                 f"{self.result_path} records {result.experiment.id}, but its folder is "
-                f"{cell}/{seed}. Move the folder away and train this run again."
+                f"{'/'.join(self.path.parts[-2:])}. Use --retry-failed: it sets the file aside and trains again."
             )
         return result
+
+    def _is_of(self, found: Experiment) -> bool:
+        """Whether this is the folder of ``found``. Comparing fields is many times cheaper than hashing."""
+        cell, seed = self.path.parts[-2:]
+        if seed != f"seed-{found.seed}":
+            return False
+        known = self._experiment
+        if known is not None and _without_seed(found) == _without_seed(known):
+            return True
+        return cell == f"{found.model}-{found.cell_id}"
 
     def write_result(self, result: Result) -> None:
         write_atomically(self.result_path, result.model_dump_json(indent=1).encode())
@@ -216,11 +231,10 @@ class RunDirectory:
                 ) from error
         return records
 
-    def keep_metrics_until(self, step: int) -> list[dict[str, Any]]:
-        """Drop what was logged after ``step``, the checkpoint that training resumes from; returns what is kept."""
+    def keep_metrics_until(self, step: int) -> None:
+        """Drop what was logged after ``step``, the checkpoint that training resumes from."""
         kept = [record for record in self.read_metrics() if record["step"] <= step]
         write_atomically(self.metrics_path, "".join(json.dumps(record) + "\n" for record in kept).encode())
-        return kept
 
     def append_metrics(self, record: dict[str, Any]) -> None:
         try:
@@ -235,7 +249,7 @@ class RunDirectory:
             with self.metrics_path.open("rb") as file:
                 file.seek(max(0, self.metrics_path.stat().st_size - 4096))
                 lines = file.read().split(b"\n")[:-1]
-        except FileNotFoundError:
+        except OSError:  # not there yet, or unreadable, which the run itself will say
             return {}
         merged: dict[str, Any] = {}
         for line in lines:
@@ -258,11 +272,6 @@ class RunDirectory:
         return RecordError(f"cannot read {path}: {found}. Use --retry-failed: it sets the file aside and trains again.")
 
 
-def find_seeds(store: Path, experiment: Experiment) -> list[int]:
-    """The seeds that have a run directory for this experiment's cell, sorted."""
-    return list(find_runs(store, experiment))
-
-
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
     """The run directories of this experiment's cell by seed, in order; cheaper than one ``RunDirectory.of`` each."""
     cell = RunDirectory.of(store, experiment).path.parent
@@ -271,4 +280,4 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
     except FileNotFoundError:
         return {}
     seeds = sorted(int(name[5:]) for name in names if name.startswith("seed-") and name[5:].isdecimal())
-    return {seed: RunDirectory(cell / f"seed-{seed}") for seed in seeds}
+    return {seed: RunDirectory(cell / f"seed-{seed}", experiment) for seed in seeds}

@@ -11,11 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from suite.errors import unknown_name
+from suite.errors import SpecError, unknown_name
 
 Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "gpu", "paper", "smoke"]
@@ -25,6 +25,12 @@ class Frozen(BaseModel):
     """Immutable data whose misspelt fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, validated like new ones: pydantic's own would keep an int where a float belongs,
+        which is another identity, and carry cached properties over."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate({**fields, **(update or {})})
 
 
 class Recipe(Frozen):
@@ -94,11 +100,6 @@ class Experiment(Frozen):
     def id(self) -> str:
         return f"{self.model}-{self.cell_id}/seed-{self.seed}"
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Experiment:
-        copy = super().model_copy(update=update, deep=deep)
-        copy.__dict__.pop("cell_id", None)  # pydantic would carry the cached identity over to the changed copy
-        return copy
-
     def with_seed(self, seed: int) -> Experiment:
         return self.model_copy(update={"seed": seed})
 
@@ -114,6 +115,20 @@ class Resources(Frozen):
     checkpoint_every_s: NonNegativeFloat = 300.0
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
     data_dir: str | None = None
+
+    def split_batch(self, batch_size: int) -> tuple[int, int]:
+        """(images a rank holds at once, accumulation steps) for a batch over all ranks.
+
+        Raises:
+            SpecError: if they do not divide it.
+        """
+        share, rest = divmod(batch_size, self.num_ranks)
+        if rest:
+            raise SpecError(f"a batch of {batch_size} cannot be shared by {self.num_ranks} ranks; choose a divisor")
+        micro = min(self.micro_batch_size or share, share)
+        if share % micro:
+            raise SpecError(f"micro-batches of {micro} do not divide a rank's share of {share} images")
+        return micro, share // micro
 
 
 class Entry(Frozen):
@@ -158,15 +173,15 @@ class Profile(Frozen):
         return self.map_experiments(change)
 
     def smoke(self) -> Profile:
-        """The same entries on a few hundred packaged images for eight steps: proves that everything runs."""
+        """The same entries on a few hundred packaged images for sixty steps: proves that everything runs."""
 
         def shrink(experiment: Experiment) -> Experiment:
-            epochs = 8 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
+            epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
             recipe = experiment.recipe.model_copy(update={"batch_size": 32, "epochs": epochs, "warmup_epochs": 0.0})
             return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
 
-        note = "smoke: eight steps on a few hundred images; shows that everything runs, its numbers mean nothing"
-        return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 1.0})
+        note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"
+        return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 0.2})
 
 
 SAMPLE_TRAIN_IMAGES = 320
@@ -211,11 +226,15 @@ class Suite(Frozen):
     footnotes: tuple[str, ...] = ()
 
     def profile(self, name: str) -> Profile:
-        """The profile called ``name``; ``smoke`` is derived from ``laptop``.
+        """The profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in another
+        precision, such as ``laptop-bf16``.
 
         Raises:
             SpecError: if there is no such profile.
         """
+        base, _, precision = name.partition("-")
+        if precision in ("fp32", "bf16"):
+            return self.profile(base).with_precision(precision)
         if name == "smoke":
             return self.profiles["laptop"].smoke()
         for known, profile in self.profiles.items():

@@ -38,3 +38,10 @@ def test_options_named_in_prose_are_the_grids():
 def test_the_makefile_has_the_readmes_two_commands():
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"\$ make ([a-z]+)", TEXT)) <= set(targets)
+
+
+def test_nothing_is_left_to_fill_in_and_linked_files_exist():
+    assert "@@" not in TEXT
+    linked = [link for link in re.findall(r"\]\(([^)#]+)\)", TEXT) if "://" not in link]
+    assert [link for link in linked if not (ROOT / link).exists()] == []
+    assert len(linked) > 2

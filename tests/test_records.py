@@ -8,7 +8,7 @@ import pytest
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
 from suite.recipes import DEIT_LAPTOP
-from suite.records import Failure, Result, RunDirectory, find_seeds
+from suite.records import Failure, Result, RunDirectory, find_runs
 from suite.spec import Experiment
 
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
@@ -135,4 +135,4 @@ def test_a_claim_excludes_others_and_ends_with_its_owner(run):
 
 def test_seeds_are_found_on_disk(tmp_path, run):
     RunDirectory.of(tmp_path, EXPERIMENT.with_seed(12)).create(EXPERIMENT.with_seed(12))
-    assert find_seeds(tmp_path, EXPERIMENT) == [0, 12]
+    assert list(find_runs(tmp_path, EXPERIMENT)) == [0, 12]

@@ -97,7 +97,7 @@ class MemoryImages:
         return self._normalize(images), self._train_labels[index]
 
     def test_batch(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
-        """Test images [start, stop) without augmentation, and their labels."""
+        """Test images [start, stop), as far as there are, without augmentation, and their labels."""
         images = torch.from_numpy(np.array(self._test_images[start:stop])).permute(0, 3, 1, 2)
         return self._normalize(images), torch.from_numpy(np.array(self._test_labels[start:stop]))
 

@@ -6,7 +6,9 @@ Since every random number is a function of (seed, step), weights and optimizer s
 from __future__ import annotations
 
 import errno
+import json
 import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,17 +19,21 @@ from torch import Tensor
 from suite.errors import RunError
 from suite.files import disk_error, write_atomically
 from suite.records import RunDirectory
+from suite.spec import Resources
 from suite.training.distributed import Ranks
 
 _PREFIX = "step-"
 _PARTIAL = "partial-"
+_LAYOUT = "layout.json"
 
 
-def save(engine: Any, run: RunDirectory, ranks: Ranks, step: int, client_state: dict[str, Any]) -> None:
+def save(
+    engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, step: int, client_state: dict[str, Any]
+) -> None:
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
     Raises:
-        RunError: when it cannot be written; the previous checkpoint is still there.
+        RunError: when the disk does not take it; the previous checkpoint is still there.
     """
     folder = run.checkpoint_path
     partial = folder / f"{_PARTIAL}{step}"
@@ -38,17 +44,30 @@ def save(engine: Any, run: RunDirectory, ranks: Ranks, step: int, client_state: 
         engine.save_checkpoint(str(folder), tag=partial.name, client_state=client_state, save_latest=False)
         ranks.barrier()
         if ranks.is_first:
-            _flush(partial)
-            partial.rename(folder / f"{_PREFIX}{step}")
-            for other in folder.iterdir():
-                if other.name != f"{_PREFIX}{step}":
-                    shutil.rmtree(other, ignore_errors=True)
+            (partial / _LAYOUT).write_text(json.dumps(_layout(resources)))
+            _publish(partial, folder / f"{_PREFIX}{step}")
     except (OSError, RuntimeError) as error:
-        cause = _as_os_error(error, folder)
+        full = _full_disk(error, folder)
         if ranks.is_first:
             shutil.rmtree(partial, ignore_errors=True)
-        raise disk_error(partial, cause) from error
+        if full is None:
+            raise  # such as a lost rank
+        raise disk_error(partial, full) from error
     ranks.barrier()
+
+
+def _publish(partial: Path, final: Path) -> None:
+    _flush(partial)
+    partial.rename(final)
+    for other in final.parent.iterdir():
+        if other != final:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _layout(resources: Resources) -> dict[str, int]:
+    """What has to be the same to read a checkpoint back: stages 1 to 3 cut the state in pieces, one a rank."""
+    stage = resources.zero_stage
+    return {"zero_stage": stage, "num_ranks": resources.num_ranks if stage else 0}
 
 
 def newest_step(run: RunDirectory) -> int | None:
@@ -59,36 +78,46 @@ def newest_step(run: RunDirectory) -> int | None:
     return max((int(name) for name in names if name.isdecimal()), default=None)
 
 
-def load_newest(engine: Any, run: RunDirectory, ranks: Ranks) -> tuple[int, dict[str, Any]]:
-    """Restore the newest checkpoint: (steps done, client state); (0, {}) where there is none.
+def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources) -> dict[str, Any]:
+    """Restore the newest checkpoint and return its client state; {} where there is none.
 
     Raises:
-        RunError: if it cannot be read.
+        RunError: if it cannot be read, or was written with another ZeRO stage.
     """
     step = newest_step(run)
     if step is None:
-        return 0, {}
-    tag = f"{_PREFIX}{step}"
+        return {}
+    path = run.checkpoint_path / f"{_PREFIX}{step}"
     try:
-        path, client_state = engine.load_checkpoint(str(run.checkpoint_path), tag=tag)
-    except (OSError, RuntimeError, EOFError, KeyError) as error:
-        path, client_state = None, {"error": error}
-    if path is None:
+        _check_layout(path, resources)
+        loaded, client_state = engine.load_checkpoint(str(run.checkpoint_path), tag=path.name)
+    except (OSError, RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError) as error:
+        loaded, client_state = None, {"error": f"{type(error).__name__}: {error}"}
+    if loaded is None:
         raise RunError(
-            f"cannot resume from {run.checkpoint_path / tag}: {client_state}. "
+            f"cannot resume from {path}: {client_state}. "
             "Delete that folder and use --retry-failed to train this run from its start."
         )
     ranks.barrier()
-    return step, client_state
+    return dict(client_state)
 
 
-def _as_os_error(error: OSError | RuntimeError, folder: Path) -> OSError:
-    """torch.save reports a full disk as a RuntimeError about positions: look at the disk itself."""
+def _check_layout(path: Path, resources: Resources) -> None:
+    written, ours = json.loads((path / _LAYOUT).read_text()), _layout(resources)
+    if written != ours:
+        raise RunError(
+            f"the checkpoint {path} was written with {written}, this attempt has {ours}: start the grid with the "
+            "former --zero-stage and --ranks-per-node, or delete that folder and use --retry-failed"
+        )
+
+
+def _full_disk(error: OSError | RuntimeError, folder: Path) -> OSError | None:
+    """The disk's own error, if it is one: torch.save reports a full disk as a RuntimeError about positions."""
     if isinstance(error, OSError):
         return error
     if shutil.disk_usage(folder).free < 1_000_000:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    return OSError(str(error).splitlines()[0])
+    return None
 
 
 def _flush(folder: Path) -> None:

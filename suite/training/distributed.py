@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from suite.errors import RunError, SpecError
+from suite.errors import RunError
 from suite.spec import Recipe, Resources
 
 
@@ -47,10 +47,6 @@ class Ranks:
             dist.barrier()
 
 
-def rank_from_environment() -> int:
-    return int(os.environ.get("RANK", "0"))
-
-
 def start(resources: Resources) -> Ranks:
     """Set the process up: threads, determinism, device, process group.
 
@@ -61,7 +57,7 @@ def start(resources: Resources) -> Ranks:
         raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
     torch.set_num_threads(resources.threads_per_rank)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # needed by deterministic cuBLAS
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.use_deterministic_algorithms(True)  # not warn_only: with it fused attention stays non-deterministic
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a debugging aid that costs time
     for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}.items():
         os.environ.setdefault(name, value)
@@ -75,9 +71,7 @@ def start(resources: Resources) -> Ranks:
     return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
 
 
-def initialize(
-    model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources, ranks: Ranks
-) -> Any:
+def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
     """The DeepSpeed engine around model and optimizer.
 
     bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step.
@@ -87,7 +81,7 @@ def initialize(
 
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
     __compatible_ops__["deepspeed_shm_comm"] = False  # else gloo compiles a C++ extension at start
-    micro, accumulation = split_batch(recipe.batch_size, ranks.num_ranks, resources.micro_batch_size)
+    micro, accumulation = resources.split_batch(recipe.batch_size)
     config = {
         "train_batch_size": recipe.batch_size,
         "train_micro_batch_size_per_gpu": micro,
@@ -115,21 +109,6 @@ def stop() -> None:
     """Leave the process group, so that no rank complains at exit."""
     if dist.is_initialized():
         dist.destroy_process_group()
-
-
-def split_batch(batch_size: int, num_ranks: int, micro_batch_size: int | None) -> tuple[int, int]:
-    """(images a rank holds at once, accumulation steps) for a global batch.
-
-    Raises:
-        SpecError: if they do not divide it.
-    """
-    share, rest = divmod(batch_size, num_ranks)
-    if rest:
-        raise SpecError(f"batch_size {batch_size} is not divisible by {num_ranks} ranks; choose a divisor of it")
-    micro = min(micro_batch_size or share, share)
-    if share % micro:
-        raise SpecError(f"micro_batch_size {micro} does not divide a rank's share of {share} images")
-    return micro, share // micro
 
 
 def _free_port() -> int:

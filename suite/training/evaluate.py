@@ -29,15 +29,20 @@ def evaluate(model: nn.Module, images: MemoryImages, ranks: Ranks, precision: st
     was_training = model.training
     model.eval()
     totals = torch.zeros(3, dtype=torch.float64, device=ranks.device)
-    for start in range(ranks.rank * _BATCH, images.num_test, ranks.num_ranks * _BATCH):
-        batch, labels = images.test_batch(start, min(start + _BATCH, images.num_test))
+    for first in range(0, images.num_test, ranks.num_ranks * _BATCH):
+        # every rank runs as many forward passes as the others, since ZeRO-3 gathers weights in them: a rank past the
+        # end looks at one image that does not count
+        start = first + ranks.rank * _BATCH
+        counts = start < images.num_test
+        batch, labels = images.test_batch(start, start + _BATCH) if counts else images.test_batch(0, 1)
         batch, labels = batch.to(ranks.device), labels.to(ranks.device)
         with torch.autocast(ranks.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = model(batch)
         logits = logits.float()
         hits = logits.topk(min(5, logits.shape[1]), dim=1).indices == labels[:, None]
         loss = F.cross_entropy(logits, labels, reduction="sum")
-        totals += torch.stack([hits[:, 0].sum(), hits.sum(), loss]).double()
+        if counts:
+            totals += torch.stack([hits[:, 0].sum(), hits.sum(), loss]).double()
     model.train(was_training)
     top1, top5, loss = (ranks.sum(totals) / images.num_test).tolist()
     return Accuracy(100 * top1, 100 * top5, loss)

@@ -19,13 +19,12 @@ from suite.models.build import build_model
 from suite.records import Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint
-from suite.training.distributed import Ranks, full_state_dict, initialize, split_batch
+from suite.training.distributed import Ranks, full_state_dict, initialize
 from suite.training.environment import StopRequest, commit, device_name
 from suite.training.evaluate import Accuracy, evaluate
 from suite.training.optim import LearningRate, build_optimizer
 
-_MAX_STEPS_BETWEEN_LOGS = 50
-_STEPS_BETWEEN_CHECKS = 10  # for a stop request or a due checkpoint, where ranks have to agree
+_MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
 
 
 class Interrupted(Exception):
@@ -39,8 +38,6 @@ class Progress:
     step: int = 0  # steps done
     train_s: float = 0.0
     best_top1_percent: float = 0.0
-    loss_sum: float = 0.0  # over the steps since the last metrics line, this rank's share
-    loss_count: int = 0
 
 
 class Training:
@@ -63,14 +60,13 @@ class Training:
         self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
         optimizer = build_optimizer(model, recipe)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
-        self.engine = initialize(model, optimizer, recipe, resources, ranks)
-        self.micro_batch, self.accumulation = split_batch(
-            recipe.batch_size, ranks.num_ranks, resources.micro_batch_size
-        )
-        _, state = checkpoint.load_newest(self.engine, run, ranks)
+        self.engine = initialize(model, optimizer, recipe, resources)
+        self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
+        state = checkpoint.load_newest(self.engine, run, ranks, resources)
         self.progress = Progress(**state.get("progress", {}))
         if ranks.is_first:
             run.keep_metrics_until(self.progress.step)
+            print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def run(self, stop: StopRequest, num_attempts: int) -> Result | None:
         """Train to the end; the first rank returns the result, the others None.
@@ -83,28 +79,28 @@ class Training:
         evaluations = self.resources.num_evaluations
         evaluate_at = {self.num_steps * k // evaluations for k in range(1, evaluations + 1)}
         accuracy: Accuracy | None = None
-        saved_at = logged_at = time.monotonic()
+        saved_at = time.monotonic()
         progress = self.progress
-        loss_sum = torch.tensor(progress.loss_sum, device=self.ranks.device)
+        losses: list[Tensor] = []  # since the last metrics line
+        window_s = 0.0  # and what these steps took
         self.engine.train()
         while progress.step < self.num_steps:
             started = time.monotonic()
             rate = self.learning_rate.set(progress.step)
-            loss_sum += self._train_step(progress.step)
+            losses.append(self._train_step(progress.step))
             progress.step += 1
-            progress.loss_count += 1
-            if progress.step % log_every == 0 or progress.step == self.num_steps:
-                self._log_loss(loss_sum, rate, time.monotonic() - logged_at)
-                loss_sum.zero_()
-                progress.loss_count, logged_at = 0, time.monotonic()
-            progress.train_s += time.monotonic() - started
+            log_now = progress.step % log_every == 0 or progress.step == self.num_steps
+            loss = self._mean(losses) if log_now else 0.0  # on a GPU, the only wait for the device
+            window_s += time.monotonic() - started
+            if log_now:
+                self._log(loss, rate, len(losses) / window_s)
+                progress.train_s += window_s
+                losses, window_s = [], 0.0
             if progress.step in evaluate_at:
                 accuracy = self._evaluate()
-                logged_at = time.monotonic()
-            if self._time_to_agree():
+            if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
                 stopping = self.ranks.agree(bool(stop))
                 if stopping or self.ranks.agree(time.monotonic() - saved_at >= self.resources.checkpoint_every_s):
-                    progress.loss_sum = loss_sum.item()
                     self._save()
                     saved_at = time.monotonic()
                 if stopping:
@@ -112,11 +108,6 @@ class Training:
         if accuracy is None:  # resumed from a checkpoint after the last step
             accuracy = self._evaluate()
         return self._finish(accuracy, num_attempts)
-
-    def _time_to_agree(self) -> bool:
-        """Whether ranks look up together if someone wants to stop; a single rank does after every step."""
-        alone = self.ranks.num_ranks == 1
-        return alone or self.progress.step % _STEPS_BETWEEN_CHECKS == 0
 
     def _train_step(self, step: int) -> Tensor:
         """One optimizer step on this rank's share of the batch; returns its mean loss, detached."""
@@ -136,18 +127,24 @@ class Training:
             total += loss.detach() / self.accumulation
         return total
 
-    def _log_loss(self, loss_sum: Tensor, rate: float, seconds: float) -> None:
-        progress = self.progress
-        loss = self.ranks.sum(loss_sum.clone()).item() / (progress.loss_count * self.ranks.num_ranks)
+    def _mean(self, losses: list[Tensor]) -> float:
+        """Over steps and ranks."""
+        return float(self.ranks.sum(torch.stack(losses).mean()).item() / self.ranks.num_ranks)
+
+    def _log(self, loss: float, rate: float, steps_per_s: float) -> None:
+        self._check_finite("training loss", loss, rate)
+        self._append(loss=loss, learning_rate=rate, images_per_s=steps_per_s * self.recipe.batch_size)
+
+    def _check_finite(self, what: str, loss: float, rate: float) -> None:
         if not math.isfinite(loss):
             raise RunError(
-                f"the training loss is {loss} at step {progress.step} of {self.num_steps} "
+                f"the {what} is {loss} at step {self.progress.step} of {self.num_steps} "
                 f"(learning rate {rate:.3g}); expected a finite number: lower the recipe's learning rate"
             )
-        self._append(loss=loss, learning_rate=rate, images_per_s=progress.loss_count * self.recipe.batch_size / seconds)
 
     def _evaluate(self) -> Accuracy:
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
+        self._check_finite("test loss", accuracy.loss, self.learning_rate.set(self.progress.step - 1))
         self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
@@ -161,7 +158,7 @@ class Training:
 
     def _save(self) -> None:
         state = {"progress": asdict(self.progress)}
-        checkpoint.save(self.engine, self.directory, self.ranks, self.progress.step, state)
+        checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.progress.step, state)
 
     def _finish(self, accuracy: Accuracy, num_attempts: int) -> Result | None:
         weights = full_state_dict(self.engine, self.resources.zero_stage)

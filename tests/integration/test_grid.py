@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+
+from suite.records import RunDirectory
+from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]
 FEW = ["--only", "train_fraction=0.05", "train_fraction=0.1"]  # four of the ten runs
@@ -25,8 +29,29 @@ def run_grid(store, *options):
     return subprocess.run(grid_command(store, *options), capture_output=True, text=True, timeout=300)
 
 
-def leaderboard(store):
-    return (store / "leaderboards/sample_efficiency/smoke.csv").read_bytes()
+def leaderboard(store, name="smoke.csv"):
+    return (store / "leaderboards/sample_efficiency" / name).read_bytes()
+
+
+def first_run(store, model):
+    """The run directory of the smallest fraction, whether it is there or not."""
+    experiments = get_suite("sample_efficiency").profile("smoke").experiments()
+    return RunDirectory.of(store, next(e for e in experiments if e.model == model))
+
+
+def process_of(run, rank="0"):
+    """The pid of a run's process, once it trains; of one rank, where there are several."""
+    while not run.metrics_path.exists() or run.metrics_path.stat().st_size == 0:
+        time.sleep(0.01)
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command, environment = ((folder / name).read_bytes().decode() for name in ("cmdline", "environ"))
+        except OSError:
+            continue
+        mine = "\0RANK=" not in environment if rank is None else f"\0RANK={rank}\0" in environment
+        if str(run.path) in command and mine:
+            return int(folder.name)
+    raise AssertionError(f"no process trains {run.path}")
 
 
 def attempts(store):
@@ -65,7 +90,7 @@ def test_a_grid_killed_five_times_at_random_ends_with_the_same_bytes(undisturbed
     rng = random.Random(1)
     for _ in range(5):
         process = subprocess.Popen(grid_command(tmp_path, *FEW), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0.5, 6))
+        time.sleep(rng.uniform(0.5, 7))
         process.send_signal(signal.SIGKILL)
         process.wait()
     last = run_grid(tmp_path, *FEW)
@@ -82,38 +107,77 @@ def test_two_grids_at_once_train_no_experiment_twice(undisturbed, tmp_path):
 
 
 def test_one_failed_run_stops_no_other_and_its_cell_says_why(undisturbed, tmp_path):
-    store, _ = undisturbed
-    run = next(path.parent for path in store.glob("experiments/convit_micro-*/seed-0/result.json"))
-    copy = tmp_path / "experiments"
-    subprocess.run(["cp", "-r", str(store / "experiments"), str(copy)], check=True)
-    broken = copy / run.relative_to(store / "experiments") / "result.json"
+    obstacle = first_run(tmp_path, "convit_micro").metrics_path
+    obstacle.mkdir(parents=True)  # nothing can be logged there
+    done = run_grid(tmp_path, *FEW, "--max-parallel", "1")
+    assert done.returncode == 1
+    assert "1 failed; --retry-failed" in done.stdout
+    assert "IsADirectoryError" in done.stdout
+    assert len(list(tmp_path.glob("experiments/*/*/result.json"))) == 3
+    markdown = leaderboard(tmp_path, "smoke.md").decode()
+    assert "failed" in markdown
+    assert "IsADirectoryError" in markdown
+    obstacle.rmdir()
+    assert run_grid(tmp_path, *FEW).returncode == 1  # a failure waits for a word from the user
+    assert run_grid(tmp_path, *FEW, "--retry-failed").returncode == 0
+    assert leaderboard(tmp_path) == leaderboard(undisturbed[0])
+
+
+def test_a_corrupt_result_is_named_and_trained_again_on_request(undisturbed, tmp_path):
+    shutil.copytree(undisturbed[0] / "experiments", tmp_path / "experiments")
+    broken = first_run(tmp_path, "convit_micro").result_path
     broken.write_text(broken.read_text()[:100])
     done = run_grid(tmp_path, *FEW)
     assert done.returncode == 1
-    assert "1 failed" in done.stdout
-    assert str(broken) in done.stdout.replace("\n", "")
-    assert "failed" in (tmp_path / "leaderboards/sample_efficiency/smoke.md").read_text()
-    retried = run_grid(tmp_path, *FEW, "--retry-failed")
-    assert retried.returncode == 0, retried.stdout
-    assert leaderboard(tmp_path) == leaderboard(store)
+    assert str(broken) in done.stdout
+    assert run_grid(tmp_path, *FEW, "--retry-failed").returncode == 0
+    assert leaderboard(tmp_path) == leaderboard(undisturbed[0])
 
 
-def test_a_killed_run_is_resumed_by_the_same_grid(tmp_path):
-    grid = subprocess.Popen(grid_command(tmp_path, "--only", "train_fraction=0.05"), stdout=subprocess.PIPE, text=True)
-    victim = None
-    while victim is None and grid.poll() is None:
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue
-            if "suite.execute" in command and str(tmp_path) in command and "convit" in command:
-                victim = int(folder.name)
-        time.sleep(0.05)
+def test_a_killed_run_is_resumed_by_the_same_grid_from_its_checkpoint(undisturbed, tmp_path):
+    grid = subprocess.Popen(grid_command(tmp_path, *FEW), stdout=subprocess.PIPE, text=True)
+    run = first_run(tmp_path, "convit_micro")
+    victim = process_of(run, rank=None)
+    while not list(run.checkpoint_path.glob("step-*")):
+        time.sleep(0.005)
     os.kill(victim, signal.SIGKILL)
     output = grid.communicate(timeout=300)[0]
     assert grid.returncode == 0, output
     assert re.search(r"restarted .*convit_micro.*killed by SIGKILL", output)
+    assert re.search(r"training steps [1-9]\d* to", run.log_path.read_text())
+    assert leaderboard(tmp_path) == leaderboard(undisturbed[0])
+
+
+def test_a_killed_rank_ends_the_others_and_the_grid_resumes_the_run(tmp_path):
+    options = ("--ranks-per-node", "2", "--only", "model=convit_micro", "train_fraction=0.05")
+    grid = subprocess.Popen(grid_command(tmp_path, *options), stdout=subprocess.PIPE, text=True)
+    os.kill(process_of(first_run(tmp_path, "convit_micro"), rank="1"), signal.SIGKILL)
+    output = grid.communicate(timeout=300)[0]
+    assert grid.returncode == 0, output
+    assert "rank 1 was killed by signal 9" in output
+
+
+def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
+    options = ("--only", "model=deit_micro", "train_fraction=0.05")
+    grid = subprocess.Popen(
+        grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    run = first_run(tmp_path, "deit_micro")
+    process_of(run, rank=None)
+    grid.send_signal(signal.SIGINT)
+    output = grid.communicate(timeout=60)[0]
+    assert grid.returncode == 130
+    assert "the same command goes on from here" in output
+    assert run.status() == "interrupted"
+    assert list(run.checkpoint_path.glob("step-*"))
+    assert not run.failure_path.exists()
+
+
+def test_another_precision_is_another_leaderboard(tmp_path):
+    options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.05")
+    assert run_grid(tmp_path, *options).returncode == 0
+    assert leaderboard(tmp_path, "smoke-bf16.csv").decode().splitlines()[1].startswith("5,")
+    assert leaderboard(tmp_path, "smoke-bf16.csv").decode().splitlines()[1].split(",")[1]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +188,10 @@ def test_a_killed_run_is_resumed_by_the_same_grid(tmp_path):
         (["--only", "modl=deit_micro"], "Did you mean 'model'"),
         (["--only", "model=deit_mikro"], "Did you mean 'deit_micro'"),
         (["--only", "model"], "expected KEY=VALUE"),
-        (["--seeds", "0"], "not a positive number"),
+        (["--seeds", "0"], "expected a whole number of at least 1"),
+        (["--ranks-per-node", "3"], "a batch of 32 cannot be shared by 3 ranks"),
+        (["--micro-batch", "5"], "micro-batches of 5 do not divide"),
+        (["--runs", "/dev/null"], "expected a folder"),
     ],
 )
 def test_misuse_exits_2_with_the_valid_choices(tmp_path, options, message):

@@ -14,9 +14,9 @@ from suite.recipes import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 
-RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 6.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 0.6})
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 15.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
-NUM_STEPS = 60
+NUM_STEPS = 150  # a metrics line every third step
 
 
 def start(run, num_ranks):

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from imagesets.memory import MemoryImages
 from suite import execute
+from suite.errors import RunError
 from suite.models.build import build_model
 from suite.recipes import DEIT_LAPTOP
 from suite.records import RunDirectory
@@ -77,6 +78,18 @@ def test_every_way_to_run_gives_the_weights_of_plain_pytorch(tmp_path, plain_wei
             torch.testing.assert_close(weights[name], expected, rtol=1e-3, atol=2e-4, msg=lambda m, n=name: f"{n}: {m}")
 
 
+def test_zero_3_trains_and_evaluates_a_model_whose_weights_are_really_cut_in_pieces(tmp_path):
+    # DeepSpeed keeps tensors of under 100,000 elements whole: this model's MLP is larger
+    options = {"dim": 180, "depth": 1}
+    experiment = EXPERIMENT.model_copy(update={"model": "deit_micro", "model_options": options})
+    accuracies = []
+    for store, stage in ((tmp_path / "whole", 0), (tmp_path / "pieces", 3)):
+        status, run = train(store, experiment, num_ranks=2, zero_stage=stage)
+        assert status == 0, run.log_path.read_text()
+        accuracies.append(run.read_result().test_loss)
+    assert accuracies[0] == pytest.approx(accuracies[1], rel=1e-4)
+
+
 def test_bf16_stays_near_fp32(tmp_path, plain_weights):
     experiment = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"precision": "bf16"})})
     status, run = train(tmp_path, experiment)
@@ -113,7 +126,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
         def barrier(self):
             pass
 
-    with pytest.raises(Exception, match=r"no space left on the disk\. Free space"):
-        checkpoint.save(FullDisk(), run, Alone(), 8, {})
+    with pytest.raises(RunError, match=r"no space left on the disk\. Free space"):
+        checkpoint.save(FullDisk(), run, Alone(), Resources(), 8, {})
     assert [path.name for path in run.checkpoint_path.iterdir()] == ["step-7"]
     assert checkpoint.newest_step(run) == 7
