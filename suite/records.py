@@ -175,13 +175,12 @@ class RunDirectory:
 
     def _is_of(self, found: Experiment) -> bool:
         """Whether this is the folder of ``found``. Comparing fields is many times cheaper than hashing."""
-        cell, seed = self.path.parts[-2:]
-        if seed != f"seed-{found.seed}":
+        if self.path.name != f"seed-{found.seed}":
             return False
         known = self._experiment
         if known is not None and _without_seed(found) == _without_seed(known):
             return True
-        return cell == f"{found.model}-{found.cell_id}"
+        return self.path.parent.name == f"{found.model}-{found.cell_id}"
 
     def write_result(self, result: Result) -> None:
         write_atomically(self.result_path, result.model_dump_json(indent=1).encode())
