@@ -24,6 +24,7 @@ from launchers.plan import Job, PlannedRun, in_slots, make_plan, select
 from launchers.report import print_cost, print_failures, print_plan, print_suites
 from leaderboards.build import build, positive
 from suite.errors import RunError, SpecError, SuiteError
+from suite.records import RunDirectory
 from suite.spec import Profile, Resources, Suite
 from suite.suites import get_suite, list_suites
 
@@ -97,11 +98,10 @@ def _grid(options: argparse.Namespace, suite: Suite, console: Console) -> int:
     max_parallel, resources = _resources(options, profile, len(gpus))
     for experiment in experiments:
         resources.split_batch(experiment.recipe.batch_size)
-    plan = make_plan(experiments, options.runs, resources)
     if options.retry_failed:
-        for run in plan:
-            run.job.directory.forget_failure()
-        plan = make_plan(experiments, options.runs, resources)
+        for experiment in experiments:
+            RunDirectory.of(options.runs, experiment).forget_failure()
+    plan = make_plan(experiments, options.runs, resources)
     print_plan(console, suite, profile_name, profile, plan, options.runs)
     if options.dry_run:
         print_cost(console, profile, plan, max_parallel)

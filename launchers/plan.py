@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from suite.errors import RecordError, SpecError, unknown_name
+from suite.errors import RecordError, SpecError, check_name, unknown_name
 from suite.records import RunDirectory, Status
 from suite.spec import Experiment, Profile, Resources, experiment_fields
 
@@ -44,8 +44,7 @@ def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Exper
         wanted.setdefault(key, []).append(value)
     selected = list(experiments)
     for key, values in wanted.items():
-        if key not in experiment_fields(experiments[0]):
-            raise unknown_name("key of --only", key, experiment_fields(experiments[0]))
+        check_name("key of --only", key, experiment_fields(experiments[0]))
         found = {str(experiment_fields(e)[key]) for e in experiments}
         for value in values:
             if not any(_same(value, other) for other in found):

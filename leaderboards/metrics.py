@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.errors import unknown_name
+from suite.errors import check_name
 from suite.records import Result
 
 # A paper that prints fractions or millions gets our value in its unit, so that the difference means something.
@@ -21,8 +21,7 @@ def check_metric(metric: str) -> None:
         SpecError: with the nearest valid name.
     """
     valid = [*PLAIN_METRICS, *SCALED_METRICS]
-    if metric not in valid:
-        raise unknown_name("metric", metric, valid)
+    check_name("metric", metric, valid)
 
 
 def read_metric(result: Result, metric: str) -> float:

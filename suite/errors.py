@@ -26,6 +26,13 @@ class RecordError(SuiteError):
     """A file of a run directory that cannot be read or must not be averaged."""
 
 
+def check_name(kind: str, found: str, valid: Iterable[str]) -> None:
+    """Raise SpecError unless ``found`` is one of ``valid``."""
+    names = list(valid)
+    if found not in names:
+        raise unknown_name(kind, found, names)
+
+
 def unknown_name(kind: str, found: str, valid: Iterable[str]) -> SpecError:
     """The error for a name that is not in a closed list, with the nearest valid one."""
     names = sorted(valid)

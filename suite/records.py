@@ -188,11 +188,11 @@ class RunDirectory:
         shutil.rmtree(self.checkpoint_path, ignore_errors=True)  # the weights are kept beside the result
 
     def read_failure(self) -> Failure | None:
-        if not self.failure_path.exists():
-            return None
         try:
-            return Failure.model_validate_json(self._read(self.failure_path))
-        except ValidationError as error:
+            return Failure.model_validate_json(self.failure_path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
             raise self._corrupt(self.failure_path, error) from error
 
     def write_failure(self, failure: Failure) -> None:
@@ -255,16 +255,6 @@ class RunDirectory:
             with contextlib.suppress(ValueError):  # the first line of the window may be cut
                 merged.update(json.loads(line))
         return merged
-
-    # -- reading
-
-    def _read(self, path: Path) -> bytes:
-        try:
-            data = path.read_bytes()
-            json.loads(data)
-        except (OSError, ValueError) as error:
-            raise self._corrupt(path, error) from error
-        return data
 
     def _corrupt(self, path: Path, error: Exception) -> RecordError:
         found = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]

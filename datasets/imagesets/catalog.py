@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from suite.errors import unknown_name
+from suite.errors import check_name
 
 RGB = tuple[float, float, float]
 
@@ -148,6 +148,5 @@ def get_info(name: str) -> ImageSetInfo:
     Raises:
         SpecError: if there is none; the message has the nearest valid name.
     """
-    if name not in CATALOG:
-        raise unknown_name("dataset", name, CATALOG)
+    check_name("dataset", name, CATALOG)
     return CATALOG[name]

@@ -5,8 +5,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from suite.models.build import build_model, list_models, reference_input
-from suite.models.flops import count_flops, count_parameters
+from suite.models.build import build_model, count_parameters, list_models, reference_input
+from suite.models.flops import count_flops
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models import cmhsa, convit, convmixer, cordonnier, deit, resnet, vit
 from suite.models.layers import ImageSize
 
@@ -37,6 +37,11 @@ def reference_input(name: str) -> tuple[int, int]:
     return next((side, classes) for models, side, classes in _FAMILIES if name in models)
 
 
+def count_parameters(model: nn.Module) -> int:
+    """Trainable or not."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def build_model(name: str, *, num_classes: int = 1000, image_size: ImageSize = 224, **overrides: Any) -> nn.Module:
     """Build a freshly initialized model, from torch's global random state.
 
@@ -52,13 +57,11 @@ def build_model(name: str, *, num_classes: int = 1000, image_size: ImageSize = 2
     Raises:
         SpecError (a ValueError): unknown name or override, or sizes that do not fit each other.
     """
-    if name not in _BUILDERS:
-        raise unknown_name("model", name, _BUILDERS)
+    check_name("model", name, _BUILDERS)
     builder = _BUILDERS[name]
     valid = set(inspect.signature(builder.func).parameters) - {"num_classes", "image_size", "self"}
     for key in overrides:
-        if key not in valid:
-            raise unknown_name(f"override of model {name}", key, valid)
+        check_name(f"override of model {name}", key, valid)
     sides = image_size if isinstance(image_size, tuple) else (image_size,)
     for key, value in [("num_classes", num_classes), *(("image_size", side) for side in sides)]:
         if not isinstance(value, int) or value < 1:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models import theorems
 from suite.models.layers import Block, ImageSize, patch_grid
 
@@ -56,8 +56,7 @@ class RelativeBiasAttention(nn.Module):
         self, grid: tuple[int, int], patch_size: int, num_heads: int, bias_strength: float, borders: theorems.Borders
     ) -> None:
         super().__init__()
-        if borders not in get_args(theorems.Borders):
-            raise unknown_name("borders", borders, get_args(theorems.Borders))
+        check_name("borders", borders, get_args(theorems.Borders))
         self.grid, self.patch_size, self.num_heads = grid, patch_size, num_heads
         self.bias_strength, self.borders = bias_strength, borders
         dim = 3 * patch_size**2
@@ -223,8 +222,7 @@ class AttentionPhase(PatchTransformer):
         query_key_std: float = 0.02,
         drop_path: float = 0.0,
     ) -> None:
-        if initialization not in get_args(Initialization):
-            raise unknown_name("initialization", initialization, get_args(Initialization))
+        check_name("initialization", initialization, get_args(Initialization))
         make_layer = partial(
             RelativeBiasAttention,
             patch_size=patch_size,

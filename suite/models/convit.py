@@ -13,7 +13,7 @@ import torch
 from timm.layers import PatchEmbed, resample_abs_pos_embed, trunc_normal_
 from torch import Tensor, nn
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
 from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, patch_grid
 
@@ -62,8 +62,7 @@ class ConViT(nn.Module):
         check_divides("num_heads", num_heads, "dim", dim)
         if not 0 <= num_gpsa_layers <= depth:
             raise SpecError(f"num_gpsa_layers is {num_gpsa_layers}, expected 0 to depth = {depth}")
-        if attention not in _ATTENTIONS:
-            raise unknown_name("attention of ConViT", attention, _ATTENTIONS)
+        check_name("attention of ConViT", attention, _ATTENTIONS)
         self.num_gpsa_layers = num_gpsa_layers
         self.patch_embed = PatchEmbed(image_size, patch_size, 3, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))

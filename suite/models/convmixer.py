@@ -13,7 +13,7 @@ import torch
 from timm.models import convmixer as timm_convmixer
 from torch import Tensor, nn
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models.layers import ImageSize, patch_grid
 
 Spatial = Literal["trained", "random", "impulse", "box"]
@@ -58,8 +58,7 @@ class ConvMixer(timm_convmixer.ConvMixer):
         spatial: Spatial = "trained",
     ) -> None:
         patch_grid(image_size, patch_size)
-        if spatial not in SPATIALS:
-            raise unknown_name("spatial of ConvMixer", spatial, SPATIALS)
+        check_name("spatial of ConvMixer", spatial, SPATIALS)
         if min(dim, depth, kernel_size) < 1:
             raise SpecError(f"dim {dim}, depth {depth} and kernel_size {kernel_size} must be positive")
         super().__init__(dim, depth, kernel_size, patch_size, num_classes=num_classes)

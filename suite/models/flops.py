@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from suite.models.build import build_model
@@ -29,10 +28,6 @@ class Flops:
 def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
     """Count for a model by name; ``options`` as for ``build_model``."""
     return _count(model, num_classes, image_size, tuple(sorted(options.items())))
-
-
-def count_parameters(model: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 @lru_cache

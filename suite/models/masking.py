@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models.gpsa import GatedPositionalSelfAttention
 
 _GATE_LOGITS = {"content": float("inf"), "position": float("-inf")}  # sigmoid: 1 = position only, 0 = content only
@@ -36,8 +36,7 @@ def mask_attention(model: nn.Module, part: Literal["content", "position"], num_l
     Raises:
         SpecError: an unknown part, or fewer GPSA layers than that.
     """
-    if part not in _GATE_LOGITS:
-        raise unknown_name("part of the attention", part, _GATE_LOGITS)
+    check_name("part of the attention", part, _GATE_LOGITS)
     layers = [module for module in model.modules() if isinstance(module, GatedPositionalSelfAttention)]
     if not 0 < num_layers <= len(layers):
         raise SpecError(f"num_layers is {num_layers}, expected 1 to {len(layers)}, the model's GPSA layers")

@@ -5,7 +5,6 @@ Shape legend: B batch, N tokens (patches in row-major order, after the class tok
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
@@ -13,7 +12,7 @@ import torch
 from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models.impulse import ImpulseProblem, sinusoidal_encoding
 from suite.models.initializations import (
     FILTER_SIZES,
@@ -29,12 +28,6 @@ Pooling = Literal["average", "class_token"]
 Position = Literal["sinusoidal", "learned"]
 Initialization = Literal["kaiming_uniform", "trunc_normal", "mimetic", "impulse_3", "impulse_5"]
 PseudoInput = Literal["PE", "U", "PE+U"]
-
-
-def check_name(kind: str, found: str, valid: Iterable[str]) -> None:
-    """Raise SpecError unless ``found`` is one of ``valid``."""
-    if found not in set(valid):
-        raise unknown_name(kind, found, valid)
 
 
 class ViT(nn.Module):

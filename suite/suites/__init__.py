@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from suite.errors import unknown_name
+from suite.errors import check_name
 from suite.spec import Suite
 
 
@@ -20,8 +20,7 @@ def get_suite(name: str) -> Suite:
     Raises:
         SpecError: if there is no such suite.
     """
-    if name not in list_suites():
-        raise unknown_name("suite", name, list_suites())
+    check_name("suite", name, list_suites())
     suite = importlib.import_module(f"suite.suites.{name}").SUITE
     assert isinstance(suite, Suite)
     assert suite.name == name

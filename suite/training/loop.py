@@ -15,7 +15,7 @@ from torch import Tensor
 
 from imagesets.memory import MemoryImages
 from suite.errors import RunError
-from suite.models.build import build_model
+from suite.models.build import build_model, count_parameters
 from suite.records import Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint
@@ -57,7 +57,7 @@ class Training:
         model = build_model(
             experiment.model, num_classes=self.images.info.num_classes, image_size=experiment.image_size, **options
         )
-        self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
+        self.num_parameters = count_parameters(model)
         optimizer = build_optimizer(model, recipe)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
         self.engine = initialize(model, optimizer, recipe, resources)
@@ -144,7 +144,7 @@ class Training:
 
     def _evaluate(self) -> Accuracy:
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
-        self._check_finite("test loss", accuracy.loss, self.learning_rate.set(self.progress.step - 1))
+        self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
         self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy

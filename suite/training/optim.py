@@ -48,4 +48,9 @@ class LearningRate:
         if self._recipe.schedule == "cosine":
             epoch = step * self._epochs_per_step
             self._cosine.step(int(epoch + 1e-9) if self._recipe.schedule_unit == "epoch" else epoch)
+        return self.current
+
+    @property
+    def current(self) -> float:
+        """The one that was set last."""
         return float(self._optimizer.param_groups[0]["lr"])
