@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint
+.PHONY: demo test lint ffcv
 
 # Train the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -21,3 +21,7 @@ lint: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
+
+# FFCV, for --loader ffcv; its build needs the system packages that the README names.
+ffcv: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"

@@ -14,10 +14,11 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
 
-from imagesets.fetch import ensure
+from imagesets.prepared import make_ready
 from launchers.display import Display
 from launchers.local import LocalPool
 from launchers.plan import Job, PlannedRun, in_slots, make_plan, select
@@ -25,7 +26,7 @@ from launchers.report import print_cost, print_failures, print_plan, print_suite
 from leaderboards.build import build, positive
 from suite.errors import RunError, SpecError, SuiteError
 from suite.records import RunDirectory
-from suite.spec import Profile, Resources, Suite
+from suite.spec import Profile, Resources, StorageFormat, Suite
 from suite.suites import get_suite, list_suites
 
 EXIT_FAILED = 1
@@ -52,6 +53,14 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--data-dir", type=Path, metavar="DIR",
         help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
     )  # fmt: skip
+    parser.add_argument(
+        "--loader", choices=get_args(StorageFormat), default="memory",
+        help="format to read images from, made by datasets/prepare.py (default: memory)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="threads a rank decodes images with (default: its cores)"
+    )
+    parser.add_argument("--skip-corrupt", action="store_true", help="go on without images that cannot be decoded")
     parser.add_argument(
         "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
     )
@@ -98,7 +107,7 @@ def _grid(options: argparse.Namespace, suite: Suite, console: Console) -> int:
     max_parallel, resources = _resources(options, profile, len(gpus))
     for experiment in experiments:
         resources.split_batch(experiment.recipe.batch_size)
-    if options.retry_failed:
+    if options.retry_failed and not options.dry_run:
         for experiment in experiments:
             RunDirectory.of(options.runs, experiment).forget_failure()
     plan = make_plan(experiments, options.runs, resources)
@@ -111,7 +120,7 @@ def _grid(options: argparse.Namespace, suite: Suite, console: Console) -> int:
         if profile.device == "gpu" and not gpus:
             raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
         for dataset in sorted({experiment.dataset for experiment in experiments}):
-            ensure(dataset, options.data_dir)
+            make_ready(dataset, options.loader, options.data_dir)
         failed = _train(plan, LocalPool(plan, max_parallel, gpus), console)
     print_failures(console, failed)
     build(suite.name, profile_name, options.runs, options.seeds)
@@ -136,6 +145,9 @@ def _resources(options: argparse.Namespace, profile: Profile, num_gpus: int) -> 
         micro_batch_size=options.micro_batch,
         zero_stage=options.zero_stage,
         data_dir=str(options.data_dir) if options.data_dir else None,
+        loader=options.loader,
+        num_workers=options.workers or 0,
+        skip_corrupt=options.skip_corrupt,
     )
     return max_parallel, resources
 

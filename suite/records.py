@@ -29,7 +29,7 @@ from pydantic import ValidationError
 
 from suite.errors import RecordError
 from suite.files import disk_error, write_atomically
-from suite.spec import Experiment, Frozen
+from suite.spec import Experiment, Frozen, StorageFormat
 
 EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found the run claimed by another
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
@@ -48,6 +48,8 @@ class Result(Frozen):
     num_parameters: int
     num_train_images: int
     num_test_images: int
+    loader: StorageFormat = "memory"
+    num_corrupt_images: int = 0  # that could not be decoded and were skipped, of both splits
     num_steps: int
     images_seen: int
     train_s: float  # seconds of training steps over all attempts, without start-up and evaluation

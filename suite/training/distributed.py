@@ -42,6 +42,14 @@ class Ranks:
         """Whether any rank says so."""
         return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
 
+    def union(self, items: set[Any]) -> set[Any]:
+        """The items that any rank has."""
+        if self.num_ranks == 1:
+            return items
+        gathered: list[set[Any]] = [set() for _ in range(self.num_ranks)]
+        dist.all_gather_object(gathered, items)
+        return set().union(*gathered)
+
     def barrier(self) -> None:
         if self.num_ranks > 1:
             dist.barrier()

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from imagesets.memory import MemoryImages
+from imagesets.loader import ImageLoader
+from suite.errors import DataError
 from suite.training.distributed import Ranks
 
 _BATCH = 250
@@ -21,28 +22,30 @@ class Accuracy:
     top1_percent: float
     top5_percent: float
     loss: float
+    num_images: int
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, images: MemoryImages, ranks: Ranks, precision: str) -> Accuracy:
-    """Evaluate, sharing the test batches among the ranks; every rank returns the same numbers."""
+def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str) -> Accuracy:
+    """Evaluate, sharing the test batches among the ranks; every rank returns the same numbers.
+
+    Raises:
+        DataError: no test image could be decoded.
+    """
     was_training = model.training
     model.eval()
-    totals = torch.zeros(3, dtype=torch.float64, device=ranks.device)
-    for first in range(0, images.num_test, ranks.num_ranks * _BATCH):
-        # every rank runs as many forward passes as the others, since ZeRO-3 gathers weights in them: a rank past the
-        # end looks at one image that does not count
-        start = first + ranks.rank * _BATCH
-        counts = start < images.num_test
-        batch, labels = images.test_batch(start, start + _BATCH) if counts else images.test_batch(0, 1)
-        batch, labels = batch.to(ranks.device), labels.to(ranks.device)
+    totals = torch.zeros(4, dtype=torch.float64, device=ranks.device)
+    for batch, labels in images.test_batches(_BATCH, ranks.rank, ranks.num_ranks, ranks.device):
         with torch.autocast(ranks.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = model(batch)
-        logits = logits.float()
+        counted = labels >= 0
+        logits, labels = logits.float()[counted], labels[counted]
         hits = logits.topk(min(5, logits.shape[1]), dim=1).indices == labels[:, None]
         loss = F.cross_entropy(logits, labels, reduction="sum")
-        if counts:
-            totals += torch.stack([hits[:, 0].sum(), hits.sum(), loss]).double()
+        totals += torch.stack([hits[:, 0].sum(), hits.sum(), loss, counted.sum()]).double()
     model.train(was_training)
-    top1, top5, loss = (ranks.sum(totals) / images.num_test).tolist()
-    return Accuracy(100 * top1, 100 * top5, loss)
+    *sums, num_images = ranks.sum(totals).tolist()
+    if not num_images:
+        raise DataError("no test image can be decoded; expected all of them, or with --skip-corrupt most")
+    top1, top5, loss_mean = (total / num_images for total in sums)
+    return Accuracy(100 * top1, 100 * top5, loss_mean, int(num_images))

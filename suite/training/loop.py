@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from imagesets.memory import MemoryImages
+from imagesets.loader import Batch, ImageLoader
 from suite.errors import RunError
 from suite.models.build import build_model, count_parameters
 from suite.records import Result, RunDirectory
@@ -38,6 +37,7 @@ class Progress:
     step: int = 0  # steps done
     train_s: float = 0.0
     best_top1_percent: float = 0.0
+    corrupt: list[tuple[str, int]] = field(default_factory=list)  # images that were skipped
 
 
 class Training:
@@ -50,7 +50,7 @@ class Training:
     def __init__(self, run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> None:
         self.directory, self.experiment, self.resources, self.ranks = run, experiment, resources, ranks
         recipe = self.recipe = experiment.recipe
-        self.images = MemoryImages(experiment, Path(resources.data_dir) if resources.data_dir else None)
+        self.images = ImageLoader(experiment, resources)
         self.num_steps = self.images.num_steps
         torch.manual_seed(experiment.seed)
         options = {**experiment.model_options, **({"drop_path": recipe.drop_path} if recipe.drop_path else {})}
@@ -83,19 +83,25 @@ class Training:
         progress = self.progress
         losses: list[Tensor] = []  # since the last metrics line
         window_s = 0.0  # and what these steps took
+        batches = self.images.train_batches(
+            progress.step, self.num_steps, self.ranks.rank, self.ranks.num_ranks, self.ranks.device
+        )
+        waited_s = 0.0  # for images, within window_s
         self.engine.train()
         while progress.step < self.num_steps:
             started = time.monotonic()
+            batch = next(batches)
+            waited_s += time.monotonic() - started
             rate = self.learning_rate.set(progress.step)
-            losses.append(self._train_step(progress.step))
+            losses.append(self._train_step(progress.step, batch))
             progress.step += 1
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, the only wait for the device
             window_s += time.monotonic() - started
             if log_now:
-                self._log(loss, rate, len(losses) / window_s)
+                self._log(loss, rate, len(losses) / window_s, waited_s / window_s)
                 progress.train_s += window_s
-                losses, window_s = [], 0.0
+                losses, window_s, waited_s = [], 0.0, 0.0
             if progress.step in evaluate_at:
                 accuracy = self._evaluate()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
@@ -109,10 +115,9 @@ class Training:
             accuracy = self._evaluate()
         return self._finish(accuracy, num_attempts)
 
-    def _train_step(self, step: int) -> Tensor:
+    def _train_step(self, step: int, batch: Batch) -> Tensor:
         """One optimizer step on this rank's share of the batch; returns its mean loss, detached."""
-        images, labels = self.images.train_batch(step, self.ranks.rank, self.ranks.num_ranks)
-        images, labels = images.to(self.ranks.device), labels.to(self.ranks.device)
+        images, labels = batch
         # stochastic depth draws from torch's global state: fixed by step and rank, so nothing has to be saved
         seeds = np.random.SeedSequence([self.experiment.seed, step, self.ranks.rank])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0] >> 1))
@@ -131,9 +136,10 @@ class Training:
         """Over steps and ranks."""
         return float(self.ranks.sum(torch.stack(losses).mean()).item() / self.ranks.num_ranks)
 
-    def _log(self, loss: float, rate: float, steps_per_s: float) -> None:
+    def _log(self, loss: float, rate: float, steps_per_s: float, waiting: float) -> None:
         self._check_finite("training loss", loss, rate)
-        self._append(loss=loss, learning_rate=rate, images_per_s=steps_per_s * self.recipe.batch_size)
+        images_per_s = steps_per_s * self.recipe.batch_size
+        self._append(loss=loss, learning_rate=rate, images_per_s=images_per_s, data_wait_percent=100 * waiting)
 
     def _check_finite(self, what: str, loss: float, rate: float) -> None:
         if not math.isfinite(loss):
@@ -157,10 +163,17 @@ class Training:
             self.directory.append_metrics({"step": step, "num_steps": self.num_steps, "epoch": epoch, **values})
 
     def _save(self) -> None:
+        self.progress.corrupt = self._all_corrupt()
         state = {"progress": asdict(self.progress)}
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.progress.step, state)
 
+    def _all_corrupt(self) -> list[tuple[str, int]]:
+        """The images skipped so far, by any rank, in any attempt."""
+        known = {(split, index) for split, index in self.progress.corrupt}
+        return sorted(self.ranks.union(known | self.images.corrupt))
+
     def _finish(self, accuracy: Accuracy, num_attempts: int) -> Result | None:
+        corrupt = self._all_corrupt()
         weights = full_state_dict(self.engine, self.resources.zero_stage)
         if not self.ranks.is_first:
             return None
@@ -174,7 +187,9 @@ class Training:
             best_top1_percent=self.progress.best_top1_percent,
             num_parameters=self.num_parameters,
             num_train_images=self.images.num_train,
-            num_test_images=self.images.num_test,
+            num_test_images=accuracy.num_images,
+            loader=self.resources.loader,
+            num_corrupt_images=len(corrupt),
             num_steps=self.num_steps,
             images_seen=images_seen,
             train_s=self.progress.train_s,

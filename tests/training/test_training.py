@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-from imagesets.memory import MemoryImages
+from imagesets.loader import ImageLoader
 from suite import execute
 from suite.errors import RunError
 from suite.models.build import build_model
@@ -40,7 +40,7 @@ def train(tmp_path, experiment=EXPERIMENT, **resources):
 @pytest.fixture(scope="module")
 def plain_weights():
     """The same training written out in plain PyTorch: one process, no engine."""
-    images = MemoryImages(EXPERIMENT)
+    images = ImageLoader(EXPERIMENT)
     torch.manual_seed(EXPERIMENT.seed)
     model = build_model(EXPERIMENT.model, num_classes=10, image_size=32)
     optimizer = build_optimizer(model, RECIPE)

@@ -1,0 +1,9 @@
+"""What happens to training images between a loader's crop and the model, from counter-based parameters.
+
+``parameters`` and ``policies`` say what to do (NumPy), ``operations`` and ``bicubic`` do it (torch, any device), and
+``pipeline`` puts them together. Loaders take their crops from ``parameters``.
+"""
+
+from suite.torchvision_ops import make_torchvision_importable
+
+make_torchvision_importable()  # before operations imports it for the first time

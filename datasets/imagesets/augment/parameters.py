@@ -1,0 +1,138 @@
+"""Where to crop, flip, erase and mix, each a function of (seed, epoch, index, repeat), or of (seed, step), alone.
+
+Rules are timm's, which are torchvision's for the crop; draws are counter-based, so one sample's numbers do not depend
+on which others are in the batch. Loaders call the crops, ``augment.pipeline`` the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from imagesets.randomness import Purpose, Samples, uniforms
+
+_ATTEMPTS = 10  # at a box that fits, for crops and for erasing
+
+
+def resized_crops(
+    seed: int,
+    samples: Samples,
+    sizes_B2: NDArray[np.integer[Any]],
+    scale: tuple[float, float] = (0.08, 1.0),
+    ratio: tuple[float, float] = (3 / 4, 4 / 3),
+) -> NDArray[np.int64]:
+    """The window of each image that is resized to the model's input (torchvision's RandomResizedCrop.get_params).
+
+    Args:
+        seed: the experiment's.
+        samples: B of them.
+        sizes_B2: height and width of each image, pixels.
+        scale: range of the window's share of the image's area, drawn uniformly.
+        ratio: range of width / height, drawn uniformly in its logarithm.
+
+    Returns:
+        (B, 4) boxes (top, left, height, width): of ten attempts the first that fits, or else the largest central
+        window whose shape is within ``ratio``.
+    """
+    draws = uniforms(seed, Purpose.RESIZED_CROP, samples, 4 * _ATTEMPTS).reshape(-1, _ATTEMPTS, 4)
+    sizes = sizes_B2.astype(np.int64)  # of narrower ones an area could overflow
+    height, width = sizes[:, :1], sizes[:, 1:]
+    area = height * width * _between(scale, draws[..., 0])
+    shape = np.exp(_between((math.log(ratio[0]), math.log(ratio[1])), draws[..., 1]))
+    box_w, box_h = np.rint(np.sqrt(area * shape)), np.rint(np.sqrt(area / shape))
+    top, left = np.floor(draws[..., 2] * (height - box_h + 1)), np.floor(draws[..., 3] * (width - box_w + 1))
+    fits = (box_w > 0) & (box_w <= width) & (box_h > 0) & (box_h <= height)
+    return _first_that_fits(np.stack([top, left, box_h, box_w], axis=-1), fits, _central_boxes(sizes, ratio))
+
+
+def _central_boxes(sizes_B2: NDArray[np.int64], ratio: tuple[float, float]) -> NDArray[np.int64]:
+    height, width = sizes_B2.T
+    box_h = np.minimum(height, np.rint(width / ratio[0]).astype(np.int64))
+    box_w = np.minimum(width, np.rint(height * ratio[1]).astype(np.int64))
+    return np.stack([(height - box_h) // 2, (width - box_w) // 2, box_h, box_w], axis=1)
+
+
+def padded_crops(seed: int, samples: Samples, spare: int) -> NDArray[np.int64]:
+    """(B, 2) corners (top, left) of a window in an image that is ``spare`` pixels larger: each in 0..spare."""
+    return (uniforms(seed, Purpose.CROP, samples, 2) * (spare + 1)).astype(np.int64)
+
+
+def flips(seed: int, samples: Samples, probability: float) -> NDArray[np.bool_]:
+    """(B,): which images are mirrored, left to right."""
+    return uniforms(seed, Purpose.FLIP, samples, 1)[:, 0] < probability
+
+
+def erasing_boxes(seed: int, samples: Samples, probability: float, size: int) -> NDArray[np.int64]:
+    """The box of each image that becomes noise (timm's RandomErasing, one box of 0.02 to 1/3 of the image's area).
+
+    Args:
+        seed: the experiment's.
+        samples: B of them.
+        probability: that an image is erased at all.
+        size: side of the square images, pixels.
+
+    Returns:
+        (B, 4) boxes (top, left, height, width); 0 x 0 where nothing is erased.
+    """
+    draws = uniforms(seed, Purpose.ERASING, samples, 4 + 4 * _ATTEMPTS)
+    erased, draws = draws[:, 0] < probability, draws[:, 4:].reshape(-1, _ATTEMPTS, 4)
+    area = size**2 * _between((0.02, 1 / 3), draws[..., 0])
+    shape = np.exp(_between((math.log(0.3), math.log(1 / 0.3)), draws[..., 1]))
+    box_h, box_w = np.rint(np.sqrt(area * shape)), np.rint(np.sqrt(area / shape))
+    top, left = np.floor(draws[..., 2] * (size - box_h + 1)), np.floor(draws[..., 3] * (size - box_w + 1))
+    fits = (box_w < size) & (box_h < size) & erased[:, None]
+    nowhere = np.zeros((len(draws), 4), dtype=np.int64)
+    return _first_that_fits(np.stack([top, left, box_h, box_w], axis=-1), fits, nowhere)
+
+
+class Mixing(NamedTuple):
+    """How a step's images are mixed with their partners.
+
+    ``lam`` is an image's own share. ``box`` = (top, left, height, width) is what cutmix takes from the partner.
+    """
+
+    kind: Literal["mixup", "cutmix", "none"]
+    lam: float = 1.0
+    box: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+def mixing(seed: int, step: int, mixup: float, cutmix: float, switch_probability: float, size: int) -> Mixing:
+    """One step's mixing, the same on all ranks (timm's Mixup, mode "batch", probability 1).
+
+    Args:
+        seed: the experiment's.
+        step: the optimizer's.
+        mixup: alpha of the Beta(alpha, alpha) that mixup's ``lam`` comes from; 0 = no mixup.
+        cutmix: the same for cutmix.
+        switch_probability: of cutmix, where both are on.
+        size: side of the square images, pixels.
+    """
+    if not mixup and not cutmix:
+        return Mixing("none")
+    zero = np.zeros(1, dtype=np.int64)
+    switch, share, *center = uniforms(seed, Purpose.MIXING, Samples(zero, np.array([step]), zero))[0]
+    use_cutmix = bool(cutmix) and (not mixup or switch < switch_probability)
+    alpha = cutmix if use_cutmix else mixup
+    lam = float(betaincinv(alpha, alpha, share))
+    if not use_cutmix:
+        return Mixing("mixup", lam)
+    cut = int(size * math.sqrt(1 - lam))
+    middles = [int(size * u) for u in center]
+    top, left = (max(m - cut // 2, 0) for m in middles)
+    height, width = (min(m + (cut + 1) // 2, size) - max(m - cut // 2, 0) for m in middles)
+    return Mixing("cutmix", 1 - height * width / size**2, (top, left, height, width))
+
+
+def _between(limits: tuple[float, float], uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+    return limits[0] + (limits[1] - limits[0]) * uniform
+
+
+def _first_that_fits(
+    boxes_BA4: NDArray[np.float64], fits_BA: NDArray[np.bool_], otherwise_B4: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    first = boxes_BA4[np.arange(len(boxes_BA4)), fits_BA.argmax(axis=1)]
+    return np.where(fits_BA.any(axis=1, keepdims=True), first, otherwise_B4).astype(np.int64)

@@ -1,0 +1,280 @@
+"""The one loader: an experiment's training stream and test batches, from images stored in any format.
+
+    order (seed, epoch) -> samples of a step -> crop (a format's window of each image) -> device -> augmentation
+
+The training stream is one endless sequence, epoch after epoch, cut into batches: step t takes positions
+[t * B, (t + 1) * B), so every sample is seen equally often also where B does not divide the set. Rank r of R takes
+every R-th of them, starting at r. Which sample a position holds, and how it is augmented, are functions of
+(seed, epoch, sample, repeat): no format, worker, rank or restart has a say in it.
+
+Shape legend: B batch, S image size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+from torch import Tensor
+
+from imagesets.augment.parameters import padded_crops, resized_crops
+from imagesets.augment.pipeline import Augmentation
+from imagesets.fractions import fraction_indices
+from imagesets.opening import open_split
+from imagesets.prefetch import feed_gpu, prepare_ahead
+from imagesets.prepared import find_info
+from imagesets.randomness import Samples, epoch_order
+from imagesets.stored import CorruptImageError, Pixels
+from suite.errors import DataError, SpecError
+from suite.spec import Experiment, Resources
+
+_NOT_COUNTED = -1  # the label of what only fills a test batch
+_RESIZE_FOR_TEST = 256 / 224  # of the shorter side, before the central crop (DeiT)
+_Read = Callable[[int, NDArray[np.int64], Pixels], None]  # (stored index, box, where to)
+
+
+class Batch(NamedTuple):
+    """images (B, 3, S, S) float32, normalized; labels (B,) int64, or (B, num_classes) where images are mixed."""
+
+    images: Tensor
+    labels: Tensor
+
+
+class _Loaded(NamedTuple):
+    """A training batch before augmentation: images (B, 3, S, S) uint8 on the CPU."""
+
+    images: Tensor
+    labels: Tensor
+    samples: Samples
+    step: int
+
+    def pinned(self) -> _Loaded:
+        return self._replace(images=self.images.pin_memory(), labels=self.labels.pin_memory())
+
+    def to(self, device: torch.device) -> _Loaded:
+        images, labels = (tensor.to(device, non_blocking=True) for tensor in (self.images, self.labels))
+        return self._replace(images=images, labels=labels)
+
+
+class ImageLoader:
+    """An experiment's training and test images.
+
+    Args:
+        experiment: gives data set, fraction, seed, augmentation, image and batch size.
+        resources: give the format, where it lies, the threads that decode, and what to do with corrupt images.
+
+    Attributes:
+        corrupt: (split, sample) of every image that could not be decoded, where they are skipped.
+
+    Raises:
+        SpecError: an unknown data set, or a crop that the image size does not allow.
+        DataError: if the data are missing or broken, or the fraction leaves a class empty.
+    """
+
+    def __init__(self, experiment: Experiment, resources: Resources | None = None) -> None:
+        resources = resources or Resources()
+        data_dir = Path(resources.data_dir) if resources.data_dir else None
+        info = self.info = find_info(experiment.dataset, data_dir)
+        self.recipe, self._seed, self._size = experiment.recipe, experiment.seed, experiment.image_size
+        self._train, self._test = (open_split(info, split, resources.loader, data_dir) for split in ("train", "test"))
+        self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
+        self._tested = np.flatnonzero(self._test.labels < info.num_classes)
+        self._cuts_whole, self._tests_whole = self._check_crop(), self._test.common_size == self._size
+        self._augment = Augmentation(self.recipe, self._seed, info.mean, info.std, info.num_classes)
+        self._order = lru_cache(maxsize=2)(self._epoch_order)
+        self._skip_corrupt = resources.skip_corrupt
+        self.corrupt: set[tuple[str, int]] = set()
+        num_workers = resources.num_workers or resources.threads_per_rank
+        self._workers = ThreadPoolExecutor(num_workers, "decode")
+        self._num_workers = num_workers
+
+    @property
+    def num_train(self) -> int:
+        return len(self._kept)
+
+    @property
+    def num_test(self) -> int:
+        return len(self._tested)
+
+    @property
+    def num_steps(self) -> int:
+        """Batches in the whole training: floor(epochs * images / batch), at least one."""
+        return max(1, int(self.recipe.epochs * self.num_train / self.recipe.batch_size + 1e-6))
+
+    # -- training
+
+    def samples(self, step: int, rank: int = 0, num_ranks: int = 1) -> Samples:
+        """This rank's share of a step, as (epoch, index among the kept images, repeat).
+
+        With repeated augmentation an epoch is as long as without: the first images of its order, each several times
+        in a row, with augmentations of their own.
+        """
+        batch, repeats = self.recipe.batch_size, self.recipe.repeated_augmentation
+        position = np.arange(step * batch + rank, (step + 1) * batch, num_ranks)
+        epoch, slot = np.divmod(position, self.num_train)
+        index = np.empty_like(position)
+        for e in np.unique(epoch):
+            index[epoch == e] = self._order(int(e))[slot[epoch == e] // repeats]
+        return Samples(epoch, index, slot % repeats)
+
+    def train_batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> Batch:
+        """This rank's share of a step, on the CPU."""
+        return self._augmented(self._load(step, rank, num_ranks))
+
+    def train_batches(
+        self, first: int, last: int, rank: int = 0, num_ranks: int = 1, device: torch.device | None = None
+    ) -> Iterator[Batch]:
+        """This rank's share of steps [first, last), on the device, prepared while earlier ones are trained on."""
+        steps = range(first, last)
+        if device is None or device.type != "cuda":
+            return prepare_ahead(lambda step: self.train_batch(step, rank, num_ranks), steps)
+        pinned = prepare_ahead(lambda step: self._load(step, rank, num_ranks).pinned(), steps)
+        return (Batch(*batch) for batch in feed_gpu(pinned, lambda loaded: self._augmented(loaded.to(device)), device))
+
+    def _augmented(self, loaded: _Loaded) -> Batch:
+        return Batch(*self._augment(loaded.images, loaded.labels, loaded.samples, loaded.step))
+
+    def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
+        samples = self.samples(step, rank, num_ranks)
+        pixels, index = self._cut_whole(samples) if self._cuts_whole else self._cut_windows(samples)
+        images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+        return _Loaded(images, torch.from_numpy(self._train.labels[self._kept[index]]), samples, step)
+
+    def _cut_whole(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:
+        """Images of the right size, or a window of each after zero padding: (B, S, S, 3), and their indices."""
+        pixels, index = self._train.gather(self._kept[samples.index]), samples.index
+        if pixels is None:
+            pixels, index = self._read_train(
+                samples, lambda stored, box, out: np.copyto(out, self._train.whole(stored))
+            )
+        padding = self.recipe.crop_padding if self.recipe.crop == "pad" else 0
+        if padding:
+            side = self._size + 2 * padding
+            padded = np.zeros((len(pixels), side, side, 3), np.uint8)  # faster than numpy's pad
+            padded[:, padding:-padding, padding:-padding] = pixels
+            pixels = _cut_rows(padded, padded_crops(self._seed, samples, 2 * padding), self._size)
+        return pixels, index
+
+    def _cut_windows(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:
+        """A random resized crop of each image, or all of it, resized: (B, S, S, 3), and their indices."""
+        return self._read_train(samples, lambda stored, box, out: self._train.window(stored, box, self._size, out))
+
+    def _read_train(self, samples: Samples, read: _Read) -> tuple[Pixels, NDArray[np.int64]]:
+        """Read each sample; in a corrupt one's place, where they are skipped, the next that is not."""
+        index, boxes = samples.index.copy(), self._boxes(samples)
+
+        def read_or_skip(place: int, out: Pixels) -> None:
+            for _ in range(self.num_train):
+                stored = int(self._kept[index[place]])
+                if self._try("train", stored, lambda: read(stored, boxes[place], out)):  # noqa: B023  called here only
+                    return
+                index[place] = (index[place] + 1) % self.num_train
+                one = Samples(*(part[place : place + 1] for part in (samples.epoch, index, samples.repeat)))
+                boxes[place] = self._boxes(one)[0]
+            raise DataError("no training image can be decoded")
+
+        return self._in_parallel(len(index), read_or_skip), index
+
+    def _boxes(self, samples: Samples) -> NDArray[np.int64]:
+        """What of each original image is seen: (B, 4)."""
+        sizes = self._train.sizes[self._kept[samples.index]]
+        if self.recipe.crop == "random_resized":
+            return resized_crops(self._seed, samples, sizes)
+        return np.concatenate([np.zeros_like(sizes), sizes], axis=1, dtype=np.int64)
+
+    # -- test
+
+    def test_batches(
+        self, batch_size: int, rank: int = 0, num_ranks: int = 1, device: torch.device | None = None
+    ) -> Iterator[Batch]:
+        """This rank's batches of the test split, without augmentation.
+
+        Every rank gets as many batches as the others, since ZeRO-3 gathers weights in each forward pass. What is
+        there only for that, and images that cannot be decoded, have the label -1: they do not count.
+        """
+        starts = range(0, self.num_test, num_ranks * batch_size)
+
+        def prepare(start: int) -> Batch:
+            return self.test_batch(start + rank * batch_size, batch_size)
+
+        for batch in prepare_ahead(prepare, starts):
+            yield Batch(*(tensor.to(device) for tensor in batch)) if device is not None else batch
+
+    def test_batch(self, start: int, batch_size: int) -> Batch:
+        """Test images from ``start`` on, as far as there are; past the end, one that does not count."""
+        chosen = self._tested[start : start + batch_size]
+        labels = self._test.labels[chosen] if len(chosen) else np.array([_NOT_COUNTED])
+        pixels = self._test.gather(chosen) if self._tests_whole and len(chosen) else None
+        if pixels is None:
+            pixels = self._in_parallel(len(labels), lambda place, out: self._read_test(chosen, labels, place, out))
+        images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+        return Batch(self._augment.normalize(images), torch.from_numpy(labels))
+
+    def _read_test(self, chosen: NDArray[np.int64], labels: NDArray[np.int64], place: int, out: Pixels) -> None:
+        def read() -> None:
+            if self._tests_whole:
+                np.copyto(out, self._test.whole(stored))
+            else:
+                self._test.centered(stored, round(self._size * _RESIZE_FOR_TEST), self._size, out)
+
+        if len(chosen):
+            stored = int(chosen[place])
+            if self._try("test", stored, read):
+                return
+        out[:] = 0
+        labels[place] = _NOT_COUNTED
+
+    # -- reading
+
+    def _try(self, split: str, stored: int, read: Callable[[], None]) -> bool:
+        """Whether it could be read; a corrupt image is remembered where it is to be skipped."""
+        try:
+            read()
+        except CorruptImageError:
+            if not self._skip_corrupt:
+                raise
+            self.corrupt.add((split, stored))
+            return False
+        return True
+
+    def _in_parallel(self, count: int, read: Callable[[int, Pixels], None]) -> Pixels:
+        """Let the workers fill one batch: (B, S, S, 3)."""
+        out = np.empty((count, self._size, self._size, 3), np.uint8)
+
+        def read_share(worker: int) -> None:
+            for place in range(worker, count, self._num_workers):
+                read(place, out[place])
+
+        for done in [self._workers.submit(read_share, worker) for worker in range(self._num_workers)]:
+            done.result()
+        return out
+
+    def _epoch_order(self, epoch: int) -> NDArray[np.int64]:
+        return epoch_order(self._seed, epoch, self.num_train)
+
+    def _check_crop(self) -> bool:
+        """Whether training images are used at their stored size."""
+        common, recipe = self._train.common_size, self.recipe
+        if recipe.crop == "pad" and common != self._size:
+            raise SpecError(
+                f"recipe {recipe.name!r} crops padded images of their own size, {common or 'which differ'}; "
+                f"expected image_size {self._size}: use crop='random_resized' for another size"
+            )
+        return recipe.crop != "random_resized" and common == self._size
+
+
+def _cut_rows(padded_BPP3: Pixels, corners_B2: NDArray[np.int64], size: int) -> Pixels:
+    """A window of each image, copied a row of pixels at a time: (B, size, size, 3)."""
+    batch, padded, _, channels = padded_BPP3.shape
+    row = np.dtype((np.void, size * channels))
+    first_BS = (np.arange(batch)[:, None] * padded + corners_B2[:, :1] + np.arange(size)) * padded + corners_B2[:, 1:]
+    rows = as_strided(padded_BPP3.reshape(-1)[: row.itemsize].view(row), (batch * padded**2 - size + 1,), (channels,))
+    windows: Pixels = rows[first_BS].view(np.uint8).reshape(batch, size, size, channels)
+    return windows

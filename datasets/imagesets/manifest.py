@@ -1,0 +1,193 @@
+"""What a prepared image set says of itself: ``manifest.json`` and ``index.safetensors`` in ``DATA_DIR/NAME/FORMAT/``.
+
+    source -> prepare -> files of images, then the index, then the manifest -> readers
+
+The manifest is written last, so a folder without one is half made. Samples have one order in every format: that of
+the index, which is the data set's own (folders: sorted classes, sorted files in each).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from imagesets.storage import write_file
+from suite.errors import DataError
+from suite.spec import Frozen, StorageFormat
+
+Split = Literal["train", "test"]
+SPLITS: tuple[Split, Split] = ("train", "test")
+
+MANIFEST = "manifest.json"
+INDEX = "index.safetensors"
+SHARD_PREFIXES: dict[Split, tuple[str, ...]] = {"train": ("train-",), "test": ("val-", "validation-", "test-")}
+
+
+class StoredFile(Frozen):
+    """What a file has to be."""
+
+    num_bytes: int
+    sha256: str
+
+
+class Manifest(Frozen):
+    """A prepared image set: what is in it, and how it was made.
+
+    ``files`` maps paths inside the folder, the index among them. ``root`` is the folder that the names of format
+    "folder" start from, where the images were indexed in place. ``shards_url`` is where a reader of format
+    "webdataset" gets shards that are not in the folder.
+    """
+
+    version: Literal[1] = 1
+    dataset: str
+    format: StorageFormat
+    classes: tuple[str, ...]
+    num_images: dict[Split, int]
+    num_skipped: int = 0  # corrupt images left out
+    files: dict[str, StoredFile]
+    source: str
+    max_side: int | None = None  # of stored images, in pixels; None = as in the source
+    quality: int | None = None  # of JPEGs that were encoded again; None = the source's bytes
+    root: str | None = None
+    shards_url: str | None = None
+    made_at: str  # ISO 8601, UTC
+    made_by: str  # the project's version and those of the packages that wrote
+
+    def shards(self, split: Split) -> list[str]:
+        """The files of one split in format "webdataset"; the index's ``shard`` counts in this list."""
+        return sorted(name for name in self.files if name.startswith(SHARD_PREFIXES[split]))
+
+
+@dataclass
+class Index:
+    """One split's samples, in order.
+
+    Attributes:
+        labels: (N,) int64 classes.
+        sizes: (N, 2) int32 height and width of the original image, before any resize of the stored one.
+        names: of N files, for messages and, in format "folder", to find them.
+        places: what a format needs to find a sample, such as shard, offset and length: (N,) each. In format "folder"
+            they are what a file has to be: num_bytes and crc32.
+    """
+
+    labels: NDArray[np.int64]
+    sizes: NDArray[np.int32]
+    names_blob: NDArray[np.uint8]  # UTF-8, one name a line: a million Python strings would take long to load
+    places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @staticmethod
+    def encode_names(names: list[str]) -> NDArray[np.uint8]:
+        return np.frombuffer("\n".join(names).encode(), np.uint8)
+
+    @cached_property
+    def names(self) -> list[str]:
+        return self.names_blob.tobytes().decode().split("\n")
+
+
+def prepared_folder(data_dir: Path, dataset: str, stored_as: StorageFormat) -> Path:
+    return data_dir / dataset / stored_as
+
+
+def partial_folder(prepared: Path) -> Path:
+    """Where ``prepare`` works until a set is complete; only then does it get its name."""
+    return prepared.with_name(f".{prepared.name}.partial")
+
+
+def write_index(folder: Path, splits: Mapping[Split, Index]) -> None:
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for split, index in splits.items():
+        fields = {"labels": index.labels, "sizes": index.sizes, "names": index.names_blob}
+        places = {f"place.{name}": place for name, place in index.places.items()}
+        arrays |= {f"{split}.{name}": np.ascontiguousarray(array) for name, array in (fields | places).items()}
+    write_file(folder / INDEX, safetensors.numpy.save(arrays))
+
+
+def read_index(folder: Path, split: Split) -> Index:
+    """One split's index.
+
+    Raises:
+        DataError: if it cannot be read or its arrays differ in length.
+    """
+    path = folder / INDEX
+    try:
+        arrays = safetensors.numpy.load_file(path)
+        own = {name.removeprefix(f"{split}."): array for name, array in arrays.items() if name.startswith(f"{split}.")}
+        places = {name.removeprefix("place."): array for name, array in own.items() if name.startswith("place.")}
+        index = Index(own["labels"], own["sizes"], own["names"], places)
+    except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
+        raise DataError(f"{path} cannot be read ({error!r}). Prepare the image set again.") from error
+    lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
+    if len(lengths) != 1:
+        raise DataError(f"{path} has arrays of lengths {sorted(lengths)}, expected one. Prepare the image set again.")
+    return index
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    write_file(folder / MANIFEST, manifest.model_dump_json(indent=1).encode())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a prepared set, whose files have been held against it by size; the index by its checksum.
+
+    Raises:
+        DataError: no manifest, a broken one, or files that it does not describe.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = Manifest.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        half_made = "is half made" if folder.is_dir() or partial_folder(folder).is_dir() else "is not there"
+        raise DataError(
+            f"{folder} {half_made}: it has no {MANIFEST}. Make it with `python datasets/prepare.py --dataset "
+            f"{folder.parent.name} --format {folder.name} --source DIR --out {folder.parent.parent}`; "
+            "the same command goes on where a killed one ended."
+        ) from error
+    except (OSError, ValidationError) as error:
+        raise DataError(f"{path} cannot be read ({error}). Prepare the image set again.") from error
+    for name, expected in manifest.files.items():
+        _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
+    check_bytes(folder / INDEX, manifest.files[INDEX])
+    return manifest
+
+
+def _check_size(path: Path, expected: StoredFile, may_be_elsewhere: bool) -> None:
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError as error:
+        if may_be_elsewhere:
+            return
+        raise DataError(f"{path} is missing, though the manifest beside it lists it. Prepare it again.") from error
+    if found != expected.num_bytes:
+        raise DataError(
+            f"{path} has {found:,} bytes, its manifest says {expected.num_bytes:,}: it was cut short or changed. "
+            "Delete the folder and prepare it again."
+        )
+
+
+def check_bytes(path: Path, expected: StoredFile) -> None:
+    """Read a whole file and hold it against the manifest.
+
+    Raises:
+        DataError: if its checksum is another one.
+    """
+    found = describe_file(path)
+    if found != expected:
+        raise DataError(
+            f"{path} has SHA-256 {found.sha256}, its manifest says {expected.sha256}: it changed after it was made. "
+            "Delete the folder and prepare it again."
+        )
+
+
+def describe_file(path: Path) -> StoredFile:
+    """A file's size and checksum, as a manifest lists them."""
+    with path.open("rb") as file:
+        return StoredFile(num_bytes=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())

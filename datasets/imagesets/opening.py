@@ -1,0 +1,56 @@
+"""A data set's name and a format -> its stored images. Used by the loader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from imagesets.catalog import ImageSetInfo
+from imagesets.fetch import ensure
+from imagesets.folder_reader import FolderImages
+from imagesets.manifest import Manifest, Split, read_index
+from imagesets.memory import MemoryImages
+from imagesets.prepared import find_prepared
+from imagesets.shard_reader import ShardImages
+from imagesets.storage import open_arrays
+from imagesets.stored import StoredImages
+from suite.errors import DataError
+from suite.spec import StorageFormat
+
+
+def open_split(
+    info: ImageSetInfo, split: Split, stored_as: StorageFormat, data_dir: Path | None = None
+) -> StoredImages:
+    """One split of an image set. Of a set that is part of another, such as ImageNet-100, the whole of the other
+    where it was not prepared by itself.
+
+    Raises:
+        DataError: if it is not there, incomplete, or has labels that the set does not have.
+    """
+    found = find_prepared(info.name, stored_as, data_dir)
+    if found is None:
+        path = ensure(info.name, data_dir)
+        arrays = open_arrays(path)
+        images: StoredImages = MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"])
+        num_classes = info.num_classes
+    else:
+        path, manifest = found
+        images, num_classes = _open_prepared(path, manifest, split), len(manifest.classes)
+    if len(images) == 0 or images.labels.min() < 0 or images.labels.max() >= num_classes:
+        raise DataError(
+            f"{path}: the {split} split has {len(images)} images with labels from {images.labels.min(initial=0)} to "
+            f"{images.labels.max(initial=0)}, expected 0 to {num_classes - 1}. Prepare the image set again."
+        )
+    return images
+
+
+def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImages:
+    index = read_index(folder, split)
+    if manifest.format == "memory":
+        return MemoryImages.open(folder, split, index)
+    if manifest.format == "webdataset":
+        return ShardImages(folder, split, index, manifest)
+    if manifest.format == "folder":
+        return FolderImages(Path(manifest.root) if manifest.root else folder, index)
+    from imagesets.ffcv_reader import FfcvImages  # compiles on import
+
+    return FfcvImages(folder, split, index)

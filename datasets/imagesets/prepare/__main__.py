@@ -1,0 +1,146 @@
+"""The command ``python datasets/prepare.py``: options in, a prepared image set and a summary out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+
+from imagesets.catalog import CATALOG
+from imagesets.fetch import default_data_dir
+from imagesets.manifest import Manifest, prepared_folder
+from imagesets.prepare.check import check_prepared
+from imagesets.prepare.conversion import prepare
+from imagesets.prepare.request import Prepared, Request
+from suite.errors import DataError, SpecError
+from suite.spec import StorageFormat
+
+_MAX_LISTED = 20
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prepare or check one image set.
+
+    Returns:
+        The exit status: 0; 1 for data that is missing or broken; 130 where it was stopped. Misuse exits with 2.
+    """
+    parser = _make_parser()
+    options = parser.parse_args(argv)
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    try:
+        if options.check:
+            _check(options, console)
+        else:
+            started = time.monotonic()
+            _print_prepared(prepare(_request(options), console), time.monotonic() - started)
+    except SpecError as error:
+        parser.error(str(error))
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python datasets/prepare.py",
+        description="Convert an image set for training. A command that was killed goes on where it ended.",
+    )
+    parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
+    parser.add_argument("--source", metavar="DIR", help="the originals; needless for sets that can be fetched")
+    parser.add_argument("--format", required=True, choices=get_args(StorageFormat), dest="stored_as")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
+    parser.add_argument(
+        "--max-side",
+        type=_positive,
+        metavar="N",
+        help="shrink images whose longer side has more pixels (default: none)",
+    )
+    parser.add_argument(
+        "--quality",
+        type=_quality,
+        metavar="N",
+        help="encode every JPEG again with this quality (default: keep its bytes; 90 for those that are shrunk)",
+    )
+    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
+    parser.add_argument("--samples-per-shard", type=_positive, default=Request.samples_per_shard, metavar="N")
+    parser.add_argument(
+        "--shards-url",
+        metavar="URL",
+        help="where readers get the shards of format webdataset that are not in their folder, such as https://HOST/DIR",
+    )
+    parser.add_argument("--check", action="store_true", help="hold every byte of a prepared set against its manifest")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def _quality(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 100:
+        raise argparse.ArgumentTypeError(f"{number} is not within 1..100")
+    return number
+
+
+def _out(options: argparse.Namespace) -> Path:
+    return (options.out or default_data_dir()).expanduser().absolute()
+
+
+def _request(options: argparse.Namespace) -> Request:
+    return Request(
+        dataset=options.dataset,
+        source=options.source,
+        stored_as=options.stored_as,
+        out=_out(options),
+        max_side=options.max_side,
+        quality=options.quality,
+        num_workers=options.workers or _count_cores(),
+        skip_corrupt=options.skip_corrupt,
+        samples_per_shard=options.samples_per_shard,
+        shards_url=options.shards_url,
+    )
+
+
+def _count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _check(options: argparse.Namespace, console: Console) -> None:
+    folder = prepared_folder(_out(options), options.dataset, options.stored_as)
+    manifest, num_files = check_prepared(folder, console)
+    print(f"{folder}\n{_describe(manifest)}\n{num_files:,} files are as the manifest says")
+
+
+def _print_prepared(prepared: Prepared, seconds: float) -> None:
+    print(f"{prepared.folder}\n{_describe(prepared.manifest)}")
+    for name, reason in prepared.skipped[:_MAX_LISTED]:
+        print(f"skipped {name}: {reason}")
+    if len(prepared.skipped) > _MAX_LISTED:
+        print(f"... and {len(prepared.skipped) - _MAX_LISTED:,} more")
+    num_images = sum(prepared.manifest.num_images.values())
+    print("was there already" if prepared.was_there else f"{num_images:,} images in {seconds:,.1f} s")
+
+
+def _describe(manifest: Manifest) -> str:
+    counts, skipped = manifest.num_images, manifest.num_skipped
+    text = f"{counts['train']:,} train and {counts['test']:,} test images of {len(manifest.classes):,} classes"
+    return text + (f"; {skipped:,} corrupt ones were left out" if skipped else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""CIFAR and SVHN: arrays of pixels, which ``fetch`` makes ready from the originals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from imagesets import fetch, storage
+from imagesets.catalog import ImageSetInfo
+from imagesets.manifest import SPLITS
+from imagesets.prepare.samples import Original, PixelSamples, Samples
+from imagesets.sources import find_local_sources
+
+
+def find_folder(source: Path, info: ImageSetInfo) -> Path | None:
+    """The folder that ``fetch`` has to look in, where ``source`` is or has originals of this set."""
+    for folder in (source, source.parent):
+        if folder.is_dir() and any(True for _ in find_local_sources(folder, info)):
+            return folder
+    return None
+
+
+def open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Original:
+    """The set's arrays, from ``source`` or else from wherever ``fetch`` gets them.
+
+    Raises:
+        DataError: if no source has the set.
+    """
+    path = fetch.ensure(info.name, data_dir, source)
+    arrays = storage.open_arrays(path)
+    classes = info.class_names or tuple(str(label) for label in range(info.num_classes))
+    samples: dict[str, Samples] = {}
+    for split in SPLITS:
+        images, labels = arrays[f"{split}_images"], np.asarray(arrays[f"{split}_labels"])
+        names = [f"{split}/{classes[label]}/{index:06d}.png" for index, label in enumerate(labels.tolist())]
+        assert isinstance(images, np.memmap)
+        samples[split] = PixelSamples(path, images.offset, images.shape[1:], names, labels)
+    return Original(classes, str(source or path), {split: samples[split] for split in SPLITS})

@@ -1,0 +1,113 @@
+"""Writes the FFCV format: samples in order -> one .beton, which FFCV's own ``Loader`` reads.
+
+The file is laid out here, from FFCV's types. FFCV's ``DatasetWriter`` waits for ever once one of its processes fails
+(a full disk, a broken image), orders pages by which process came first, and encodes every JPEG anew.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from imagesets.decode import decode
+from imagesets.ffcv_reader import FIELDS, JPEG, RAW, import_ffcv
+from imagesets.storage import disk_error
+from imagesets.stored import Pixels
+
+PAGE_SIZE = 8 << 20  # bytes, FFCV's default: what it reads at once of a file that is larger than the memory
+
+
+def write_beton(
+    path: Path, samples: Iterable[bytes | Pixels], labels: NDArray[np.int64], page_size: int = PAGE_SIZE
+) -> None:
+    """Write images and labels in the order given; equal samples make equal files.
+
+    JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored as pixels.
+
+    Args:
+        path: written in place: give a temporary name and rename it.
+        samples: as many as labels, each a JPEG's or PNG's bytes, or (height, width, 3) uint8 pixels.
+        labels: (N,) classes.
+        page_size: bytes, a power of two; doubled for a sample that is larger.
+
+    Raises:
+        DataError: if FFCV is not installed, or the disk is full or cannot be written.
+        ValueError: if a sample cannot be decoded.
+    """
+    import_ffcv()
+    from ffcv.fields import IntField, RGBImageField
+    from ffcv.types import get_metadata_type
+
+    metadata = np.zeros(len(labels), get_metadata_type([RGBImageField(), IntField()]))
+    images, metadata_labels = (metadata[name] for name in metadata.dtype.names)
+    metadata_labels[:] = labels
+    try:
+        with path.open("wb") as file:
+            _write_file(file, samples, images, metadata, page_size)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise disk_error(path, error) from error
+
+
+def _write_file(
+    file: BinaryIO,
+    samples: Iterable[bytes | Pixels],
+    images: NDArray[np.void],
+    metadata: NDArray[np.void],
+    page_size: int,
+) -> None:
+    """Header, metadata, pages of samples, table of places. No sample crosses a page's border."""
+    from ffcv.types import ALLOC_TABLE_TYPE
+    from ffcv.utils import align_to_page
+
+    table = np.zeros(len(metadata), ALLOC_TABLE_TYPE)
+    end = align_to_page(len(_encode_header(page_size, len(metadata), 0)) + metadata.nbytes, page_size)
+    file.write(bytes(end))
+    for number, sample in zip(range(len(metadata)), samples, strict=True):
+        mode, height, width, data = _encode(sample)
+        while len(data) > page_size:
+            page_size *= 2  # what crossed no border of smaller pages crosses none of larger ones
+        start = end if end % page_size + len(data) <= page_size else align_to_page(end, page_size)
+        file.write(bytes(start - end))
+        file.write(data)
+        end = start + len(data)
+        images[number] = (mode, width, height, start)
+        table[number] = (number, start, len(data))
+    file.write(table.tobytes())
+    file.seek(0)
+    file.write(_encode_header(page_size, len(metadata), end) + metadata.tobytes())
+
+
+def _encode_header(page_size: int, num_samples: int, table_start: int) -> bytes:
+    from ffcv.fields import IntField, RGBImageField
+    from ffcv.types import CURRENT_VERSION, TYPE_ID_HANDLER, FieldDescType, HeaderType
+
+    type_ids = {handler: type_id for type_id, handler in TYPE_ID_HANDLER.items()}
+    descriptors = np.zeros(len(FIELDS), FieldDescType)  # neither field takes arguments
+    for descriptor, name, field in zip(descriptors, FIELDS, (RGBImageField, IntField), strict=True):
+        descriptor["type_id"] = type_ids[field]
+        descriptor["name"][: len(name)] = list(name.encode())
+    header = np.zeros(1, HeaderType)
+    header[0] = (CURRENT_VERSION, len(FIELDS), page_size, num_samples, table_start)
+    return header.tobytes() + descriptors.tobytes()
+
+
+def _encode(sample: bytes | Pixels) -> tuple[int, int, int, bytes]:
+    """A sample's mode, height and width, and what is stored of it."""
+    if isinstance(sample, bytes):
+        try:
+            with Image.open(io.BytesIO(sample)) as image:
+                if image.format == "JPEG" and image.mode in ("RGB", "L"):
+                    return JPEG, image.height, image.width, sample
+        except OSError as error:  # Pillow's, and not of the disk
+            raise ValueError(f"an image that cannot be read: {error}") from error
+        sample = decode(sample)
+    return RAW, sample.shape[0], sample.shape[1], sample.tobytes()

@@ -1,0 +1,134 @@
+"""ImageNet as ILSVRC 2012 distributes it: a tar of 1000 tars, a flat tar, and a devkit that says what is in the latter.
+
+The labels are not the devkit's ids: they are the places of the WordNet ids in sorted order, as everybody trains with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from imagesets.convert import read_members, refusing_broken
+from imagesets.prepare.samples import MemberSamples, Original
+from imagesets.prepare.tars import Member, list_members
+from suite.errors import DataError
+
+TRAIN_TAR = "ILSVRC2012_img_train.tar"
+VAL_TAR = "ILSVRC2012_img_val.tar"
+DEVKIT = "ILSVRC2012_devkit_t12"
+_DEVKIT_TAR = f"{DEVKIT}.tar.gz"
+_GROUND_TRUTH = "data/ILSVRC2012_validation_ground_truth.txt"
+_META = "data/meta.mat"
+_KAGGLE = "LOC_val_solution.csv"
+_VAL_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG", re.IGNORECASE)
+
+
+def open_tars(source: Path, num_kept: int | None) -> Original:
+    """ImageNet in its tars.
+
+    Args:
+        source: the folder with the train tar, the validation tar and the devkit.
+        num_kept: keep only so many of the sorted classes; None keeps all.
+
+    Raises:
+        DataError: if a file is missing, cut short, or not laid out as distributed.
+    """
+    train, val = source / TRAIN_TAR, source / VAL_TAR
+    inner = sorted(list_members(train), key=lambda member: member.name)
+    classes = tuple(_class_name(train, member) for member in inner)[:num_kept]
+    names, labels, places = [], [], []
+    for label, (name, tar) in enumerate(zip(classes, inner, strict=False)):
+        images = sorted(list_members(train, tar), key=lambda member: member.name)
+        if not images:
+            raise DataError(f"class {name!r} has no images: {train}: {tar.name} is empty")
+        names += [f"{name}/{image.name}" for image in images]
+        labels += [label] * len(images)
+        places += [(0, image.offset, image.length) for image in images]
+    train_samples = MemberSamples([train], names, labels, places)
+    label_of = read_val_labels(source, classes, all_kept=num_kept is None)
+    test_samples = _list_val(val, classes, label_of)
+    return Original(classes, str(source), {"train": train_samples, "test": test_samples})
+
+
+def _class_name(path: Path, member: Member) -> str:
+    match = re.fullmatch(r"(?:\./)?([\w-]+)\.tar", member.name)
+    if match is None:
+        raise DataError(f"{path}: found member {member.name!r}, expected only the classes' tars, such as n01440764.tar")
+    return match[1]
+
+
+def _list_val(path: Path, classes: tuple[str, ...], label_of: Callable[[str], int | None]) -> MemberSamples:
+    found = [(label_of(member.name.rpartition("/")[2]), member) for member in list_members(path)]
+    kept = sorted(((label, m) for label, m in found if label is not None), key=lambda pair: (pair[0], pair[1].name))
+    return MemberSamples(
+        [path],
+        [f"{classes[label]}/{member.name}" for label, member in kept],
+        [label for label, _ in kept],
+        [(0, member.offset, member.length) for _, member in kept],
+    )
+
+
+def read_val_labels(source: Path, classes: tuple[str, ...], all_kept: bool = True) -> Callable[[str], int | None]:
+    """A function from a validation image's file name to its label; None where the class is not one of ``classes``.
+
+    Raises:
+        DataError: if neither the devkit nor Kaggle's table is in ``source`` or above it. The function: for a name
+            that they do not know, and, if ``all_kept``, for a class that is not there.
+    """
+    wnids, ground_truth = _read_ground_truth(source)
+    labels = {name: label for label, name in enumerate(classes)}
+
+    def label_of(name: str) -> int | None:
+        match = _VAL_NAME.fullmatch(name)
+        wnid = wnids.get(int(match[1])) if match else None
+        if wnid is None:
+            raise DataError(
+                f"{ground_truth} says no class for {name}. Expected ILSVRC2012_val_00000001.JPEG and so on."
+            )
+        if all_kept and wnid not in labels:
+            raise DataError(f"{name} is of class {wnid}, which the train images do not have")
+        return labels.get(wnid)
+
+    return label_of
+
+
+def _read_ground_truth(source: Path) -> tuple[dict[int, str], Path]:
+    """The WordNet id of each validation image, by the number in its name; and the file that said so."""
+    for folder in (source, *source.absolute().parents[:3]):
+        if (path := folder / _DEVKIT_TAR).is_file():
+            with _naming(path):
+                members = read_members(path, {f"{DEVKIT}/{_META}", f"{DEVKIT}/{_GROUND_TRUTH}"})
+                return _join(members[f"{DEVKIT}/{_META}"], members[f"{DEVKIT}/{_GROUND_TRUTH}"]), path
+        if (path := folder / DEVKIT).is_dir():
+            with _naming(path):
+                return _join((path / _META).read_bytes(), (path / _GROUND_TRUTH).read_bytes()), path
+        if (path := folder / _KAGGLE).is_file():
+            with _naming(path), path.open(newline="") as file:
+                rows = [(row["ImageId"], row["PredictionString"].split()[0]) for row in csv.DictReader(file)]
+                return {int(image.rpartition("_")[2]): wnid for image, wnid in rows}, path
+    raise DataError(
+        f"the validation images are not in class folders, and nothing says their classes. Put {_DEVKIT_TAR}, or "
+        f"Kaggle's {_KAGGLE}, into {source}."
+    )
+
+
+def _join(meta: bytes, ground_truth: bytes) -> dict[int, str]:
+    """The devkit's two files: ids of WordNet ids, and one id a line for the images in order."""
+    import scipy.io  # slow to import, and few need it
+
+    synsets = scipy.io.loadmat(io.BytesIO(meta), squeeze_me=True, variable_names=["synsets"])["synsets"]
+    wnid_of = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in synsets if int(row["num_children"]) == 0}
+    return {number: wnid_of[int(line)] for number, line in enumerate(ground_truth.split(), start=1)}
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        with refusing_broken():
+            yield
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error

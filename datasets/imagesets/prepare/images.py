@@ -1,0 +1,153 @@
+"""What is done to one image: read it, decode it to prove that it is whole, and shrink or encode it where asked to.
+
+Runs in worker processes, on a few images at a time. The same image always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from PIL import Image
+
+from imagesets.decode import decode
+from imagesets.prepare.samples import Pixels, Place
+from suite.errors import DataError
+
+DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
+
+_EXTENSIONS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
+
+
+Result = Literal["encoded", "square", "checked", "unchanged"]
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What is asked for.
+
+    Attributes:
+        result: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
+            that is given; "checked" gives nothing back, nor does "unchanged", which takes JPEGs and PNGs only, since
+            readers are to open the source's own file.
+        max_side: of longer images the longer side becomes this long, in pixels; None leaves them.
+        quality: every JPEG is encoded again; None keeps the bytes of those that need no shrinking.
+    """
+
+    result: Result
+    max_side: int | None = None
+    quality: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Treated:
+    """An image as it is to be stored. ``size`` is the original's height and width, no EXIF rotation applied."""
+
+    size: tuple[int, int]
+    data: bytes | Pixels | None
+    num_bytes: int  # of the source's bytes
+    crc32: int
+
+    @property
+    def extension(self) -> str:
+        assert isinstance(self.data, bytes), "only encoded images have one"
+        return _extension(self.data) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Corrupt:
+    """An image that cannot be decoded, and why."""
+
+    reason: str
+
+
+def treat_all(places: list[Place], treatment: Treatment) -> list[Treated | Corrupt]:
+    """``treat`` for some images, in their order."""
+    return [treat(place, treatment) for place in places]
+
+
+def treat(place: Place, treatment: Treatment) -> Treated | Corrupt:
+    """Read an image, decode all of it, and make of it what is to be stored.
+
+    Raises:
+        DataError: if its file cannot be read, which no skipping of corrupt images excuses.
+    """
+    raw = place.read()
+    try:
+        decoder = decode if treatment.result == "unchanged" else decode_any
+        pixels = raw if isinstance(raw, np.ndarray) else decoder(raw)
+    except ValueError as error:
+        return Corrupt(str(error))
+    content = raw if isinstance(raw, bytes) else raw.tobytes()
+    height, width = pixels.shape[:2]
+    return Treated((height, width), _make(raw, pixels, treatment), len(content), zlib.crc32(content))
+
+
+def decode_any(data: bytes) -> Pixels:
+    """Pixels of a JPEG or PNG as training sees them; of other formats, what Pillow makes of them.
+
+    Raises:
+        ValueError: if it cannot be decoded.
+    """
+    if _extension(data) is not None:
+        return decode(data)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return np.asarray(image.convert("RGB"), np.uint8)
+    except (OSError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise ValueError(str(error)) from error
+
+
+def decodable(image: bytes | Pixels) -> bytes | Pixels:
+    """A source's image in a form that every reader knows: a JPEG, a PNG, or pixels."""
+    return image if isinstance(image, np.ndarray) or _extension(image) is not None else decode_any(image)
+
+
+def _make(raw: bytes | Pixels, pixels: Pixels, treatment: Treatment) -> bytes | Pixels | None:
+    if treatment.result in ("checked", "unchanged"):
+        return None
+    max_side, (height, width) = treatment.max_side, pixels.shape[:2]
+    if treatment.result == "square":
+        return pixels if max_side is None else resize(pixels, max_side, max_side)
+    shrink = max_side is not None and max(height, width) > max_side
+    extension = _extension(raw) if isinstance(raw, bytes) else None
+    if isinstance(raw, bytes) and not shrink and (extension == "png" or (extension and treatment.quality is None)):
+        return raw
+    if shrink:
+        assert max_side is not None
+        factor = max_side / max(height, width)
+        pixels = resize(pixels, max(1, round(height * factor)), max(1, round(width * factor)))
+    return _encode(pixels, treatment.quality or DEFAULT_QUALITY if extension == "jpg" else None)
+
+
+def resize(pixels: Pixels, height: int, width: int) -> Pixels:
+    """Antialiased bicubic interpolation."""
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def _encode(pixels: Pixels, quality: int | None) -> bytes:
+    """A JPEG, or without a quality a PNG."""
+    file = io.BytesIO()
+    image = Image.fromarray(pixels)
+    if quality is None:
+        image.save(file, "PNG")
+    else:
+        image.save(file, "JPEG", quality=quality)
+    return file.getvalue()
+
+
+def _extension(data: bytes) -> str | None:
+    return next((extension for magic, extension in _EXTENSIONS.items() if data.startswith(magic)), None)
+
+
+def corrupt_error(name: str, source: str, reason: str) -> DataError:
+    """For the first corrupt image, where they are not to be skipped."""
+    return DataError(
+        f"{name} in {source} cannot be decoded: {reason}. Replace it, or leave corrupt images out with --skip-corrupt; "
+        "what is done so far is kept."
+    )

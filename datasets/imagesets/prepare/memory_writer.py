@@ -1,0 +1,81 @@
+"""The memory format: ``train.npy`` and ``test.npy``, uint8 (N, S, S, 3), which readers map."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+
+from imagesets.manifest import Split, StoredFile, describe_file
+from imagesets.prepare.collected import Collected
+from imagesets.prepare.portions import Finished, Portion
+from imagesets.prepare.samples import Original
+from imagesets.prepare.sinks import Images, Sink, Written, flush, naming_disk_errors
+from suite.errors import DataError
+
+_HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to grow
+
+
+class Rows(Sink):
+    """A portion's rows after the other's. The header comes last, once the number of rows is known."""
+
+    result = "square"
+
+    def __init__(self, ready: Path, original: Original) -> None:
+        super().__init__(ready, original)
+        self._side, self._num_rows = 0, dict.fromkeys(original.samples, 0)
+
+    def write(self, portion: Portion, images: Images) -> Written:
+        path, samples, num_rows = self._path(portion.split), self.original.samples[portion.split], 0
+        with naming_disk_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
+            file.seek(self._end(portion.split))
+            for index, image in images:
+                assert isinstance(image.data, np.ndarray)
+                self._check_size(image.data.shape[0], image.data.shape[1], samples.names[index])
+                file.write(image.data.tobytes())
+                num_rows += 1
+            flush(file)
+        self._num_rows[portion.split] += num_rows
+        return Written({"side": [self._side] * num_rows})
+
+    def has(self, portion: Portion, finished: Finished) -> bool:
+        if finished.num_kept:
+            self._side = finished.places["side"][0]
+        self._num_rows[portion.split] += finished.num_kept
+        path = self._path(portion.split)
+        if path.exists() and path.stat().st_size >= self._end(portion.split):
+            return True
+        self._num_rows[portion.split] -= finished.num_kept
+        return False
+
+    def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
+        for split, collected in splits.items():
+            del collected.index.places["side"]
+            path = self._path(split)
+            with naming_disk_errors(path), path.open("r+b") as file:
+                file.truncate(self._end(split))
+                file.write(self._header(self._num_rows[split]))
+                flush(file)
+        return {path.name: describe_file(path) for path in map(self._path, splits)}
+
+    def _path(self, split: Split) -> Path:
+        return self.ready / f"{split}.npy"
+
+    def _end(self, split: Split) -> int:
+        """Where the next row goes."""
+        return _HEADER_BYTES + self._num_rows[split] * self._side**2 * 3
+
+    def _header(self, num_rows: int) -> bytes:
+        file, shape = io.BytesIO(), (num_rows, self._side, self._side, 3)
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        assert len(file.getvalue()) == _HEADER_BYTES
+        return file.getvalue()
+
+    def _check_size(self, height: int, width: int, name: str) -> None:
+        self._side = self._side or height
+        if (height, width) != (self._side, self._side):
+            raise DataError(
+                f"{name} in {self.original.source} is {width} x {height} pixels, expected {self._side} x {self._side}: "
+                "in memory all images are squares of one size. Have them resized: --max-side N."
+            )

@@ -1,0 +1,111 @@
+"""What ``--dataset`` and ``--source`` name -> its samples, whatever the layout; counts held against the catalog."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+from imagesets.catalog import CATALOG, ImageSetInfo
+from imagesets.manifest import SPLITS
+from imagesets.prepare import arrays, folders, ilsvrc, shards
+from imagesets.prepare.samples import Original
+from suite.errors import DataError, SpecError, check_name
+
+_URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
+_FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
+    """The samples of an image set, in its own order.
+
+    Args:
+        dataset: a name in the catalog, or one that the user gives to an image folder.
+        source: where the originals are; None where ``fetch`` can get them.
+        data_dir: where ``fetch`` keeps what it gets.
+
+    Raises:
+        SpecError: if the name cannot be, or nothing can be fetched under it.
+        DataError: if the source is not there, broken, or not what the name says.
+    """
+    info = CATALOG.get(dataset)
+    if source is None:
+        return arrays.open_arrays(_info_of_fetched(dataset, info), data_dir, None)
+    if _FREE_NAME.fullmatch(dataset) is None:
+        raise SpecError(f"--dataset {dataset!r} cannot be a folder's name here. Use letters, digits, _ and -.")
+    folder = _find_source(source)
+    if info is not None and (found := arrays.find_folder(folder, info)):
+        return arrays.open_arrays(info, data_dir, found)
+    original = _open(folder, info)
+    if info is None:
+        original.notes.append(f"{dataset} is not in the catalog: taken as an image set of your own")
+    else:
+        original.notes += _compare(original, info)
+    return original
+
+
+def _info_of_fetched(dataset: str, info: ImageSetInfo | None) -> ImageSetInfo:
+    if info is None:
+        check_name("dataset", dataset, CATALOG)
+    assert info is not None
+    if not (info.can_be_fetched or info.packaged):
+        raise SpecError(f"{dataset} cannot be fetched. Name the folder that has it: --source DIR.")
+    return info
+
+
+def _find_source(source: str) -> Path:
+    if _URL.match(source):
+        raise DataError(
+            f"--source {source!r} is refused: only folders of this machine are read, no commands and no addresses. "
+            "Fetch it first and name its folder."
+        )
+    folder = Path(source.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
+    if not folder.exists():
+        raise DataError(f"{folder} is not there. --source names the folder that the original images are in.")
+    return folder
+
+
+def _open(folder: Path, info: ImageSetInfo | None) -> Original:
+    num_kept = info.num_classes if info is not None and info.subset_of else None
+    if not folder.is_dir():
+        folder = folder.parent  # one of the files in it
+    if (folder / ilsvrc.TRAIN_TAR).exists():
+        return ilsvrc.open_tars(folder, num_kept)
+    if (root := folders.find_root(folder)) is not None:
+        flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
+        return folders.open_folders(folder, root, num_kept, flat_labels)
+    if shards.find_shards(folder)["train"]:
+        return shards.open_shards(folder, _num_labels(info), num_kept)
+    expected = "train/ and val/ with a folder for each class, or shards train-*.tar and val-*.tar"
+    if info is not None and "imagenet" in (info.name, info.subset_of):
+        expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
+    if info is not None and info.archive is not None:
+        expected += f", or {info.archive.file_name}"
+    if info is not None and info.mat_files is not None:
+        expected += f", or {' and '.join(info.mat_files.file_names)}"
+    found = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"
+    raise DataError(f"{folder} has no image set: found {found}; expected {expected}.")
+
+
+def _num_labels(info: ImageSetInfo | None) -> int | None:
+    """How many classes shards of this set may have: those of a set that it is part of, where it is."""
+    if info is None:
+        return None
+    return CATALOG[info.subset_of].num_classes if info.subset_of else info.num_classes
+
+
+def _compare(original: Original, info: ImageSetInfo) -> list[str]:
+    """What differs from the catalog: another number of classes is an error, of images worth a line."""
+    if len(original.classes) != info.num_classes:
+        raise DataError(
+            f"{original.source} has {len(original.classes)} classes, expected {info.num_classes} for {info.name}. "
+            "An image set of your own needs a name of its own: --dataset NAME."
+        )
+    if info.subset_of:  # nobody's part of a set has to be complete
+        return []
+    expected = {"train": info.num_train, "test": info.num_test}
+    return [
+        f"warning: found {len(original.samples[split]):,} {split} images, {info.title} has {expected[split]:,}"
+        for split in SPLITS
+        if len(original.samples[split]) != expected[split]
+    ]

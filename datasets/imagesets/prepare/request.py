@@ -1,0 +1,83 @@
+"""What the command asks for, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagesets.manifest import Manifest, prepared_folder
+from imagesets.prepare.images import DEFAULT_QUALITY
+from suite.errors import SpecError
+from suite.spec import StorageFormat
+
+URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdataset opens without a password or shell
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be prepared, and how.
+
+    Attributes:
+        source: a folder; None where the set can be fetched.
+        out: the data folder; the set lands in ``out/dataset/format``.
+        max_side: of stored images, in pixels; see ``images.Treatment``.
+        quality: of all JPEGs, encoded again; None keeps their bytes.
+        num_workers: processes that decode and encode. No output depends on it.
+        skip_corrupt: leave out what cannot be decoded, instead of ending there.
+        samples_per_shard: also how much is lost by a kill, at most.
+        shards_url: where shards will be served from to readers that do not have them.
+
+    Raises:
+        SpecError: options that contradict each other.
+    """
+
+    dataset: str
+    source: str | None
+    stored_as: StorageFormat
+    out: Path
+    max_side: int | None = None
+    quality: int | None = None
+    num_workers: int = 1
+    skip_corrupt: bool = False
+    samples_per_shard: int = 2500
+    shards_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.stored_as == "memory" and self.quality is not None:
+            raise SpecError("--quality is about JPEGs, and format memory has none. Leave it out.")
+        if self.shards_url is None:
+            return
+        if self.stored_as != "webdataset":
+            raise SpecError(f"--shards-url is about shards, and format {self.stored_as} has none. Leave it out.")
+        if not self.shards_url.startswith(URL_SCHEMES):
+            raise SpecError(f"--shards-url {self.shards_url}: expected {', '.join(URL_SCHEMES)}, never a command")
+
+    @property
+    def target(self) -> Path:
+        return prepared_folder(self.out, self.dataset, self.stored_as)
+
+    @property
+    def changes_images(self) -> bool:
+        """Whether more is asked for than the source's own bytes."""
+        return self.max_side is not None or self.quality is not None
+
+    @property
+    def stored_quality(self) -> int | None:
+        """Of the JPEGs that are encoded again, if any are."""
+        shrinks_jpegs = self.max_side is not None and self.stored_as != "memory"
+        return DEFAULT_QUALITY if self.quality is None and shrinks_jpegs else self.quality
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What came of it.
+
+    Attributes:
+        skipped: name and reason of each corrupt image that was left out.
+        was_there: nothing had to be done.
+    """
+
+    folder: Path
+    manifest: Manifest
+    skipped: tuple[tuple[str, str], ...] = ()
+    was_there: bool = False

@@ -1,0 +1,137 @@
+"""The samples of an image set that is to be prepared: labels and names in order, and where each one's bytes are.
+
+Made by ``folders``, ``ilsvrc``, ``shards`` and ``arrays``. A Place is small and picklable: workers do the reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from imagesets.manifest import Index, Split
+from suite.errors import DataError
+
+Pixels = NDArray[np.uint8]  # (height, width, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one image is: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded."""
+
+    path: str
+    offset: int = 0
+    length: int = -1
+    shape: tuple[int, int, int] | None = None
+
+    def read(self) -> bytes | Pixels:
+        """The image's bytes, or its pixels.
+
+        Raises:
+            DataError: if the file cannot be read or is too short.
+        """
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.offset)
+                data = file.read(self.length)
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror}") from error
+        if len(data) < self.length:
+            raise DataError(f"{self.path} ends after {self.offset + len(data):,} bytes, in the middle of an image")
+        return data if self.shape is None else np.frombuffer(data, np.uint8).reshape(self.shape)
+
+
+class Samples(ABC):
+    """One split. ``names`` are for messages and start with the class's folder, where there is one."""
+
+    def __init__(self, names: list[str], labels: Sequence[int] | NDArray[np.int64]) -> None:
+        self.names, self.labels = names, np.asarray(labels, np.int64)
+        _check_names(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @abstractmethod
+    def place(self, index: int) -> Place:
+        """Where one image is."""
+
+    def fingerprint(self) -> str:
+        """A digest of what is listed, to notice that a source changed between two runs."""
+        digest = hashlib.sha256(Index.encode_names(self.names).tobytes())
+        digest.update(self.labels.tobytes())
+        return digest.hexdigest()
+
+
+class FileSamples(Samples):
+    """Files ``root / name``."""
+
+    def __init__(self, root: Path, names: list[str], labels: Sequence[int]) -> None:
+        super().__init__(names, labels)
+        self.root = root
+
+    def place(self, index: int) -> Place:
+        return Place(f"{self.root}/{self.names[index]}")
+
+
+class MemberSamples(Samples):
+    """Members of tars: ``places`` are (number in ``tars``, offset, length), (N, 3)."""
+
+    def __init__(
+        self, tars: list[Path], names: list[str], labels: Sequence[int], places: Sequence[tuple[int, int, int]]
+    ) -> None:
+        super().__init__(names, labels)
+        self.tars, self.places = tars, np.asarray(places, np.int64).reshape(-1, 3)
+
+    def place(self, index: int) -> Place:
+        tar, offset, length = self.places[index].tolist()
+        return Place(str(self.tars[tar]), offset, length)
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(super().fingerprint().encode() + self.places.tobytes()).hexdigest()
+
+
+class PixelSamples(Samples):
+    """Rows of an array of pixels (N, height, width, 3) that starts at ``offset`` in a file."""
+
+    def __init__(
+        self, path: Path, offset: int, shape: tuple[int, int, int], names: list[str], labels: NDArray[np.int64]
+    ) -> None:
+        super().__init__(names, labels)
+        self._path, self._offset, self._shape = str(path), offset, shape
+        self._row_bytes = shape[0] * shape[1] * shape[2]
+
+    def place(self, index: int) -> Place:
+        return Place(self._path, self._offset + index * self._row_bytes, self._row_bytes, self._shape)
+
+
+@dataclass
+class Original:
+    """An image set as it was found.
+
+    Attributes:
+        classes: names, in the order of the labels.
+        source: its path, for the manifest.
+        samples: of each split, in the data set's own order.
+        notes: what the user should know, one line each.
+    """
+
+    classes: tuple[str, ...]
+    source: str
+    samples: dict[Split, Samples]
+    notes: list[str] = field(default_factory=list)
+
+
+def _check_names(names: list[str]) -> None:
+    """The index keeps names as lines of UTF-8."""
+    for name in names:
+        try:
+            broken = b"\n" in name.encode()
+        except UnicodeEncodeError:
+            broken = True
+        if broken:
+            raise DataError(f"{name!r} has bytes that are not UTF-8, or a line break. Rename it.")

@@ -1,0 +1,129 @@
+"""WebDataset shards made elsewhere: ``train-*.tar`` and ``val-*.tar`` (or ``test-*``) of images and ``.cls`` files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
+from imagesets.prepare.samples import MemberSamples, Original, Place
+from imagesets.prepare.tars import Member, list_members
+from suite.errors import DataError
+
+_IMAGES = ("jpg", "jpeg", "png")
+_LABEL = "cls"
+_PICKLES = ("pyd", "pickle", "pkl", "pth", "pt")
+_MAX_LABEL_BYTES = 20
+
+
+@dataclass
+class _Listing:
+    names: list[str] = field(default_factory=list)
+    labels: list[int] = field(default_factory=list)
+    places: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+def find_shards(folder: Path) -> dict[Split, list[Path]]:
+    """The shards of each split, sorted by name; empty lists where there are none."""
+    found: dict[Split, list[Path]] = {}
+    for split, prefixes in SHARD_PREFIXES.items():
+        of_prefix = (sorted(folder.glob(f"{prefix}*.tar")) for prefix in prefixes)
+        found[split] = next((paths for paths in of_prefix if paths), [])
+    return found
+
+
+def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> Original:
+    """The samples of shards, in the order that they have there.
+
+    Args:
+        folder: where the shards are.
+        num_classes: as many as there have to be; None takes what the labels say.
+        num_kept: keep only the samples of so many first classes; None keeps all.
+
+    Raises:
+        DataError: if a split has no shards, or a shard is cut short or has a member that cannot be trusted, an image
+            without a label or a label out of range, or if a class has no images.
+    """
+    shards = find_shards(folder)
+    for split, prefixes in SHARD_PREFIXES.items():
+        if not shards[split]:
+            raise DataError(f"{folder} has no shards {' or '.join(f'{prefix}*.tar' for prefix in prefixes)}")
+    classes = _read_classes(folder)
+    if num_classes is None and classes:
+        num_classes = len(classes)
+    listings = {split: _list_split(paths, num_classes, num_kept) for split, paths in shards.items()}
+    labels = {label for listing in listings.values() for label in listing.labels}
+    num_found = num_kept or num_classes or max(labels, default=-1) + 1
+    for split, listing in listings.items():
+        if missing := sorted(set(range(num_found)) - set(listing.labels)):
+            raise DataError(f"class {missing[0]} has no images in {folder}'s {split} shards: {shards[split][0].name} …")
+    names = (classes or tuple(str(label) for label in range(num_found)))[:num_found]
+    samples = {s: MemberSamples(shards[s], li.names, li.labels, li.places) for s, li in listings.items()}
+    return Original(names, str(folder), dict(samples))
+
+
+def _read_classes(folder: Path) -> tuple[str, ...]:
+    """The names of the classes, where the shards are a prepared set of ours."""
+    try:
+        return tuple(str(name) for name in json.loads((folder / MANIFEST).read_bytes())["classes"])
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / MANIFEST} cannot be read: {error!r}") from error
+
+
+def _list_split(shards: list[Path], num_classes: int | None, num_kept: int | None) -> _Listing:
+    listing = _Listing()
+    for number, shard in enumerate(shards):
+        for key, members in _group(shard):
+            label, image = _read_label(shard, key, members, num_classes), _find_image(shard, key, members)
+            if num_kept is None or label < num_kept:
+                listing.names.append(f"{shard.name}/{image.name}")
+                listing.labels.append(label)
+                listing.places.append((number, image.offset, image.length))
+    return listing
+
+
+def _group(shard: Path) -> Iterator[tuple[str, dict[str, Member]]]:
+    """Members that follow each other and differ only in what comes after the first dot: one sample."""
+    key, members = "", dict[str, Member]()
+    for member in list_members(shard):
+        folder, _, file = member.name.rpartition("/")
+        stem, _, extension = file.partition(".")
+        extension = extension.lower()
+        if extension.rpartition(".")[2] in _PICKLES:
+            raise DataError(f"{shard}: {member.name} is a pickle, which could run any code. Do not trust this shard.")
+        if (found := f"{folder}/{stem}".lstrip("/")) != key and members:
+            yield key, members
+            members = {}
+        key = found
+        if extension in members:
+            raise DataError(f"{shard}: {member.name} is there twice")
+        members[extension] = member
+    if members:
+        yield key, members
+
+
+def _find_image(shard: Path, key: str, members: dict[str, Member]) -> Member:
+    images = [members[extension] for extension in _IMAGES if extension in members]
+    if len(images) != 1:
+        raise DataError(f"{shard}: sample {key!r} has {len(images)} images, expected one .{', .'.join(_IMAGES)}")
+    return images[0]
+
+
+def _read_label(shard: Path, key: str, members: dict[str, Member], num_classes: int | None) -> int:
+    member = members.get(_LABEL)
+    if member is None:
+        raise DataError(f"{shard}: sample {key!r} has no label, expected a member with the extension .{_LABEL}")
+    data = Place(str(shard), member.offset, min(member.length, _MAX_LABEL_BYTES)).read()
+    assert isinstance(data, bytes)
+    try:
+        label = int(data)
+    except ValueError as error:
+        raise DataError(f"{shard}: {member.name} is {data!r}, expected the number of a class") from error
+    if label < 0 or (num_classes is not None and label >= num_classes):
+        expected = "0 or more" if num_classes is None else f"0..{num_classes - 1}"
+        raise DataError(f"{shard}: {member.name} has label {label}, expected {expected}")
+    return label

@@ -1,0 +1,96 @@
+"""Where treated images go: a sink for each format (``*_writer``), which takes a portion at a time.
+
+After ``images`` on the data's path. ``conversion`` chooses the sink, and notes in the journal what it says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, ClassVar
+
+from imagesets.manifest import Split, StoredFile
+from imagesets.prepare.collected import Collected
+from imagesets.prepare.images import Result, Treated
+from imagesets.prepare.portions import Finished, Portion
+from imagesets.prepare.samples import Original
+from imagesets.storage import disk_error
+
+Images = Iterator[tuple[int, Treated]]  # with their indexes among the split's samples
+
+
+@dataclass
+class Written:
+    """What a sink says of a portion: see ``Finished``."""
+
+    places: dict[str, list[int]] = field(default_factory=dict)
+    names: list[str] | None = None
+    file: StoredFile | None = None
+
+
+class Sink(ABC):
+    """One format's output.
+
+    Attributes:
+        result: what it needs of an image, see ``Treatment``.
+        ready: the folder to write in.
+    """
+
+    result: ClassVar[Result]
+
+    def __init__(self, ready: Path, original: Original) -> None:
+        self.ready, self.original = ready, original
+
+    @abstractmethod
+    def write(self, portion: Portion, images: Images) -> Written:
+        """Take all images of a portion. When this returns, they are on the disk."""
+
+    def has(self, portion: Portion, finished: Finished) -> bool:
+        """Whether a portion that an earlier process wrote is still there. Asked in order, before any writing."""
+        return True
+
+    def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
+        """Complete the output.
+
+        Returns:
+            Its files, for the manifest.
+        """
+        return {}
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its name once it is complete and on the disk.
+
+    Raises:
+        DataError: if the disk is full.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    with naming_disk_errors(path):
+        with partial.open("wb") as file:
+            yield file
+            flush(file)
+        partial.replace(path)
+
+
+def flush(file: BinaryIO) -> None:
+    """Wait until it is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def has_file(path: Path, finished: Finished) -> bool:
+    """Whether the file of a finished portion is there and has its size."""
+    return finished.file is not None and path.exists() and path.stat().st_size == finished.file.num_bytes
+
+
+@contextlib.contextmanager
+def naming_disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(path, error) from error

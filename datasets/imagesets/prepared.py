@@ -1,0 +1,81 @@
+"""Where a named image set lies, in the format that ``--loader`` names. No torch here: planning asks, too."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_args
+
+from imagesets.catalog import CATALOG, ImageSetInfo, get_info
+from imagesets.fetch import default_data_dir, ensure
+from imagesets.manifest import MANIFEST, Manifest, prepared_folder, read_manifest
+from suite.errors import DataError
+from suite.spec import StorageFormat
+
+IMAGENET_MEAN, IMAGENET_STD = CATALOG["imagenet"].mean, CATALOG["imagenet"].std
+
+FFCV_MISSING = (
+    "FFCV is not installed. On Debian or Ubuntu: `sudo apt-get install libopencv-dev libturbojpeg0-dev pkg-config "
+    'libgl1 libglib2.0-0`, then `pip install ".[ffcv]"`; or choose another --loader (--format).'
+)
+
+
+def find_info(name: str, data_dir: Path | None = None) -> ImageSetInfo:
+    """The facts of an image set: the catalog's, or of a set of the user's own, its manifest's.
+
+    Raises:
+        SpecError: if neither knows it.
+    """
+    if name not in CATALOG:
+        for stored_as in get_args(StorageFormat):
+            folder = prepared_folder(data_dir or default_data_dir(), name, stored_as)
+            if (folder / MANIFEST).exists():
+                return _info_of(read_manifest(folder))
+    return get_info(name)
+
+
+def _info_of(manifest: Manifest) -> ImageSetInfo:
+    return ImageSetInfo(
+        name=manifest.dataset,
+        title=manifest.dataset,
+        num_classes=len(manifest.classes),
+        image_size=manifest.max_side or 224,
+        num_train=manifest.num_images["train"],
+        num_test=manifest.num_images["test"],
+        mean=IMAGENET_MEAN,
+        std=IMAGENET_STD,
+    )
+
+
+def find_prepared(name: str, stored_as: StorageFormat, data_dir: Path | None = None) -> tuple[Path, Manifest] | None:
+    """The folder and manifest of a prepared set, or of the larger set that it is the first classes of.
+
+    Returns:
+        None where format "memory" needs no preparing, since the set can be fetched.
+
+    Raises:
+        DataError: if it is not there, or not complete.
+    """
+    data_dir = data_dir or default_data_dir()
+    info = find_info(name, data_dir)
+    if stored_as == "ffcv" and find_spec("ffcv") is None:
+        raise DataError(f"the loader ffcv cannot be used: {FFCV_MISSING}")
+    folders = [prepared_folder(data_dir, name, stored_as)]
+    if info.subset_of:
+        folders.append(prepared_folder(data_dir, info.subset_of, stored_as))
+    for folder in folders:
+        if folder.is_dir():
+            return folder, read_manifest(folder)
+    if stored_as == "memory" and (info.can_be_fetched or info.packaged):
+        return None
+    return folders[0], read_manifest(folders[0])  # says what is missing
+
+
+def make_ready(name: str, stored_as: StorageFormat, data_dir: Path | None = None) -> None:
+    """Make sure, before anything is started, that a set can be opened; fetch what can be fetched.
+
+    Raises:
+        DataError: if it cannot.
+    """
+    if find_prepared(name, stored_as, data_dir) is None:
+        ensure(name, data_dir)

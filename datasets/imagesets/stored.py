@@ -1,0 +1,127 @@
+"""Stored images: one split of an image set in any format, whose samples can be read in any order.
+
+What the loader asks of a format. A box is (top, left, height, width) in pixels of the original image: a format that
+stores it smaller scales the box, so that augmentation parameters do not depend on the format.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from imagesets.decode import decode, decode_centered, decode_window, read_size, resize_centered, resize_window
+from imagesets.manifest import Index
+from suite.errors import DataError
+
+Pixels = NDArray[np.uint8]  # (height, width, 3)
+Encoded = bytes | NDArray[np.uint8]  # a JPEG's or PNG's bytes
+
+
+class CorruptImageError(DataError):
+    """An image that cannot be decoded."""
+
+
+class StoredImages(ABC):
+    """One split. ``sizes`` are the original images' height and width, (N, 2)."""
+
+    def __init__(self, labels: NDArray[np.int64], sizes: NDArray[np.int32]) -> None:
+        self.labels, self.sizes = labels, sizes
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def common_size(self) -> int | None:
+        """The side of all images, where they are squares of one size."""
+        first = int(self.sizes[0, 0])
+        return first if bool((self.sizes == first).all()) else None
+
+    @abstractmethod
+    def whole(self, index: int) -> Pixels:
+        """All pixels of one image, as stored."""
+
+    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
+        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster."""
+        return None
+
+    @abstractmethod
+    def window(self, index: int, box: NDArray[np.int64], size: int, out: Pixels) -> None:
+        """The box of one image, resized to (size, size, 3) by antialiased bicubic interpolation, into ``out``."""
+
+    @abstractmethod
+    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
+        """For evaluation: the shorter side resized to ``resize``, then the central (size, size, 3), into ``out``."""
+
+
+class DecodedImages(StoredImages):
+    """Images whose pixels are at hand."""
+
+    def window(self, index: int, box: NDArray[np.int64], size: int, out: Pixels) -> None:
+        pixels = self.whole(index)
+        resize_window(pixels, scale_box(box, self.sizes[index], pixels.shape[:2]), size, out)
+
+    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
+        pixels, (height, width) = self.whole(index), self.sizes[index].tolist()
+        if pixels.shape[:2] == (height, width):
+            resize_centered(pixels, resize, size, out)
+        else:  # stored as a square: the same window, but for rounding
+            side = round(min(height, width) * size / resize)
+            box = np.array([(height - side) // 2, (width - side) // 2, side, side])
+            self.window(index, box, size, out)
+
+
+class EncodedImages(StoredImages):
+    """JPEGs and PNGs."""
+
+    def __init__(self, index: Index) -> None:
+        super().__init__(index.labels, index.sizes)
+        self._index = index
+
+    @abstractmethod
+    def encoded(self, index: int) -> Encoded:
+        """One image's bytes."""
+
+    def name(self, index: int) -> str:
+        """Where one image comes from, for messages."""
+        return self._index.names[index]
+
+    def whole(self, index: int) -> Pixels:
+        try:
+            return decode(self.encoded(index))
+        except ValueError as error:
+            raise self._corrupt(index, error) from error
+
+    def window(self, index: int, box: NDArray[np.int64], size: int, out: Pixels) -> None:
+        data = self.encoded(index)
+        try:
+            decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out)
+        except ValueError as error:
+            raise self._corrupt(index, error) from error
+
+    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
+        try:
+            decode_centered(self.encoded(index), resize, size, out)
+        except ValueError as error:
+            raise self._corrupt(index, error) from error
+
+    def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
+        return CorruptImageError(
+            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
+            "again, or go on without it: --skip-corrupt."
+        )
+
+
+def scale_box(
+    box: NDArray[np.int64], original: NDArray[np.int32], stored: tuple[int, ...]
+) -> tuple[int, int, int, int]:
+    """A box of the original image in pixels of the stored one, at least one pixel high and wide."""
+    edges = []
+    for axis in range(2):
+        factor = stored[axis] / int(original[axis])
+        start = min(round(int(box[axis]) * factor), stored[axis] - 1)
+        stop = max(round(int(box[axis] + box[axis + 2]) * factor), start + 1)
+        edges.append((start, min(stop, stored[axis]) - start))
+    (top, height), (left, width) = edges
+    return top, left, height, width

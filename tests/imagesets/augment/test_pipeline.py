@@ -1,0 +1,137 @@
+"""The whole augmentation: its order, its promises, and its float parts against timm."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from timm.data.mixup import mixup_target
+from timm.loss import SoftTargetCrossEntropy
+
+from imagesets.augment.operations import apply_operations
+from imagesets.augment.parameters import Mixing, erasing_boxes, flips
+from imagesets.augment.pipeline import Augmentation, erase_, mix_
+from imagesets.augment.policies import RandAugment, rand_augment
+from imagesets.randomness import Samples
+from suite.errors import SpecError
+from suite.recipes import DEIT, DEIT_CIFAR
+
+MEAN, STD = (0.49, 0.48, 0.45), (0.25, 0.24, 0.26)
+LABELS = torch.arange(12) % 10
+UNMIXED = DEIT.model_copy(update={"mixup": 0.0, "cutmix": 0.0})
+
+
+def augmentation(recipe, seed=3):
+    return Augmentation(recipe, seed, MEAN, STD, num_classes=10)
+
+
+def pick(samples, place):
+    return Samples(*(field[place] for field in samples))
+
+
+def test_a_plain_recipe_flips_and_normalizes(images, make_samples):
+    ours, labels = augmentation(DEIT_CIFAR)(images, LABELS, make_samples(12), step=0)
+    flipped = flips(3, make_samples(12), 0.5)
+    assert 0 < flipped.sum() < 12
+    for image, is_flipped, result in zip(images, flipped, ours, strict=True):
+        turned = image.flip(-1) if is_flipped else image
+        expected = (turned / 255 - torch.tensor(MEAN)[:, None, None]) / torch.tensor(STD)[:, None, None]
+        torch.testing.assert_close(result, expected, atol=1e-5, rtol=0)
+    assert labels is LABELS
+
+
+def test_randaugment_follows_the_flip_fills_with_the_mean_and_displaces_colour_jitter(images, make_samples):
+    recipe = UNMIXED.model_copy(update={"random_erasing": 0.0})
+    assert recipe.color_jitter
+    flipped = flips(3, make_samples(12), 0.5)
+    turned = torch.stack([i.flip(-1) if f else i for i, f in zip(images, flipped, strict=True)])
+    drawn = rand_augment(3, make_samples(12), RandAugment.parse(recipe.rand_augment))
+    expected = apply_operations(turned, drawn, (125, 122, 115))
+    ours = augmentation(recipe)
+    assert torch.equal(ours(images, LABELS, make_samples(12), 0)[0], ours.normalize(expected))
+
+
+def test_colour_jitter_is_done_where_there_is_no_randaugment(images, make_samples):
+    plain = augmentation(DEIT_CIFAR)(images, LABELS, make_samples(12), 0)[0]
+    jittered = augmentation(DEIT_CIFAR.model_copy(update={"color_jitter": 0.4}))(images, LABELS, make_samples(12), 0)[0]
+    assert (jittered != plain).flatten(1).any(1).all()
+
+
+def test_the_callers_images_stay_as_they_are(images, make_samples):
+    before = images.clone()
+    for recipe in (DEIT, DEIT_CIFAR, UNMIXED.model_copy(update={"flip_probability": 0.0})):
+        augmentation(recipe)(images, LABELS, make_samples(12), 0)
+    assert torch.equal(images, before)
+
+
+def test_an_image_is_augmented_the_same_in_any_batch(images, make_samples):
+    whole = augmentation(UNMIXED)(images, LABELS, make_samples(12), 0)[0]
+    for place in (slice(0, 5), slice(5, 12), slice(1, 12, 3)):
+        part, _ = augmentation(UNMIXED)(images[place], LABELS[place], pick(make_samples(12), place), 0)
+        assert torch.equal(part, whole[place])
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_any_number_of_ranks_mixes_the_same_pairs(num_ranks, images, make_samples):
+    for step in range(2):
+        whole = augmentation(DEIT)(images, LABELS, make_samples(12), step)
+        for rank in range(num_ranks):
+            share = slice(rank, None, num_ranks)
+            part = augmentation(DEIT)(images[share], LABELS[share], pick(make_samples(12), share), step)
+            assert all(torch.equal(p, w[share]) for p, w in zip(part, whole, strict=True))
+
+
+def test_repeats_of_a_sample_differ(images):
+    samples = Samples(np.zeros(12, dtype=int), np.zeros(12, dtype=int), np.arange(12))
+    same = images[:1].expand(12, -1, -1, -1)
+    results = augmentation(UNMIXED)(same, LABELS, samples, 0)[0]
+    assert len({tuple(result.flatten().tolist()) for result in results}) > 8  # those with neither layer may agree
+
+
+def test_erasing_fills_the_boxes_with_normal_noise_and_nothing_else(make_samples):
+    boxes = erasing_boxes(0, make_samples(100), 0.5, 48)
+    erased = torch.full((100, 3, 48, 48), 9.0)
+    erase_(erased, boxes, 0, make_samples(100))
+    inside = torch.zeros(100, 3, 48, 48, dtype=torch.bool)
+    for mask, (top, left, height, width) in zip(inside, boxes, strict=True):
+        mask[:, top : top + height, left : left + width] = True
+    assert torch.equal(erased != 9, inside)
+    noise = erased[inside]
+    levels = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0])
+    shares = (noise[:, None] < levels).float().mean(0)
+    torch.testing.assert_close(shares, torch.distributions.Normal(0.0, 1.0).cdf(levels), atol=0.01, rtol=0)
+    first = erased[boxes[:, 2].argmax()][:, inside[boxes[:, 2].argmax(), 0]]
+    assert torch.corrcoef(first).fill_diagonal_(0).abs().max() < 0.1  # channels: unrelated
+
+
+def test_nothing_to_erase_is_no_error(images, make_samples):
+    erased = images.float()
+    erase_(erased, np.zeros((12, 4), dtype=np.int64), 0, make_samples(12))
+    assert torch.equal(erased, images.float())
+
+
+def smoothed_timm_loss(logits, pairs, lam, smoothing):
+    """timm's loss on timm's targets, whose partners come from flipping the batch; ``pairs`` orders it so."""
+    targets = mixup_target(LABELS[pairs], 10, lam, smoothing)
+    return SoftTargetCrossEntropy()(logits[pairs], targets)
+
+
+@pytest.mark.parametrize(
+    "mixing", [Mixing("mixup", 0.3), Mixing("cutmix", 0.875, (4, 8, 12, 24)), Mixing("mixup", 1.0)]
+)
+def test_mixed_images_and_smoothed_loss_are_timms(mixing, images):
+    mixed, targets = mix_(images.float(), LABELS, mixing, 10)
+    partner = torch.cat([images[6:], images[:6]]).float()
+    expected = images * mixing.lam + partner * (1 - mixing.lam)
+    if mixing.kind == "cutmix":
+        expected = images.float()
+        expected[:, :, 4:16, 8:32] = partner[:, :, 4:16, 8:32]
+    torch.testing.assert_close(mixed, expected)
+    logits = torch.randn(12, 10, generator=torch.Generator().manual_seed(0))
+    pairs = torch.cat([torch.arange(6), torch.arange(6, 12).flip(0)])
+    ours = F.cross_entropy(logits, targets, label_smoothing=0.1)
+    torch.testing.assert_close(ours, smoothed_timm_loss(logits, pairs, mixing.lam, 0.1))
+
+
+def test_an_odd_share_is_refused(images, make_samples):
+    with pytest.raises(SpecError, match="multiple of twice the number of ranks"):
+        augmentation(DEIT)(images[:5], LABELS[:5], make_samples(5), 0)

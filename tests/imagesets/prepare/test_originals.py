@@ -1,0 +1,238 @@
+"""The forms in which image sets are distributed, in small: ILSVRC's tars, SVHN's .mat files, folders, parts of sets."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import shutil
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+from PIL import Image
+
+from imagesets import catalog
+from suite.errors import DataError, SpecError
+
+Run = Callable[..., Any]
+DEVKIT_IDS = {"n01484850": 1, "n01440764": 2, "n01443537": 3}  # not the sorted order
+
+
+def make_tar(path: Path, members: Mapping[str, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def tar_bytes(tmp_path: Path, members: Mapping[str, bytes]) -> bytes:
+    return make_tar(tmp_path / "inner.tar", members).read_bytes()
+
+
+def make_devkit(path: Path, classes_of_val: list[str]) -> Path:
+    kinds = [("ILSVRC2012_ID", "u2"), ("WNID", "O"), ("words", "O"), ("num_children", "u2")]
+    rows = [(number, wnid, "words", 0) for wnid, number in DEVKIT_IDS.items()]
+    synsets = np.array([*rows, (4, "n00001740", "a synset above them", 3)], kinds)
+    meta = io.BytesIO()
+    scipy.io.savemat(meta, {"synsets": synsets})
+    truth = "".join(f"{DEVKIT_IDS[name]}\n" for name in classes_of_val).encode()
+    folder = "ILSVRC2012_devkit_t12/data"
+    members = {f"{folder}/meta.mat": meta.getvalue(), f"{folder}/ILSVRC2012_validation_ground_truth.txt": truth}
+    return make_tar(path / "ILSVRC2012_devkit_t12.tar.gz", members, "w:gz")
+
+
+@pytest.fixture
+def small_imagenet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ImageNet with 3 classes and ImageNet-100 with 2."""
+    for name, num_classes in (("imagenet", 3), ("imagenet100", 2)):
+        small = dataclasses.replace(catalog.CATALOG[name], num_classes=num_classes, num_train=18, num_test=6)
+        monkeypatch.setitem(catalog.CATALOG, name, small)
+
+
+@pytest.fixture
+def tars(folder: Path, tmp_path: Path, small_imagenet: None) -> Path:
+    """The folder's images as ILSVRC distributes its own, in no particular order."""
+    path = tmp_path / "ilsvrc"
+    path.mkdir()
+    inner = {
+        f"{one.name}.tar": tar_bytes(tmp_path, {file.name: file.read_bytes() for file in one.iterdir()})
+        for one in sorted((folder / "train").iterdir(), reverse=True)
+    }
+    make_tar(path / "ILSVRC2012_img_train.tar", inner)
+    val = sorted((folder / "val").rglob("*.JPEG"), key=lambda file: file.name)
+    make_tar(path / "ILSVRC2012_img_val.tar", {file.name: file.read_bytes() for file in val})
+    make_devkit(path, [file.parent.name for file in val])
+    return path
+
+
+def assert_same(one: Any, other: Any) -> None:
+    for split in ("train", "test"):
+        assert one.labels(split) == other.labels(split)
+        assert one.encoded(split) == other.encoded(split)
+    assert one.manifest.classes == other.manifest.classes
+
+
+def test_ilsvrc_tars_give_what_the_folder_gives(tars: Path, run: Run, stored: Any, tmp_path: Path) -> None:
+    from_tars = stored(run(dataset="imagenet", source=tars))
+    assert_same(from_tars, stored(run(dataset="imagenet", out=tmp_path / "other")))
+    assert from_tars.labels("test") == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("known_from", ["devkit", "extracted devkit", "kaggle"])
+def test_a_flat_val_folder_gets_its_classes_from(
+    known_from: str, folder: Path, tars: Path, run: Run, stored: Any, tmp_path: Path
+) -> None:
+    expected = stored(run(dataset="imagenet", source=folder, out=tmp_path / "other"))
+    root = tmp_path / "kaggle" / "ILSVRC" / "Data" / "CLS-LOC"
+    shutil.copytree(folder / "train", root / "train")
+    (root / "val").mkdir()
+    (root / "test").mkdir()
+    for file in (folder / "val").rglob("*.JPEG"):
+        shutil.copy(file, root / "val")
+    with pytest.raises(DataError, match=r"nothing says their classes. Put ILSVRC2012_devkit_t12\.tar\.gz"):
+        run(dataset="imagenet", source=tmp_path / "kaggle")
+    if known_from == "kaggle":
+        rows = [f"{file.stem},{file.parent.name} 1 2 3 4" for file in (folder / "val").rglob("*.JPEG")]
+        table = "\n".join(["ImageId,PredictionString", *rows])
+        (tmp_path / "kaggle" / "LOC_val_solution.csv").write_text(table)
+    else:
+        devkit = Path(shutil.copy(tars / "ILSVRC2012_devkit_t12.tar.gz", tmp_path / "kaggle"))
+        if known_from == "extracted devkit":
+            with tarfile.open(devkit) as tar:
+                tar.extractall(tmp_path / "kaggle", filter="data")
+            devkit.unlink()
+    assert_same(stored(run(dataset="imagenet", source=tmp_path / "kaggle")), expected)
+
+
+@pytest.mark.parametrize("form", ["tars", "folder", "shards"])
+def test_imagenet100_is_the_first_classes(
+    form: str, tars: Path, folder: Path, run: Run, stored: Any, tmp_path: Path
+) -> None:
+    source = {"tars": tars, "folder": folder}.get(form)
+    if source is None:
+        source = run(dataset="imagenet", out=tmp_path / "other").folder
+    part = stored(run(dataset="imagenet100", source=source))
+    assert part.manifest.classes == ("n01440764", "n01443537")
+    assert part.labels("train") == [0] * 6 + [1] * 6
+    assert part.labels("test") == [0, 0, 1, 1]
+    files = sorted((folder / "train").rglob("*.JPEG"))
+    assert part.encoded("train") == [file.read_bytes() for file in files[:12]]
+
+
+def test_a_truncated_tar_is_named(tars: Path, run: Run) -> None:
+    train = tars / "ILSVRC2012_img_train.tar"
+    train.write_bytes(train.read_bytes()[:-12_000])
+    with pytest.raises(DataError, match=r"ILSVRC2012_img_train\.tar"):
+        run(dataset="imagenet", source=tars)
+
+
+def test_a_member_whose_name_climbs_out_is_refused(tars: Path, run: Run, tmp_path: Path) -> None:
+    evil = tar_bytes(tmp_path, {"../../evil.JPEG": b"x"})
+    make_tar(tars / "ILSVRC2012_img_train.tar", {f"{name}.tar": evil for name in DEVKIT_IDS})
+    with pytest.raises(DataError, match=r"n01440764\.tar: the name of member '\.\./\.\./evil\.JPEG' leads out"):
+        run(dataset="imagenet", source=tars)
+
+
+def test_another_number_of_classes_or_images_is_told(
+    folder: Path, run: Run, small_imagenet: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    next((folder / "train" / "n01440764").iterdir()).unlink()
+    run(dataset="imagenet")
+    assert "found 17 train images, ImageNet-1k (ILSVRC 2012) has 18" in capsys.readouterr().err
+    for split in ("train", "val"):
+        shutil.rmtree(folder / split / "n01440764")
+    with pytest.raises(DataError, match="has 2 classes, expected 3 for imagenet"):
+        run("memory", dataset="imagenet")
+
+
+def test_an_empty_class_is_named(folder: Path, run: Run) -> None:
+    (folder / "train" / "n00000001").mkdir()
+    with pytest.raises(DataError, match="'n00000001' is only in"):
+        run()
+    (folder / "val" / "n00000001").mkdir()
+    with pytest.raises(DataError, match="class 'n00000001' has no images"):
+        run()
+
+
+def test_a_folder_without_images_to_test_on_is_refused(folder: Path, run: Run) -> None:
+    shutil.rmtree(folder / "val")
+    with pytest.raises(DataError, match="none of val, validation"):
+        run()
+
+
+def test_a_source_that_is_nothing_known_is_told_what_was_expected(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"found nothing; expected train/ and val/.* or ILSVRC2012_img_train\.tar"):
+        run(dataset="imagenet", source=tmp_path / "empty")
+    with pytest.raises(DataError, match="nowhere is not there"):
+        run(source=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("source", ["pipe:cat secret", "http://example.org/train-{000..100}.tar", "s3://bucket"])
+def test_a_command_or_an_address_as_source_is_refused(source: str, run: Run) -> None:
+    with pytest.raises(DataError, match="is refused: only folders"):
+        run(source=source)
+
+
+def test_a_name_that_cannot_be_is_misuse(run: Run) -> None:
+    with pytest.raises(SpecError, match="letters, digits, _ and -"):
+        run(dataset="../pets")
+    with pytest.raises(SpecError, match="Did you mean 'cifar10'"):
+        run(dataset="cifar1O", source=None)
+    with pytest.raises(SpecError, match=r"imagenet cannot be fetched.*--source DIR"):
+        run(dataset="imagenet", source=None)
+
+
+def make_svhn(path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray[Any, Any]]:
+    """SVHN's two files with 12 and 11 images; their checksums replace the catalog's."""
+    rng, arrays, md5s = np.random.default_rng(0), {}, {}
+    path.mkdir()
+    for split, count in (("train", 12), ("test", 11)):
+        images = rng.integers(0, 256, (count, 32, 32, 3), np.uint8)
+        labels = np.arange(count) % 10
+        arrays |= {f"{split}_images": images, f"{split}_labels": labels}
+        file = path / f"{split}_32x32.mat"
+        distributed = np.where(labels == 0, 10, labels).astype(np.uint8)[:, None]
+        scipy.io.savemat(file, {"X": images.transpose(1, 2, 3, 0), "y": distributed}, do_compression=True)
+        md5s[split] = {file.name: hashlib.md5(file.read_bytes()).hexdigest()}
+    info = catalog.CATALOG["svhn"]
+    assert info.mat_files is not None
+    files = dataclasses.replace(
+        info.mat_files, url="http://127.0.0.1:1", train_md5=md5s["train"], test_md5=md5s["test"]
+    )
+    small = dataclasses.replace(info, num_train=12, num_test=11, mat_files=files)
+    monkeypatch.setitem(catalog.CATALOG, "svhn", small)
+    return arrays
+
+
+def test_svhn_is_read_from_its_mat_files(
+    tmp_path: Path, run: Run, stored: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = make_svhn(tmp_path / "svhn", monkeypatch)
+    prepared = stored(run(dataset="svhn", source=tmp_path / "svhn"))
+    for split in ("train", "test"):
+        np.testing.assert_array_equal(np.stack(prepared.decoded(split)), arrays[f"{split}_images"])
+        assert prepared.labels(split) == arrays[f"{split}_labels"].tolist()
+    assert not list((tmp_path / "svhn").glob("*.safetensors"))
+
+
+def test_svhn_that_is_not_the_original_is_refused(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_svhn(tmp_path / "svhn", monkeypatch)
+    (tmp_path / "svhn" / "test_32x32.mat").write_bytes(b"<html>moved</html>")
+    with pytest.raises(DataError, match=r"test_32x32\.mat has MD5 .*, expected"):
+        run(dataset="svhn", source=tmp_path / "svhn")
+
+
+def test_cmyk_jpegs_and_grey_pngs_keep_their_bytes(folder: Path, run: Run, stored: Any) -> None:
+    Image.new("CMYK", (20, 20)).save(folder / "train" / "n01440764" / "a.JPEG")
+    Image.new("L", (20, 20)).save(folder / "train" / "n01440764" / "b.png")
+    prepared = stored(run())
+    assert prepared.encoded("train")[0] == (folder / "train" / "n01440764" / "a.JPEG").read_bytes()
+    assert prepared.encoded("train")[1].startswith(b"\x89PNG")

@@ -1,0 +1,211 @@
+"""FFCV files: as FFCV's own loader reads them, against direct decoding, and when something is wrong with them."""
+
+import importlib.util
+import io
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from imagesets.decode import decode, decode_centered, decode_window, resize_centered, resize_window
+from imagesets.ffcv_reader import FfcvImages, import_ffcv
+from imagesets.manifest import Index
+from imagesets.prepare.ffcv_writer import write_beton
+from imagesets.prepared import FFCV_MISSING
+from suite.errors import DataError
+
+HEIGHT, WIDTH = 24, 40
+BOX = np.array([3, 5, 16, 20])
+
+
+def picture(seed, height=HEIGHT, width=WIDTH):
+    """Smooth colours, so that decoders may differ by rounding only."""
+    corners = np.random.default_rng(seed).integers(0, 256, (3, 3, 3), np.uint8)
+    return np.array(Image.fromarray(corners).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def encode(pixels, kind, mode="RGB"):
+    file = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(file, kind)
+    return file.getvalue()
+
+
+def mixed_samples(count):
+    """In turn: pixels, a JPEG, a grey JPEG, a PNG, a JPEG in CMYK."""
+    kinds = [lambda x: x] + [
+        lambda x, kind=kind, mode=mode: encode(x, kind, mode)
+        for kind, mode in (("JPEG", "RGB"), ("JPEG", "L"), ("PNG", "RGB"), ("JPEG", "CMYK"))
+    ]
+    return [kinds[i % 5](picture(i)) for i in range(count)]
+
+
+def pixels_of(sample):
+    return decode(sample) if isinstance(sample, bytes) else sample
+
+
+def index_of(labels, height=HEIGHT, width=WIDTH):
+    names = Index.encode_names([f"{i}.jpg" for i in range(len(labels))])
+    return Index(np.array(labels), np.full((len(labels), 2), (height, width), np.int32), names)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where FFCV is installed, an empty folder. CI must have it."""
+    if importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true":
+        pytest.skip("FFCV is not installed: `make ffcv`")
+    return tmp_path
+
+
+def write(folder, samples, labels=None, **options):
+    labels = np.arange(len(samples)) * 7 if labels is None else labels
+    write_beton(folder / "train.beton", samples, labels, **options)
+    return FfcvImages(folder, "train", index_of(labels))
+
+
+def read_by_ffcv(path, num_samples):
+    from ffcv.fields.basics import IntDecoder
+    from ffcv.fields.rgb_image import SimpleRGBImageDecoder
+    from ffcv.loader import Loader, OrderOption
+
+    pipelines = {"image": [SimpleRGBImageDecoder()], "label": [IntDecoder()]}
+    options = {"order": OrderOption.SEQUENTIAL, "pipelines": pipelines, "drop_last": False}
+    threads = torch.get_num_threads()
+    loader = Loader(str(path), num_samples, 1, os_cache=False, **options)  # no cache: it reads page by page
+    [(images, labels)] = loader
+    torch.set_num_threads(threads)
+    return np.array(images), np.array(labels)[:, 0]
+
+
+def test_ffcv_s_own_loader_reads_the_same_pixels_and_labels(folder):
+    samples = mixed_samples(20)
+    ours = write(folder, samples, page_size=4096)
+    images, labels = read_by_ffcv(folder / "train.beton", len(samples))
+    np.testing.assert_array_equal(labels, ours.labels)
+    for number, (sample, theirs) in enumerate(zip(samples, images, strict=True)):
+        tolerance = 3 if number % 5 in (1, 2) else 0  # of JPEGs, by another decoder
+        np.testing.assert_allclose(theirs.astype(int), pixels_of(sample), atol=tolerance)
+        np.testing.assert_array_equal(ours.whole(number), pixels_of(sample))
+
+
+def test_jpegs_that_ffcv_can_decode_keep_their_bytes(folder):
+    samples = mixed_samples(5)
+    images = write(folder, samples)
+    assert [images.encoded(i).tobytes() == samples[i] for i in (1, 2, 4)] == [True, True, False]
+    assert samples[1] in (folder / "train.beton").read_bytes()
+
+
+def test_windows_equal_those_of_direct_decoding(folder):
+    samples = mixed_samples(4)
+    images = write(folder, samples)
+    for number, sample in enumerate(samples):
+        out, expected = np.zeros((2, 12, 12, 3), np.uint8), np.zeros((2, 12, 12, 3), np.uint8)
+        images.window(number, BOX, 12, out[0])
+        images.centered(number, 16, 12, out[1])
+        if number in (1, 2):
+            decode_window(sample, tuple(BOX.tolist()), 12, expected[0])
+            decode_centered(sample, 16, 12, expected[1])
+        else:
+            resize_window(pixels_of(sample), tuple(BOX.tolist()), 12, expected[0])
+            resize_centered(pixels_of(sample), 16, 12, expected[1])
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_pixels_of_one_size_are_gathered_at_once_in_any_order(folder):
+    samples = np.stack([picture(i) for i in range(9)])
+    images = write(folder, samples, page_size=8192)  # two images a page, and a rest
+    order = np.array([8, 0, 3, 3, 7])
+    np.testing.assert_array_equal(images.gather(order), samples[order])
+
+
+def test_nothing_is_gathered_where_one_image_is_a_jpeg(folder):
+    assert write(folder, mixed_samples(2)).gather(np.array([0])) is None
+
+
+def test_a_sample_larger_than_a_page_enlarges_the_pages(folder):
+    from ffcv.reader import Reader
+
+    samples = [picture(0), picture(1, 90, 70), picture(2)]
+    images = write(folder, samples, page_size=4096)
+    assert Reader(str(folder / "train.beton")).page_size == 32768
+    for number, sample in enumerate(samples):
+        np.testing.assert_array_equal(images.whole(number), sample)
+
+
+def test_equal_samples_make_equal_files(folder):
+    for name in ("a", "b"):
+        write_beton(folder / name, iter(mixed_samples(10)), np.arange(10))
+    assert (folder / "a").read_bytes() == (folder / "b").read_bytes()
+
+
+@pytest.mark.parametrize("broken", [b"no image", b"\xff\xd8\xff\xe0 no image either"])
+def test_what_is_no_image_is_not_written(folder, broken):
+    with pytest.raises(ValueError, match="image"):
+        write(folder, [picture(0), broken])
+
+
+def test_importing_ffcv_leaves_torch_its_threads(tmp_path, monkeypatch):
+    (tmp_path / "ffcv.py").write_text("import torch\ntorch.set_num_threads(1)\n")  # as FFCV does
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "ffcv", None)
+    monkeypatch.delitem(sys.modules, "ffcv")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    import_ffcv()
+    after = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert after == 2
+
+
+def test_a_full_disk_is_named_with_the_file(folder):
+    (folder / "train.beton").symlink_to("/dev/full")
+    with pytest.raises(DataError, match=r"train\.beton: .*No space left.*--out"):
+        write(folder, [picture(0)])
+
+
+@pytest.mark.parametrize("kept", [0, 10, 3000, 6000, -1])
+def test_a_file_that_was_cut_short_is_named(folder, kept):
+    write(folder, [picture(i) for i in range(3)], page_size=4096)
+    path = folder / "train.beton"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(DataError, match=r"train\.beton is not a complete"):
+        FfcvImages(folder, "train", index_of(np.arange(3) * 7))
+
+
+@pytest.mark.parametrize(
+    "content", [encode(picture(0), "PNG"), b"\2\0\2\0" + b"\xff" * 5000, b"\2\0\2\0" + bytes(5000)]
+)
+def test_a_foreign_file_is_named(folder, content):
+    (folder / "train.beton").write_bytes(content)
+    with pytest.raises(DataError, match=r"train\.beton is not a complete"):
+        FfcvImages(folder, "train", index_of(np.arange(3)))
+
+
+@pytest.mark.parametrize(("labels", "found"), [([0, 1, 3], "other labels"), ([0, 1], "3 images")])
+def test_labels_other_than_the_index_s_are_refused(folder, labels, found):
+    write(folder, [picture(i) for i in range(3)], np.arange(3))
+    with pytest.raises(DataError, match=rf"train\.beton .*{found}"):
+        FfcvImages(folder, "train", index_of(labels))
+
+
+def test_a_missing_file_is_named(folder):
+    with pytest.raises(DataError, match=r"train\.beton"):
+        FfcvImages(folder, "train", index_of([0]))
+
+
+def test_without_ffcv_the_message_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ffcv", None)
+    for use in (
+        lambda: FfcvImages(tmp_path, "train", index_of([0])),
+        lambda: write_beton(tmp_path / "train.beton", [picture(0)], np.arange(1)),
+    ):
+        with pytest.raises(DataError, match=r"sudo apt-get install .*pip install \"\.\[ffcv\]\".*another --loader"):
+            use()
+
+
+def test_ci_installs_the_packages_that_the_message_names():
+    script = Path(__file__).parents[2] / ".ci" / "run"
+    assert FFCV_MISSING.split("apt-get install ")[1].split("`")[0] in script.read_text()

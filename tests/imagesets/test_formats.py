@@ -1,0 +1,198 @@
+"""One stream from four formats: the same samples, augmentations and, but for a stored resize, pixels."""
+
+import dataclasses
+import functools
+import http.server
+import importlib.util
+import os
+import shutil
+import threading
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from imagesets.catalog import CATALOG
+from imagesets.fetch import ensure
+from imagesets.loader import ImageLoader
+from imagesets.manifest import INDEX, read_manifest, write_manifest
+from imagesets.prepare.__main__ import main as prepare
+from imagesets.prepared import find_info
+from imagesets.storage import open_arrays
+from suite.errors import DataError
+from suite.recipes import DEIT
+from suite.spec import Experiment, Resources
+
+ENCODED = ["folder", "webdataset", "ffcv"]
+FORMATS = [*ENCODED, "memory"]
+RECIPE = DEIT.model_copy(update={"batch_size": 16, "epochs": 3.0, "warmup_epochs": 0.0})
+needs_ffcv = pytest.mark.skipif(
+    importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
+)
+formats = pytest.mark.parametrize(
+    "stored_as", [pytest.param(f, marks=needs_ffcv if f == "ffcv" else ()) for f in FORMATS]
+)
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """CIFAR-10's sample in every format, and a folder of JPEGs of many sizes, "photos", in every format."""
+    out = tmp_path_factory.mktemp("data")
+    source = out / "originals"
+    arrays = open_arrays(ensure("cifar10_sample"))
+    for split, folder in (("train", "train"), ("test", "val")):
+        for number, label in enumerate(arrays[f"{split}_labels"][:80]):
+            size = (48 + 5 * (number % 7), 40 + 9 * (number % 5))
+            image = Image.fromarray(np.array(arrays[f"{split}_images"][number])).resize(size, Image.Resampling.BICUBIC)
+            path = source / folder / f"class{label}" / f"{number:03}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            image.save(path, quality=90)
+    for stored_as in FORMATS:
+        if stored_as == "ffcv" and importlib.util.find_spec("ffcv") is None:
+            continue
+        common = ["--format", stored_as, "--out", str(out)]
+        side = ["--max-side", "64"] if stored_as == "memory" else []
+        assert prepare(["--dataset", "photos", "--source", str(source), *common, *side]) == 0
+        if stored_as != "memory":
+            assert prepare(["--dataset", "cifar10_sample", *common]) == 0
+    return out
+
+
+def loader(data_dir, stored_as, dataset="photos", **changes):
+    fields = {"model": "deit_micro", "dataset": dataset, "image_size": 32, "recipe": RECIPE, "seed": 7, **changes}
+    return ImageLoader(Experiment(**fields), Resources(data_dir=str(data_dir), loader=stored_as, num_workers=2))
+
+
+def stream(images, steps, num_ranks=1):
+    """Batches of the whole step, put together from the ranks' shares."""
+    shares = [list(images.train_batches(steps.start, steps.stop, rank, num_ranks)) for rank in range(num_ranks)]
+    return [
+        tuple(torch.stack([share[k][part] for share in shares], 1).flatten(0, 1) for part in (0, 1))
+        for k in range(len(steps))
+    ]
+
+
+@pytest.fixture(scope="module")
+def reference(data_dir):
+    return stream(loader(data_dir, "folder"), range(8))
+
+
+@formats
+@pytest.mark.parametrize("num_ranks", [1, 2, 4])
+def test_every_format_gives_the_stream_of_the_folder_at_any_number_of_ranks(data_dir, reference, stored_as, num_ranks):
+    found = stream(loader(data_dir, stored_as), range(8), num_ranks)
+    for (images, targets), (expected, expected_targets) in zip(found, reference, strict=True):
+        assert torch.equal(targets, expected_targets)
+        if stored_as == "memory":  # stored at another size: the same pictures, a little blurred
+            assert (images - expected).abs().mean() < 0.25
+        else:
+            assert torch.equal(images, expected)
+
+
+@formats
+def test_a_restart_in_mid_epoch_goes_on_with_the_same_stream(data_dir, reference, stored_as):
+    first = loader(data_dir, stored_as)
+    expected = stream(first, range(8)) if stored_as == "memory" else reference
+    resumed = stream(loader(data_dir, stored_as), range(6, 8))  # 80 images in batches of 16: in the second epoch
+    for (images, targets), (wanted, wanted_targets) in zip(resumed, expected[6:], strict=True):
+        assert torch.equal(images, wanted)
+        assert torch.equal(targets, wanted_targets)
+
+
+@formats
+def test_cifar_is_the_same_bit_by_bit_in_every_format(data_dir, stored_as):
+    recipe = RECIPE.model_copy(update={"crop": "pad", "crop_padding": 4})
+    changes = {"dataset": "cifar10_sample", "recipe": recipe, "train_fraction": 0.25}
+    found, expected = loader(data_dir, stored_as, **changes), loader(None, "memory", **changes)
+    assert all(map(torch.equal, found.train_batch(6), expected.train_batch(6)))
+    assert all(map(torch.equal, found.test_batch(0, 100), expected.test_batch(0, 100)))
+
+
+@formats
+def test_test_images_are_the_same_in_every_format(data_dir, stored_as):
+    found, expected = (loader(data_dir, name).test_batch(0, 80) for name in (stored_as, "folder"))
+    assert torch.equal(found.labels, expected.labels)
+    assert (found.images - expected.images).abs().mean() < (0.25 if stored_as == "memory" else 1e-9)
+
+
+@formats
+def test_fractions_keep_the_same_images_in_every_format(data_dir, stored_as):
+    half = loader(data_dir, stored_as, train_fraction=0.5)
+    labels = loader(data_dir, stored_as)
+    assert half.num_train < labels.num_train
+    assert torch.equal(half.train_batch(0).labels, loader(data_dir, "folder", train_fraction=0.5).train_batch(0).labels)
+
+
+def corrupt(data_dir, name):
+    """Break one training image of the folder format; returns how to mend it."""
+    path = data_dir / "originals" / "train" / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    return lambda: path.write_bytes(whole)
+
+
+def test_a_corrupt_image_stops_the_stream_with_its_name_or_is_skipped_and_counted(data_dir, reference):
+    name = sorted(p.relative_to(data_dir / "originals" / "train") for p in data_dir.glob("originals/train/*/*.jpg"))[0]
+    mend = corrupt(data_dir, name)
+    try:
+        images = loader(data_dir, "folder")
+        with pytest.raises(DataError, match=f"{name}.*cannot be decoded.*--skip-corrupt"):
+            stream(images, range(8))
+        experiment = Experiment(model="deit_micro", dataset="photos", image_size=32, recipe=RECIPE, seed=7)
+        skipping = ImageLoader(experiment, Resources(data_dir=str(data_dir), loader="folder", skip_corrupt=True))
+        batches = stream(skipping, range(8))
+        assert skipping.corrupt == {("train", 0)}
+        changed = sum(not torch.equal(a[0], b[0]) for a, b in zip(batches, reference, strict=True))
+        assert 1 <= changed < 8
+    finally:
+        mend()
+
+
+def test_shards_that_lie_elsewhere_are_fetched_checked_and_kept(data_dir, reference, tmp_path):
+    served, here = data_dir / "photos" / "webdataset", tmp_path / "photos" / "webdataset"
+    handler = functools.partial(QuietHandler, directory=served)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here.mkdir(parents=True)
+        shutil.copy(served / INDEX, here)
+        manifest = read_manifest(served).model_copy(update={"shards_url": f"http://127.0.0.1:{server.server_port}"})
+        write_manifest(here, manifest)
+        assert torch.equal(stream(loader(tmp_path, "webdataset"), range(1))[0][0], reference[0][0])
+        server.shutdown()
+    assert torch.equal(stream(loader(tmp_path, "webdataset"), range(1))[0][0], reference[0][0])
+    next(here.glob("train-*.tar")).unlink()
+    with pytest.raises(DataError, match=r"shard http://127.*train-000000\.tar cannot be fetched"):
+        stream(loader(tmp_path, "webdataset"), range(1))
+
+
+def test_a_shell_command_is_no_place_to_get_shards_from(tmp_path, capsys):
+    options = ["--dataset", "cifar10_sample", "--format", "webdataset", "--out", str(tmp_path)]
+    with pytest.raises(SystemExit, match="2"):
+        prepare([*options, "--shards-url", "pipe:cat /etc/passwd"])
+    assert "never a command" in capsys.readouterr().err
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@formats
+def test_the_first_classes_of_a_set_are_read_from_it_without_rewriting(data_dir, stored_as, monkeypatch):
+    part = dataclasses.replace(find_info("photos", data_dir), name="part", num_classes=4, subset_of="photos")
+    monkeypatch.setitem(CATALOG, "part", part)
+    images, whole = loader(data_dir, stored_as, dataset="part"), loader(data_dir, stored_as)
+    assert 0 < images.num_train < whole.num_train
+    labels = images.test_batch(0, 80).labels
+    assert set(labels.tolist()) == set(range(4))
+    assert images.num_test == len(labels)
+    assert images.train_batch(0).labels.shape == (16, 4)
+
+
+@pytest.mark.parametrize("stored_as", FORMATS)
+def test_a_set_that_is_not_there_names_the_command_that_makes_it(tmp_path, stored_as):
+    experiment = Experiment(model="deit_micro", dataset="imagenet", image_size=32, recipe=RECIPE)
+    expected = "apt-get|prepare.py --dataset imagenet" if stored_as == "ffcv" else "prepare.py --dataset imagenet"
+    with pytest.raises(DataError, match=expected):
+        ImageLoader(experiment, Resources(data_dir=str(tmp_path), loader=stored_as))

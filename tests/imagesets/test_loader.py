@@ -1,0 +1,132 @@
+"""The training stream against slow code that looks at one sample at a time, on packaged real images."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from imagesets.catalog import get_info
+from imagesets.fetch import ensure
+from imagesets.fractions import fraction_indices
+from imagesets.loader import ImageLoader
+from imagesets.randomness import Purpose, Samples, uniforms
+from imagesets.storage import open_arrays
+from suite.errors import SpecError
+from suite.spec import Experiment, Recipe
+
+RECIPE = Recipe(
+    name="test", epochs=4, batch_size=24, learning_rate=1e-3, crop="pad", crop_padding=4, flip_probability=0.5
+)
+
+
+def experiment(**changes):
+    fields = {"model": "deit_micro", "dataset": "cifar10_sample", "image_size": 32, "train_fraction": 0.5, "seed": 3}
+    return Experiment(**{**fields, "recipe": RECIPE, **changes})
+
+
+def slow_sample(epoch, index, seed=3):
+    """One augmented training sample by the definition: pad 4 zeros, crop at a drawn corner, flip, normalize."""
+    info, arrays = get_info("cifar10_sample"), open_arrays(ensure("cifar10_sample"))
+    image = arrays["train_images"][fraction_indices(arrays["train_labels"], 0.5, 10)][index]
+    padded = np.zeros((40, 40, 3))
+    padded[4:36, 4:36] = image
+    sample = Samples(np.array([epoch]), np.array([index]), np.array([0]))
+    top, left = (int(9 * u) for u in uniforms(seed, Purpose.CROP, sample)[0, :2])
+    window = padded[top : top + 32, left : left + 32]
+    if uniforms(seed, Purpose.FLIP, sample)[0, 0] < 0.5:
+        window = window[:, ::-1]
+    return ((window / 255 - np.array(info.mean)) / np.array(info.std)).transpose(2, 0, 1)
+
+
+def all_samples(images):
+    return Samples(*map(np.concatenate, zip(*map(images.samples, range(images.num_steps)), strict=True)))
+
+
+@pytest.mark.parametrize("step", [0, 6, 13])  # 160 images, batch 24: step 6 crosses an epoch's end
+def test_a_batch_is_what_the_definition_says_sample_by_sample(step):
+    images = ImageLoader(experiment())
+    batch, _ = images.train_batch(step)
+    epochs, indices, _ = images.samples(step)
+    expected = np.stack([slow_sample(int(e), int(i)) for e, i in zip(epochs, indices, strict=True)])
+    np.testing.assert_allclose(batch.numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
+def test_any_number_of_ranks_sees_the_same_set_at_each_step(num_ranks):
+    images = ImageLoader(experiment())
+    whole, labels = images.train_batch(6)
+    shares = [images.train_batch(6, rank, num_ranks) for rank in range(num_ranks)]
+    assert torch.equal(torch.stack([s[0] for s in shares], 1).flatten(0, 1), whole)
+    assert torch.equal(torch.stack([s[1] for s in shares], 1).flatten(), labels)
+
+
+def test_a_fresh_loader_continues_in_mid_epoch_with_the_same_batch():
+    first = ImageLoader(experiment())
+    *_, last = first.train_batches(0, 6)
+    resumed = next(ImageLoader(experiment()).train_batches(5, 9))
+    assert torch.equal(last.images, resumed.images)
+    assert torch.equal(last.labels, resumed.labels)
+
+
+def test_each_epoch_sees_every_sample_once_also_where_the_batch_does_not_divide_it():
+    images = ImageLoader(experiment())
+    epochs, indices, _ = all_samples(images)
+    for epoch in range(3):
+        assert sorted(indices[epochs == epoch]) == list(range(160))
+
+
+def test_every_fraction_sees_the_same_number_of_images():
+    steps = [
+        ImageLoader(experiment(train_fraction=f, recipe=RECIPE.with_epochs(4 / f))).num_steps
+        for f in (0.125, 0.25, 0.5, 1.0)  # each keeps a whole number per class
+    ]
+    assert steps == [4 * 320 // 24] * 4
+
+
+def test_the_test_split_is_whole_and_in_order_whatever_the_fraction():
+    images = ImageLoader(experiment(train_fraction=0.125))
+    stored = open_arrays(ensure("cifar10_sample"))
+    batch, labels = images.test_batch(0, 500)
+    info = get_info("cifar10_sample")
+    restored = batch * torch.tensor(info.std).reshape(3, 1, 1) + torch.tensor(info.mean).reshape(3, 1, 1)
+    assert np.array_equal((restored * 255).round().permute(0, 2, 3, 1).numpy().astype(np.uint8), stored["test_images"])
+    assert np.array_equal(labels.numpy(), stored["test_labels"])
+    assert images.num_test == 100
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_every_test_image_counts_once_at_any_number_of_ranks(num_ranks):
+    images = ImageLoader(experiment())
+    shares = [list(images.test_batches(30, rank, num_ranks)) for rank in range(num_ranks)]
+    assert len({len(share) for share in shares}) == 1
+    labels = torch.cat([batch.labels for share in shares for batch in share])
+    assert sorted(labels[labels >= 0].tolist()) == sorted(open_arrays(ensure("cifar10_sample"))["test_labels"])
+
+
+def test_repeated_augmentation_shows_all_images_over_the_epochs_and_each_three_times_differently():
+    recipe = RECIPE.model_copy(update={"repeated_augmentation": 3, "epochs": 40.0})
+    images = ImageLoader(experiment(recipe=recipe))
+    epoch, index, repeat = all_samples(images)
+    assert set(index) == set(range(160))
+    first = index[epoch == 0]
+    assert len(first) == 160
+    assert np.bincount(np.bincount(first, minlength=160)).tolist() == [106, 1, 0, 53]  # 53 thrice, the last one once
+    assert repeat[:6].tolist() == [0, 1, 2, 0, 1, 2]
+    batch = images.train_batch(0).images
+    assert not torch.equal(batch[0], batch[1])
+
+
+def test_images_of_another_size_are_resized_and_tested_in_the_middle():
+    recipe = RECIPE.model_copy(update={"crop": "random_resized", "crop_padding": 0})
+    images = ImageLoader(experiment(recipe=recipe, image_size=56))
+    assert images.train_batch(0).images.shape == (24, 3, 56, 56)
+    stored = Image.fromarray(np.array(open_arrays(ensure("cifar10_sample"))["test_images"][7]))
+    expected = np.asarray(stored.resize((64, 64), Image.Resampling.BICUBIC))[4:60, 4:60]
+    info = get_info("cifar10_sample")
+    found = images.test_batch(7, 1).images[0].permute(1, 2, 0).numpy() * np.array(info.std) + np.array(info.mean)
+    np.testing.assert_allclose(found * 255, expected, atol=1.01)
+
+
+def test_a_padded_crop_of_another_size_is_refused():
+    with pytest.raises(SpecError, match="expected image_size 224"):
+        ImageLoader(experiment(image_size=224))
