@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint ffcv
+.PHONY: demo test test-slurm lint ffcv
 
 # Train the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -10,6 +10,10 @@ demo: .venv/installed
 # Everything that must pass: style, types, import rules, tests.
 test: .venv/installed lint
 	$(BIN)/python -m pytest
+
+# On a real SLURM cluster of four nodes, which is set up on this machine: as root, on Debian or Ubuntu.
+test-slurm: .venv/installed
+	TEST_SLURM=1 $(BIN)/python -m pytest tests/slurm -rs
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -1,8 +1,8 @@
-"""How long a leaderboard takes to read 10,000 finished runs, against a bare ``json.loads`` of the same files.
+"""How long a leaderboard and ``--status`` take to read 10,000 finished runs, against ``json.loads`` of the same files.
 
     python benchmarks/read_results.py [--cells 10] [--seeds 1000] [--rounds 5]
 
-Both are timed in turn in the same process after a first, untimed pass, so both read from the page cache.
+All are timed in turn in the same process after a first, untimed pass, so all read from the page cache.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from launchers.plan import Job
+from launchers.status import read_status
 from leaderboards.collect import collect
 from suite.records import Result, RunDirectory
-from suite.spec import Entry, Experiment, Profile, Recipe
+from suite.spec import Entry, Experiment, Profile, Recipe, Resources
 
 RECIPE = Recipe(
     name="deit",
@@ -88,6 +90,13 @@ def load_plainly(paths: list[Path]) -> None:
             json.loads(file.read())
 
 
+def read_all_status(profile: Profile, store: Path, num_seeds: int) -> None:
+    """What ``grid.py --status`` does: expand the grid, look every run up."""
+    resources = Resources()
+    jobs = [Job(e, RunDirectory.of(store, e), resources) for e in profile.experiments(num_seeds)]
+    assert all(status.state == "done" for status in read_status(jobs, store, "any", "laptop"))
+
+
 def time_s(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
@@ -107,13 +116,17 @@ def main() -> None:
         found = sum(len(cell.values) for cell in collect(profile, store).cells.values())
         assert found == len(paths), (found, len(paths))
         load_plainly(paths)
-        rounds = [
-            (time_s(lambda: load_plainly(paths)), time_s(lambda: collect(profile, store))) for _ in range(args.rounds)
-        ]
-    plain_s, collect_s = (statistics.median(column) for column in zip(*rounds, strict=True))
+        works = (
+            lambda: load_plainly(paths),
+            lambda: collect(profile, store),
+            lambda: read_all_status(profile, store, args.seeds),
+        )
+        rounds = [[time_s(work) for work in works] for _ in range(args.rounds)]
+    plain_s, collect_s, status_s = (statistics.median(column) for column in zip(*rounds, strict=True))
     print(f"{len(paths)} results, median of {args.rounds} rounds")
     print(f"open + json.loads  {plain_s:7.3f} s")
     print(f"collect            {collect_s:7.3f} s   ratio {collect_s / plain_s:.2f}")
+    print(f"read_status        {status_s:7.3f} s   ratio {status_s / plain_s:.2f}")
 
 
 if __name__ == "__main__":

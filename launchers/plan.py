@@ -9,7 +9,7 @@ from pathlib import Path
 
 from suite.errors import RecordError, SpecError, check_name, unknown_name
 from suite.records import RunDirectory, Status
-from suite.spec import Experiment, Profile, Resources, experiment_fields
+from suite.spec import Experiment, Resources, experiment_fields
 
 
 @dataclass(frozen=True)
@@ -68,20 +68,6 @@ def count(plan: Sequence[PlannedRun]) -> str:
     if counts["interrupted"]:
         parts.insert(1, f"{counts['interrupted']} to resume")
     return f"{len(plan)} runs: {', '.join(parts)}"
-
-
-def in_slots(profile: Profile, num_parallel: int, num_cores: int, **options: object) -> Resources:
-    """The share of one run when ``num_parallel`` go on at once; cores are divided evenly among all ranks."""
-    resources = Resources.model_validate(
-        {
-            "device": profile.device,
-            "checkpoint_every_s": profile.checkpoint_every_s,
-            "num_evaluations": profile.num_evaluations,
-            **options,
-        }
-    )
-    threads = max(1, num_cores // (num_parallel * resources.num_ranks))
-    return resources.model_copy(update={"threads_per_rank": threads})
 
 
 def _look_up(job: Job) -> PlannedRun:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from leaderboards.accounting import render_accounting
 from leaderboards.aggregate import Board, aggregate
 from leaderboards.collect import collect
 from leaderboards.layout import check_layout
@@ -28,6 +29,7 @@ class Paths:
     csv: Path
     markdown: Path
     figure: Path | None
+    accounting: Path
 
 
 def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = None, out: Path | None = None) -> Paths:
@@ -44,8 +46,10 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
         SpecError: for an unknown suite or profile, a store that is not there, or a suite that does not fit its table.
         RunError: if the files cannot be written.
     """
-    board = make_board(get_suite(suite_name), profile, store, num_seeds)
-    paths = write_board(board, out or store / "leaderboards" / suite_name)
+    suite = get_suite(suite_name)
+    board = make_board(suite, profile, store, num_seeds)
+    accounting = render_accounting(suite.profile(profile), store)
+    paths = write_board(board, accounting, out or store / "leaderboards" / suite_name)
     from leaderboards.terminal import print_summary
 
     print_summary(board, paths.markdown)
@@ -61,8 +65,8 @@ def make_board(suite: Suite, profile_name: str, store: Path, num_seeds: int | No
     return aggregate(suite, profile_name, paper, collect(profile, store, num_seeds))
 
 
-def write_board(board: Board, out: Path) -> Paths:
-    """Write ``<profile>.csv``, ``.md`` and ``.png`` into ``out``."""
+def write_board(board: Board, accounting: str, out: Path) -> Paths:
+    """Write ``<profile>.csv``, ``.md``, ``.png`` and ``.runs.csv`` into ``out``."""
     from leaderboards.render import render_csv, render_markdown
 
     try:
@@ -73,7 +77,10 @@ def write_board(board: Board, out: Path) -> Paths:
     csv_path, markdown_path = path.with_suffix(".csv"), path.with_suffix(".md")
     write_atomically(csv_path, render_csv(board).encode())
     write_atomically(markdown_path, render_markdown(board).encode())
-    return Paths(csv=csv_path, markdown=markdown_path, figure=_write_figure(board, path.with_suffix(".png")))
+    accounting_path = path.with_suffix(".runs.csv")
+    write_atomically(accounting_path, accounting.encode())
+    figure_path = _write_figure(board, path.with_suffix(".png"))
+    return Paths(csv=csv_path, markdown=markdown_path, figure=figure_path, accounting=accounting_path)
 
 
 def _write_figure(board: Board, path: Path) -> Path | None:

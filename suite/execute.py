@@ -15,9 +15,10 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from suite import attempts
 from suite.errors import SuiteError
 from suite.files import write_atomically
 from suite.records import EXIT_ELSEWHERE, Failure, RunDirectory
@@ -25,72 +26,99 @@ from suite.spec import Resources
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 76
+_ENDS: dict[int, attempts.End] = {0: "finished", EXIT_INTERRUPTED: "interrupted"}
 _CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
 
 def run(path: Path, resources: Resources) -> int:
     """Train the run in ``path`` unless it is finished or somebody else trains it; returns an exit status."""
     directory = RunDirectory(path)
+    with _taken(directory) as status:
+        if status is not None:
+            return status
+        attempts.record_start(directory, resources.num_ranks)
+        status = _run_ranks(directory, resources) if resources.num_ranks > 1 else _attempt(directory, resources)
+        attempts.record_end(directory, _ENDS.get(status, "failed"))
+        return status
+
+
+def run_as_rank(path: Path, resources: Resources) -> int:
+    """``run`` for one of several processes that were started elsewhere, such as by srun, with RANK and the like set.
+
+    The first rank claims the run, and tells the others whether it is to be trained.
+    """
+    directory = RunDirectory(path)
+    if os.environ["RANK"] != "0":
+        return _attempt(directory, resources, is_to_be_trained=False)
+    with _taken(directory) as status:
+        if status is not None and resources.num_ranks == 1:
+            return status
+        if status is None:
+            attempts.record_start(directory, resources.num_ranks)
+        ended = _attempt(directory, resources, is_to_be_trained=status is None)
+        if status is None:
+            attempts.record_end(directory, _ENDS.get(ended, "failed"))
+        return ended if status is None else status
+
+
+@contextlib.contextmanager
+def _taken(directory: RunDirectory) -> Iterator[int | None]:
+    """Claim a run: yields None where it is ours to train, or else the exit status."""
     with directory.claim(_CLAIM_PATIENCE_S) as claimed:
         if not claimed:
-            print(f"{path} is being trained by another process")
-            return EXIT_ELSEWHERE
+            print(f"{directory.path} is being trained by another process")
+            yield EXIT_ELSEWHERE
+            return
         try:
-            if directory.read_result() is not None:  # finished while we started
-                return 0
+            finished, failure = directory.read_result() is not None, directory.read_failure()  # while we started
         except SuiteError as error:
             print(error, file=sys.stderr)
-            return EXIT_FAILED
+            yield EXIT_ELSEWHERE
+            return
+        if failure is not None and failure.kind == "error":
+            print(f"it failed before: {failure.reason}; --retry-failed starts it again", file=sys.stderr)
+            yield EXIT_ELSEWHERE
+            return
         directory.failure_path.unlink(missing_ok=True)
-        _start_attempt(directory)
-        return _run_ranks(directory, resources) if resources.num_ranks > 1 else _attempt(directory, resources)
+        yield 0 if finished else None
 
 
-def _start_attempt(directory: RunDirectory) -> None:
-    """Count the attempt in ``environment.json``; the first rank adds what it finds."""
-    before: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):  # a broken one loses a count, not the run
-        before = json.loads(directory.environment_path.read_text())
-    record = {"num_attempts": int(before.get("num_attempts", 0)) + 1}
-    write_atomically(directory.environment_path, json.dumps(record).encode())
-
-
-def _attempt(directory: RunDirectory, resources: Resources) -> int:
+def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bool = True) -> int:
     """Train as one rank, and turn whatever happens into files and an exit status."""
-    reason, details, finished = None, "", False
+    reason, details, status = None, "", EXIT_FAILED
     try:
-        finished = _train(directory, resources)
+        status = _train(directory, resources, is_to_be_trained)
     except Exception as error:
         details = traceback.format_exc()
         reason = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
     if reason is not None:
         gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
         _record_failure(directory, reason, details)
-        return EXIT_FAILED
-    if not finished:
+    if status == EXIT_INTERRUPTED:
         print("interrupted: the checkpoint is written, the same command goes on from it")
-    return 0 if finished else EXIT_INTERRUPTED
+    return status
 
 
-def _train(directory: RunDirectory, resources: Resources) -> bool:
-    """Train to the end; returns whether it was reached. Imports torch, now that the claim is ours."""
+def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool) -> int:
+    """Train to the end, if any rank says so; returns an exit status. Imports torch, now that the claim is ours."""
     from suite.training import distributed, environment
     from suite.training.loop import Interrupted, Training
 
     stop = environment.StopRequest()
     ranks = distributed.start(resources)
-    num_attempts = int(json.loads(directory.environment_path.read_text())["num_attempts"])
-    if ranks.is_first:
-        record = environment.describe(resources, ranks.num_ranks, num_attempts)
-        write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
     try:
-        result = Training(directory, directory.read_experiment(), resources, ranks).run(stop, num_attempts)
+        if not ranks.agree(is_to_be_trained):
+            return EXIT_ELSEWHERE
+        if ranks.is_first:
+            record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))
+            write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
+        result = Training(directory, directory.read_experiment(), resources, ranks).run(stop)
     except Interrupted:
-        return False
+        return EXIT_INTERRUPTED
     if result is not None:
         directory.write_result(result)
     distributed.stop()
-    return True
+    return 0
 
 
 def _record_failure(directory: RunDirectory, reason: str, details: str) -> None:

@@ -3,6 +3,7 @@
     RUNS/experiments/<model>-<cell_id>/seed-<n>/
         experiment.json    what is trained; written first
         environment.json   where and with which versions the latest attempt ran
+        attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
         metrics.jsonl      one line per logged step
         checkpoint/        step-<n>/ folders, each complete from the moment it has its name
         weights.safetensors, result.json   only of a finished run
@@ -31,7 +32,8 @@ from suite.errors import RecordError
 from suite.files import disk_error, write_atomically
 from suite.spec import Experiment, Frozen, StorageFormat
 
-EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found the run claimed by another
+EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found it claimed by another, or failed before
+CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
 Status = Literal["done", "failed", "running", "interrupted", "new"]
@@ -56,7 +58,11 @@ class Result(Frozen):
     images_per_s: float
     device: str
     num_ranks: int
+    num_nodes: int = 1
     num_attempts: int
+    num_requeues: int = 0  # by SLURM
+    device_hours: float = 0.0  # of all ranks in all attempts, start-up and evaluation included: GPU-hours on a GPU
+    mfu_percent: float | None = None  # model FLOPs over the device's peak; None where the peak is not known
     commit: str
     finished_at: str  # ISO 8601, UTC
 
@@ -84,6 +90,7 @@ class RunDirectory:
 
     experiment_path = _FileOfRun("experiment.json")
     environment_path = _FileOfRun("environment.json")
+    attempts_path = _FileOfRun("attempts.jsonl")
     metrics_path = _FileOfRun("metrics.jsonl")
     checkpoint_path = _FileOfRun("checkpoint")
     weights_path = _FileOfRun("weights.safetensors")
@@ -152,6 +159,15 @@ class RunDirectory:
         if failure is not None and failure.kind == "error":
             return "failed"
         return "interrupted" if self.metrics_path.exists() else "new"
+
+    def newest_checkpoint(self) -> int | None:
+        """The step of the newest complete checkpoint, or None."""
+        if not self.checkpoint_path.is_dir():
+            return None
+        names = [
+            path.name.removeprefix(CHECKPOINT_PREFIX) for path in self.checkpoint_path.glob(f"{CHECKPOINT_PREFIX}*")
+        ]
+        return max((int(name) for name in names if name.isdecimal()), default=None)
 
     # -- results
 

@@ -18,11 +18,10 @@ from torch import Tensor
 
 from suite.errors import RunError
 from suite.files import disk_error, write_atomically
-from suite.records import RunDirectory
+from suite.records import CHECKPOINT_PREFIX, RunDirectory
 from suite.spec import Resources
 from suite.training.distributed import Ranks
 
-_PREFIX = "step-"
 _PARTIAL = "partial-"
 _LAYOUT = "layout.json"
 
@@ -45,7 +44,7 @@ def save(
         ranks.barrier()
         if ranks.is_first:
             (partial / _LAYOUT).write_text(json.dumps(_layout(resources)))
-            _publish(partial, folder / f"{_PREFIX}{step}")
+            _publish(partial, folder / f"{CHECKPOINT_PREFIX}{step}")
     except (OSError, RuntimeError) as error:
         full = _full_disk(error, folder)
         if ranks.is_first:
@@ -70,24 +69,16 @@ def _layout(resources: Resources) -> dict[str, int]:
     return {"zero_stage": stage, "num_ranks": resources.num_ranks if stage else 0}
 
 
-def newest_step(run: RunDirectory) -> int | None:
-    """The step of the newest complete checkpoint, or None."""
-    if not run.checkpoint_path.is_dir():
-        return None
-    names = [path.name.removeprefix(_PREFIX) for path in run.checkpoint_path.glob(f"{_PREFIX}*")]
-    return max((int(name) for name in names if name.isdecimal()), default=None)
-
-
 def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources) -> dict[str, Any]:
     """Restore the newest checkpoint and return its client state; {} where there is none.
 
     Raises:
         RunError: if it cannot be read, or was written with another ZeRO stage.
     """
-    step = newest_step(run)
+    step = run.newest_checkpoint()
     if step is None:
         return {}
-    path = run.checkpoint_path / f"{_PREFIX}{step}"
+    path = run.checkpoint_path / f"{CHECKPOINT_PREFIX}{step}"
     try:
         _check_layout(path, resources)
         loaded, client_state = engine.load_checkpoint(str(run.checkpoint_path), tag=path.name)

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from imagesets.catalog import get_info
+from imagesets.prepared import find_info
 from suite.models.flops import count_flops
 from suite.spec import Experiment
 
+# Dense matrix products per second by the makers' data sheets, in 10^12: (fp32 without TF32, bf16).
+_PEAK_TFLOPS = {
+    "V100": (15.7, 125.0),  # fp16
+    "T4": (8.1, 65.0),  # fp16
+    "A100": (19.5, 312.0),
+    "A40": (37.4, 149.7),
+    "L40S": (91.6, 362.0),
+    "L4": (30.3, 121.0),
+    "H100 PCIe": (51.0, 756.0),
+    "H100": (67.0, 989.0),
+    "H200": (67.0, 989.0),
+    "B200": (80.0, 2250.0),
+    "RTX 3090": (35.6, 71.0),
+    "RTX 4090": (82.6, 165.2),
+}
+
+
+def mfu_percent(experiment: Experiment, images_per_s: float, device: str) -> float | None:
+    """Model FLOPs utilisation: what one device trains, over its peak in the recipe's precision.
+
+    Args:
+        images_per_s: of one device.
+        device: its name; None is returned for one whose peak is not known.
+    """
+    for name in sorted(_PEAK_TFLOPS, key=len, reverse=True):
+        if name in device:
+            peak = _PEAK_TFLOPS[name][experiment.recipe.precision == "bf16"] * 1e12
+            return 100 * images_per_s * _flops_per_image(experiment) / peak
+    return None
+
 
 def training_flops(experiment: Experiment) -> float:
-    """Of a whole run: forward and backward (3 forward passes) of every training image seen; no evaluation."""
-    num_classes = get_info(experiment.dataset).num_classes
+    """Of a whole run: every training image seen; no evaluation."""
+    return _flops_per_image(experiment) * images_seen(experiment)
+
+
+def _flops_per_image(experiment: Experiment) -> float:
+    """Forward and backward: three forward passes."""
+    num_classes = find_info(experiment.dataset).num_classes
     options = experiment.model_options
     flops = count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
-    return 3.0 * flops.total * images_seen(experiment)
+    return 3.0 * flops.total
 
 
 def images_seen(experiment: Experiment) -> float:
     """Training images of a whole run, with repetitions."""
-    return experiment.recipe.epochs * experiment.train_fraction * get_info(experiment.dataset).num_train
+    return experiment.recipe.epochs * experiment.train_fraction * find_info(experiment.dataset).num_train

@@ -76,7 +76,18 @@ def start(resources: Resources) -> Ranks:
     else:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
+    _connect(device)
     return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
+
+
+def _connect(device: torch.device) -> None:
+    """Form the process group, which DeepSpeed asks for also of one rank: gloo between CPUs, NCCL between GPUs."""
+    import deepspeed
+    from deepspeed.ops import __compatible_ops__
+
+    logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    __compatible_ops__["deepspeed_shm_comm"] = False  # else gloo compiles a C++ extension at start
+    deepspeed.init_distributed("gloo" if device.type == "cpu" else "nccl", verbose=False)
 
 
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
@@ -85,10 +96,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
     bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step.
     """
     import deepspeed
-    from deepspeed.ops import __compatible_ops__
 
-    logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
-    __compatible_ops__["deepspeed_shm_comm"] = False  # else gloo compiles a C++ extension at start
     micro, accumulation = resources.split_batch(recipe.batch_size)
     config = {
         "train_batch_size": recipe.batch_size,

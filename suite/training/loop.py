@@ -13,11 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
+from suite.attempts import device_hours, num_requeues, read_attempts
 from suite.errors import RunError
 from suite.models.build import build_model, count_parameters
 from suite.records import Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint
+from suite.training.cost import mfu_percent
 from suite.training.distributed import Ranks, full_state_dict, initialize
 from suite.training.environment import StopRequest, commit, device_name
 from suite.training.evaluate import Accuracy, evaluate
@@ -68,7 +70,7 @@ class Training:
             run.keep_metrics_until(self.progress.step)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
-    def run(self, stop: StopRequest, num_attempts: int) -> Result | None:
+    def run(self, stop: StopRequest) -> Result | None:
         """Train to the end; the first rank returns the result, the others None.
 
         Raises:
@@ -113,7 +115,7 @@ class Training:
                     raise Interrupted
         if accuracy is None:  # resumed from a checkpoint after the last step
             accuracy = self._evaluate()
-        return self._finish(accuracy, num_attempts)
+        return self._finish(accuracy)
 
     def _train_step(self, step: int, batch: Batch) -> Tensor:
         """One optimizer step on this rank's share of the batch; returns its mean loss, detached."""
@@ -172,13 +174,15 @@ class Training:
         known = {(split, index) for split, index in self.progress.corrupt}
         return sorted(self.ranks.union(known | self.images.corrupt))
 
-    def _finish(self, accuracy: Accuracy, num_attempts: int) -> Result | None:
+    def _finish(self, accuracy: Accuracy) -> Result | None:
         corrupt = self._all_corrupt()
         weights = full_state_dict(self.engine, self.resources.zero_stage)
         if not self.ranks.is_first:
             return None
         checkpoint.save_weights(weights, self.directory.weights_path)
         images_seen = self.num_steps * self.recipe.batch_size
+        images_per_s = images_seen / max(self.progress.train_s, 1e-9)
+        attempts, device = read_attempts(self.directory), device_name(self.resources)
         return Result(
             experiment=self.experiment,
             top1_percent=accuracy.top1_percent,
@@ -193,10 +197,14 @@ class Training:
             num_steps=self.num_steps,
             images_seen=images_seen,
             train_s=self.progress.train_s,
-            images_per_s=images_seen / max(self.progress.train_s, 1e-9),
-            device=device_name(self.resources),
+            images_per_s=images_per_s,
+            device=device,
             num_ranks=self.ranks.num_ranks,
-            num_attempts=num_attempts,
+            num_nodes=attempts[-1].num_nodes if attempts else 1,
+            num_attempts=len(attempts),
+            num_requeues=num_requeues(attempts),
+            device_hours=device_hours(attempts),
+            mfu_percent=mfu_percent(self.experiment, images_per_s / self.ranks.num_ranks, device),
             commit=commit(),
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )

@@ -1,5 +1,6 @@
 """The whole path from the command line to the leaderboard, on packaged real images (profile smoke)."""
 
+import importlib.util
 import json
 import os
 import random
@@ -16,6 +17,9 @@ import pytest
 from suite.records import RunDirectory
 from suite.suites import get_suite
 
+needs_ffcv = pytest.mark.skipif(
+    importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
+)
 ROOT = Path(__file__).parents[2]
 FEW = ["--only", "train_fraction=0.05", "train_fraction=0.1"]  # four of the ten runs
 
@@ -169,6 +173,19 @@ def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     assert run.status() == "interrupted"
     assert list(run.checkpoint_path.glob("step-*"))
     assert not run.failure_path.exists()
+
+
+@pytest.mark.parametrize("loader", ["folder", "webdataset", pytest.param("ffcv", marks=needs_ffcv)])
+def test_any_loader_gives_the_leaderboard_of_memory(undisturbed, tmp_path, loader):
+    options = ["--dataset", "cifar10_sample", "--format", loader, "--out", str(tmp_path)]
+    made = subprocess.run([sys.executable, str(ROOT / "datasets/prepare.py"), *options], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    one = ["--only", "train_fraction=0.05", "model=deit_micro"]
+    done = run_grid(tmp_path / "runs", *one, "--loader", loader, "--data-dir", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    found, expected = (first_run(store, "deit_micro") for store in (tmp_path / "runs", undisturbed[0]))
+    assert found.read_result().loader == loader
+    assert found.weights_path.read_bytes() == expected.weights_path.read_bytes()
 
 
 def test_another_precision_is_another_leaderboard(tmp_path):

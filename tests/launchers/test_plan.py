@@ -2,7 +2,7 @@
 
 import pytest
 
-from launchers.plan import count, in_slots, make_plan, select
+from launchers.plan import count, make_plan, select
 from suite.errors import SpecError
 from suite.records import Failure, RunDirectory
 from suite.spec import Resources
@@ -42,8 +42,3 @@ def test_the_plan_counts_each_state(tmp_path):
     assert count(plan) == "20 runs: 17 new, 1 to resume, 0 running, 0 finished, 2 failed"
     assert plan[0].problem == "the loss is nan"
     assert "result.json" in plan[2].problem
-
-
-def test_cores_are_divided_among_runs_and_ranks():
-    assert in_slots(PROFILE, num_parallel=2, num_cores=16, num_ranks=4).threads_per_rank == 2
-    assert in_slots(PROFILE, num_parallel=4, num_cores=2).threads_per_rank == 1

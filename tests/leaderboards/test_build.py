@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas
 import pytest
 
 import leaderboards.build as build_module
@@ -30,7 +31,7 @@ def test_the_files_lie_in_the_store_under_the_profiles_name(known, fill, tmp_pat
     fill(1)
     paths = build("table2", "laptop", tmp_path)
     folder = tmp_path / "leaderboards" / "table2"
-    assert sorted(folder.iterdir()) == sorted([paths.csv, paths.markdown, paths.figure])
+    assert sorted(folder.iterdir()) == sorted([paths.csv, paths.markdown, paths.figure, paths.accounting])
     assert paths.markdown == folder / "laptop.md"
 
 
@@ -106,3 +107,13 @@ def test_importing_the_command_loads_no_heavy_library():
 def test_no_module_hides_one_of_the_standard_library():
     # python leaderboards/build.py puts that folder first on the path
     assert not {path.stem for path in SCRIPT.parent.glob("*.py")} & sys.stdlib_module_names
+
+
+def test_every_finished_run_is_accounted_for_in_one_line(known, fill, tmp_path):
+    fill(2)
+    table = pandas.read_csv(build("table2", "laptop", tmp_path).accounting)
+    assert len(table) == 20
+    assert set(table.num_attempts) == {1}
+    assert set(table.images_per_s) == {80.0}
+    assert table.mfu_percent.isna().all()
+    assert table.run.is_unique

@@ -129,4 +129,4 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
     with pytest.raises(RunError, match=r"no space left on the disk\. Free space"):
         checkpoint.save(FullDisk(), run, Alone(), Resources(), 8, {})
     assert [path.name for path in run.checkpoint_path.iterdir()] == ["step-7"]
-    assert checkpoint.newest_step(run) == 7
+    assert run.newest_checkpoint() == 7

@@ -1,0 +1,104 @@
+"""A training step of two ranks by DeepSpeed, beside plain DistributedDataParallel's, in one run; and one rank's alone.
+
+    python benchmarks/deepspeed_step.py [--model deit_micro] [--batch 128] [--rounds 30]
+
+The batch is that of all ranks. Both train the same model with the same optimizer in the same processes, in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from timing import describe_machine, load, time_in_turn
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from suite.models.build import build_model
+from suite.recipes import DEIT_LAPTOP
+from suite.spec import Recipe, Resources
+from suite.training import distributed
+from suite.training.optim import build_optimizer
+
+
+def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -> None:
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": num_ranks, "MASTER_PORT": port}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
+    resources = Resources(num_ranks=num_ranks)
+    distributed.start(resources)
+    recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
+    images, labels = (
+        torch.randn(options.batch // num_ranks, 3, 32, 32),
+        torch.randint(10, (options.batch // num_ranks,)),
+    )
+    steps = {
+        "DistributedDataParallel": plain_step(recipe, options.model, images, labels),
+        "DeepSpeed": deepspeed_step(recipe, resources, options.model, images, labels),
+    }
+    seconds = time_in_turn(steps, options.rounds, warmup=5)
+    if rank == 0:
+        plain, ours = seconds.values()
+        ratio = statistics.median(b / a for a, b in zip(plain, ours, strict=True))
+        for name, values in seconds.items():
+            print(f"{num_ranks} ranks  {name:24s} {1e3 * statistics.median(values):8.2f} ms")
+        print(f"{num_ranks} ranks  DeepSpeed takes {ratio:.3f} times as long", flush=True)
+    distributed.stop()
+
+
+def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
+    model = model_of(name)
+    optimizer = build_optimizer(model, recipe)
+    parallel = DistributedDataParallel(model) if dist.get_world_size() > 1 else model
+
+    def step() -> None:
+        F.cross_entropy(parallel(images).float(), labels).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def deepspeed_step(
+    recipe: Recipe, resources: Resources, name: str, images: torch.Tensor, labels: torch.Tensor
+) -> Callable[[], None]:
+    model = model_of(name)
+    engine = distributed.initialize(model, build_optimizer(model, recipe), recipe, resources)
+
+    def step() -> None:
+        engine.backward(F.cross_entropy(engine(images).float(), labels))
+        engine.step()
+
+    return step
+
+
+def model_of(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    return build_model(name, num_classes=10, image_size=32)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--model", default="deit_micro")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=30)
+    options = parser.parse_args()
+    print(f"{describe_machine()}; {load()}")
+    for num_ranks in (1, 2):
+        mp.spawn(measure, (num_ranks, free_port(), options), nprocs=num_ranks)
+
+
+if __name__ == "__main__":
+    main()

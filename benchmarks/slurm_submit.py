@@ -1,0 +1,75 @@
+"""How long it takes to submit 1,000 runs, beside one bare ``sbatch --array`` of as many jobs. Needs a SLURM cluster.
+
+    eval "$(python tests/slurm/cluster.py up)"; python benchmarks/slurm_submit.py [--runs 1000] [--rounds 9]
+
+All jobs are held back by a start date, and cancelled at the end. "array" writes the submission down and submits its
+array; "with leaderboard" also the job that builds the leaderboard, a second sbatch; "everything" is what grid.py does: it
+looks every run up, asks ``sbatch --test-only``, and submits both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from pathlib import Path
+
+from timing import describe_machine, load, report, time_in_turn
+
+from launchers import slurm
+from launchers.cluster import Allocation, Submitter
+from launchers.plan import PlannedRun, make_plan
+from suite.spec import Resources
+from suite.suites import get_suite
+
+SUITE = get_suite("sample_efficiency")
+_LATER = "now+1days"
+
+
+def submit_plainly(num_jobs: int, folder: Path) -> None:
+    command = ["sbatch", f"--array=0-{num_jobs - 1}", f"--begin={_LATER}", f"--output={folder}/%A_%a.out"]
+    subprocess.run([*command, "--wrap=true"], check=True, capture_output=True)
+
+
+def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
+    experiments = SUITE.profile("laptop").experiments(-(-num_runs // 10))[:num_runs]
+    return make_plan(experiments, store, Resources())
+
+
+def submit(plan: list[PlannedRun], store: Path, *, test: bool = False, with_leaderboard: bool = True) -> None:
+    submitter = Submitter(plan, store, SUITE, "laptop", 1, Allocation(more={"begin": _LATER}))
+    if test:
+        submitter.test()
+    submitter.submit(with_leaderboard)
+
+
+def cancel_all() -> None:
+    ids = subprocess.run(["squeue", "--me", "--noheader", "--format=%A"], check=True, capture_output=True, text=True)
+    slurm.cancel(sorted(set(ids.stdout.split())))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    if options.runs > slurm.max_array_size():
+        parser.error(f"this cluster's arrays have at most {slurm.max_array_size()} jobs")
+    print(f"{describe_machine()}; {load()}")
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder)
+
+        plan = plan_runs(options.runs, store)
+        ways = {
+            "bare sbatch --array": lambda: submit_plainly(options.runs, store),
+            "array": lambda: submit(plan, store, with_leaderboard=False),
+            "with leaderboard": lambda: submit(plan, store),
+            "everything": lambda: submit(plan_runs(options.runs, store), store, test=True),
+        }
+        seconds = time_in_turn(ways, options.rounds)
+        cancel_all()
+    report(seconds, "bare sbatch --array")
+
+
+if __name__ == "__main__":
+    main()

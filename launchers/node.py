@@ -1,0 +1,220 @@
+"""What a SLURM job calls: ``run_task`` in each of its processes, and ``end_task`` when they have ended.
+
+    python -m launchers.node run|end STORE SUBMISSION FIRST_TASK
+
+srun starts ``run_task`` once per rank. Each run is trained by a forked child, so that Python and its libraries are
+loaded once for all runs of a task, and a run that dies takes no other along. SLURM's signals reach the child as
+SIGTERM: all ranks stop at the same step, with a checkpoint. When the processes have ended, ``end_task`` looks at what
+they left, and puts the job back into the queue if a run is still open: SLURM then starts the same task again, and each
+run finds its own newest checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from launchers.submission import Submission, cancel_mark, read_submission, submissions_folder
+from suite import attempts
+from suite.errors import SuiteError
+from suite.execute import EXIT_FAILED, EXIT_INTERRUPTED, die_with_parent, run_as_rank
+from suite.records import Failure, RunDirectory
+from suite.spec import Experiment, Resources
+
+WARNING_S = 120  # before a time limit; SLURM may send it up to a minute early
+_MAX_ATTEMPTS_WITHOUT_PROGRESS = 3
+_FIRST_PORT, _NUM_PORTS = 20_000, 20_000
+
+
+def run_task(store: Path, name: str, first_task: int) -> int:
+    """Train the runs of this array element, as one rank of each; returns the exit status."""
+    submission = read_submission(submissions_folder(store) / name)
+    rank = _Rank(submission.resources, submission.time_min)
+    return rank.train(store, submission.tasks[_task(first_task)])
+
+
+class _Rank:
+    """One process of a job."""
+
+    def __init__(self, resources: Resources, time_min: int) -> None:
+        self._resources = resources
+        self._ends_at = time.monotonic() + 60 * time_min
+        self._child = 0
+        self._why = ""  # it was asked to stop
+        for number in (signal.SIGUSR2, signal.SIGTERM):
+            signal.signal(number, self._stop)
+
+    def train(self, store: Path, experiments: Sequence[Experiment]) -> int:
+        """Returns the exit status: what one rank of several ends with makes srun end the others."""
+        _import_training()
+        status = 0
+        for number, experiment in enumerate(experiments):
+            if self._why:
+                return EXIT_INTERRUPTED
+            run = RunDirectory.of(store, experiment)
+            ended = self._train_in_child(run, experiment, number)
+            if ended == EXIT_INTERRUPTED or (ended < 0 and self._why):
+                if self._is_first:
+                    attempts.record_end(run, "interrupted", self._why)
+                return EXIT_INTERRUPTED
+            if ended < 0:
+                _record_killed(run, -ended)
+            if ended == EXIT_FAILED or ended < 0:
+                status = EXIT_FAILED
+                if self._resources.num_ranks > 1:  # the other ranks wait for this one
+                    return status
+        return status
+
+    @property
+    def _is_first(self) -> bool:
+        return os.environ["SLURM_PROCID"] == "0"
+
+    def _train_in_child(self, run: RunDirectory, experiment: Experiment, number: int) -> int:
+        """A run's exit status; negative where a signal killed it."""
+        child = os.fork()
+        if child == 0:
+            _become_run(run, experiment, self._resources, number)
+        self._child = child
+        if self._why:  # a signal that came before there was a child to pass it to
+            os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        self._child = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        """SLURM warns of a time limit by USR2; before a preemption, and as it ends a job, it sends TERM too."""
+        near_limit = self._ends_at - time.monotonic() < WARNING_S + 60
+        self._why = self._why or ("time limit" if number == signal.SIGUSR2 and near_limit else "preempted")
+        if self._child:
+            os.kill(self._child, signal.SIGTERM)
+
+
+def _import_training() -> None:
+    """What every run needs, before the first fork: it takes seconds."""
+    import deepspeed  # noqa: F401  loaded by suite.training.distributed when it is first needed
+
+    import suite.training.loop  # noqa: F401
+
+
+def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> NoReturn:
+    """Train as a forked child, with a log and ports of its own."""
+    status = EXIT_FAILED
+    try:
+        die_with_parent()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # where SLURM finds processes by their parents, it comes here too
+        run.path.mkdir(parents=True, exist_ok=True)
+        log = os.open(run.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.environ |= _rank_variables(number)
+        if os.environ["RANK"] == "0":
+            run.create(experiment)
+        status = run_as_rank(run.path, resources)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _rank_variables(number: int) -> dict[str, str]:
+    """torch's names for what SLURM says; each run of a task, and each restart, meets at a port of its own."""
+    import submitit
+
+    place = submitit.JobEnvironment()
+    restart = int(os.environ.get("SLURM_RESTART_COUNT", 0))
+    port = _FIRST_PORT + (int(place.raw_job_id) * 7919 + restart * 101 + number) % _NUM_PORTS
+    return {
+        "RANK": str(place.global_rank),
+        "LOCAL_RANK": str(place.local_rank),
+        "WORLD_SIZE": str(place.num_tasks),
+        "MASTER_ADDR": place.hostnames[0],
+        "MASTER_PORT": str(port),
+    }
+
+
+def _record_killed(run: RunDirectory, number: int) -> None:
+    where = f"rank {os.environ['SLURM_PROCID']} on {os.environ.get('SLURMD_NODENAME', 'a node')}"
+    reason = f"{where} was killed by signal {number} (kill, or out of memory)"
+    try:
+        run.write_failure(Failure(kind="killed", reason=reason, log_path=str(run.log_path)))
+    except SuiteError as error:  # a full disk
+        print(f"{reason}; {error}", file=sys.stderr)
+
+
+# -- when the processes have ended
+
+
+def end_task(store: Path, name: str, first_task: int) -> int:
+    """Requeue this job if a run of its task is open and has a chance; returns the job's exit status."""
+    submission = read_submission(submissions_folder(store) / name)
+    runs = [RunDirectory.of(store, experiment) for experiment in submission.tasks[_task(first_task)]]
+    states = [_state(run) for run in runs]
+    still_open = [run for run, state in zip(runs, states, strict=True) if state == "open"]
+    if not still_open:
+        return EXIT_FAILED if "failed" in states else 0
+    if _is_cancelled(store, submission):
+        return EXIT_INTERRUPTED
+    stuck = [run for run in still_open if _give_up(run)]
+    if len(stuck) == len(still_open):
+        return EXIT_FAILED
+    print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
+    return subprocess.run(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]], check=False).returncode
+
+
+def _state(run: RunDirectory) -> str:
+    try:
+        if run.read_result() is not None:
+            return "done"
+        failure = run.read_failure()
+    except SuiteError as error:
+        print(error, file=sys.stderr)
+        return "failed"
+    return "failed" if failure is not None and failure.kind == "error" else "open"
+
+
+def _give_up(run: RunDirectory) -> bool:
+    """Whether a run that was tried several times got nowhere; its failure then says so."""
+    tried = [attempt for attempt in attempts.read_attempts(run) if attempt.why != "preempted"]
+    last = tried[-_MAX_ATTEMPTS_WITHOUT_PROGRESS:]
+    if len(last) < _MAX_ATTEMPTS_WITHOUT_PROGRESS or len({attempt.from_step for attempt in last}) > 1:
+        return False
+    known = run.read_failure()
+    reason = (
+        f"{len(last)} attempts in a row ended before a checkpoint after step {last[-1].from_step}"
+        + (f" (the last one: {known.reason})" if known else "")
+        + "; raise --time-min or --mem-gb, or look into the log, then use --retry-failed"
+    )
+    run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))
+    return True
+
+
+def _is_cancelled(store: Path, submission: Submission) -> bool:
+    """By ``grid.py --cancel``, or by scancel: to requeue such a job would bring it back to life."""
+    if cancel_mark(store, submission.name).exists():
+        return True
+    shown = subprocess.run(
+        ["scontrol", "show", "job", os.environ["SLURM_JOB_ID"]], capture_output=True, text=True, check=False
+    )
+    return re.search(r"JobState=CANCELLED", shown.stdout) is not None
+
+
+def _task(first_task: int) -> int:
+    return first_task + int(os.environ.get("SLURM_ARRAY_TASK_ID", 0))
+
+
+if __name__ == "__main__":
+    what, where, submission_name, first = sys.argv[1:]
+    work = {"run": run_task, "end": end_task}[what]
+    sys.exit(work(Path(where), submission_name, int(first)))

@@ -1,0 +1,170 @@
+"""``grid.py --cluster slurm``, ``--status`` and ``--cancel``: submit what is missing, watch it, end it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+
+import filelock
+from rich.console import Console
+from rich.live import Live
+
+from launchers import slurm
+from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
+from launchers.options import make_resources
+from launchers.plan import Job, PlannedRun
+from launchers.report import print_cost, print_failures
+from launchers.request import GridRequest
+from launchers.status import Need, RunStatus, read_status, render_status
+from launchers.submission import cancel_mark, find_submissions, submissions_folder
+from leaderboards.build import build
+from suite.errors import RunError
+from suite.records import RunDirectory
+from suite.spec import Profile, Resources
+
+EXIT_FAILED = 1
+_POLL_S = 5.0
+_GOES_ON = ("running", "requeued", "pending")
+
+
+def train(grid: GridRequest, console: Console) -> int:
+    """Submit every run that is neither finished nor failed nor in the queue; then show them until all have ended."""
+    options = grid.options
+    slurm.check_there()
+    allocation = _allocation(options, grid.profile)
+    resources = _resources(options, grid.profile, allocation)
+    plan = grid.plan(resources, console)
+    if options.dry_run:
+        return _dry_run(grid, plan, allocation, console)
+    folder = submissions_folder(options.runs)
+    folder.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(folder / "submit.lock"):  # of two grids, the second sees what the first has submitted
+        missing = _missing(grid, plan)
+        if missing:
+            grid.make_data_ready()
+            submitter = _submitter(grid, missing, allocation)
+            submitter.test()
+            submitter.submit()
+            ids = ", ".join(submitter.job_ids)
+            console.print(f"submitted {len(missing)} runs as {len(submitter.submission.tasks)} jobs: array {ids}")
+        else:
+            console.print("nothing to submit")
+    if options.detach:
+        return 0
+    return watch(grid, console, until_all_ended=True)
+
+
+def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> int:
+    """Show every run's state, once or until all have ended; Ctrl-C leaves the jobs alone."""
+    options = grid.options
+    jobs = _jobs(grid)
+    need = Need(grid.profile)
+    if not (options.watch or until_all_ended):
+        found = read_status(jobs, options.runs, grid.suite.name, grid.profile_name)
+        console.print(render_status(found, grid.profile, need))
+        return 0
+    try:
+        found = _follow(grid, jobs, need, console)
+    except KeyboardInterrupt:
+        console.print("left; the jobs go on. --status shows them, --cancel ends them")
+        return 0
+    failed = [(status.job, status.detail) for status in found if status.state == "failed"]
+    print_failures(console, failed)
+    if not options.status:
+        build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
+    return 0 if all(status.state == "done" for status in found) else EXIT_FAILED
+
+
+def cancel(grid: GridRequest, console: Console) -> int:
+    """End all jobs of this suite's profile; what they have trained stays."""
+    slurm.check_there()
+    store = grid.options.runs
+    ours = find_submissions(store, grid.suite.name, grid.profile_name)
+    for submission in ours:
+        cancel_mark(store, submission.name).touch()
+    names = {submission.name for submission in ours}
+    queued = [job for job in slurm.read_queue() if job.submission in names]
+    slurm.cancel(sorted({job.job_id.partition("_")[0] for job in queued}))
+    console.print(f"cancelled {len(queued)} jobs; what is trained stays, and the same grid goes on from there")
+    return 0
+
+
+def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) -> list[RunStatus]:
+    """Poll until no run is in SLURM's hands any more; what SLURM does not answer is asked again."""
+    found: list[RunStatus] = []
+    said = ""
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            try:
+                found = read_status(jobs, grid.options.runs, grid.suite.name, grid.profile_name)
+            except RunError as error:  # the controller restarts
+                console.print(f"{error}")
+                time.sleep(_POLL_S)
+                continue
+            if console.is_terminal:
+                live.update(render_status(found, grid.profile, need), refresh=True)
+            elif (line := _summary(found)) != said:
+                console.print(line)
+                said = line
+            if not any(status.state in _GOES_ON for status in found):
+                return found
+            time.sleep(_POLL_S)
+
+
+def _summary(found: list[RunStatus]) -> str:
+    counts = Counter(status.state for status in found)
+    return ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+
+
+def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> int:
+    open_runs = [run for run in plan if run.status not in ("done", "failed")]
+    if open_runs:
+        submitter = _submitter(grid, open_runs, allocation)
+        console.print(submitter.script(), soft_wrap=True)
+        submitter.test()
+    print_cost(console, grid.profile, plan, grid.options.max_parallel or len(plan))
+    return 0
+
+
+def _submitter(grid: GridRequest, runs: list[PlannedRun], allocation: Allocation) -> Submitter:
+    options = grid.options
+    return Submitter(
+        runs, options.runs, grid.suite, grid.profile_name, options.seeds, allocation,
+        runs_per_job=options.runs_per_job, max_parallel=options.max_parallel,
+    )  # fmt: skip
+
+
+def _missing(grid: GridRequest, plan: list[PlannedRun]) -> list[PlannedRun]:
+    """Runs that are neither finished, failed, claimed nor in the queue."""
+    open_runs = [run for run in plan if run.status not in ("done", "failed", "running")]
+    states = read_status([run.job for run in open_runs], grid.options.runs, grid.suite.name, grid.profile_name)
+    return [run for run, status in zip(open_runs, states, strict=True) if status.state not in _GOES_ON]
+
+
+def _jobs(grid: GridRequest) -> list[Job]:
+    resources = _resources(grid.options, grid.profile, _allocation(grid.options, grid.profile))
+    return [Job(e, RunDirectory.of(grid.options.runs, e), resources) for e in grid.experiments]
+
+
+def _allocation(options: argparse.Namespace, profile: Profile) -> Allocation:
+    on_gpu = profile.device == "gpu"
+    names = {
+        name: sbatch_value(getattr(options, name))
+        for name in ("partition", "account", "qos", "constraint")
+        if getattr(options, name)
+    }
+    return Allocation(
+        nodes=options.nodes,
+        ranks_per_node=options.gpus_per_node if on_gpu else options.ranks_per_node,
+        gpus_per_node=options.gpus_per_node if on_gpu else 0,
+        cpus_per_task=options.cpus_per_task or (8 if on_gpu else 1),
+        time_min=options.time_min,
+        mem_gb=options.mem_gb,
+        more=parse_more(options.slurm),
+        **names,
+    )
+
+
+def _resources(options: argparse.Namespace, profile: Profile, allocation: Allocation) -> Resources:
+    return make_resources(options, profile, allocation.nodes * allocation.ranks_per_node, allocation.cpus_per_task)

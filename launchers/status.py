@@ -1,0 +1,198 @@
+"""``grid.py --status``: where every run of a suite stands, from its files, one ``squeue`` and one ``sacct``.
+
+A run that SLURM still lists is never called failed: a job that was requeued, or lost its node, comes back.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from launchers import slurm
+from launchers.plan import Job
+from launchers.slurm import QueuedJob
+from launchers.submission import Submission, cancel_mark, find_submissions
+from suite import attempts
+from suite.attempts import Attempt
+from suite.errors import RecordError
+from suite.spec import Profile
+
+State = Literal["failed", "running", "requeued", "pending", "cancelled", "interrupted", "new", "done"]
+
+_STYLES: dict[State, str] = {
+    "failed": "bold red",
+    "running": "bold cyan",
+    "requeued": "yellow",
+    "pending": "dim",
+    "cancelled": "magenta",
+    "interrupted": "yellow",
+    "new": "dim",
+    "done": "green",
+}
+_MAX_ROWS = 60
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """Where one run stands. ``detail`` says why it waits or failed; hours are GPU-hours, or rank-hours on CPUs."""
+
+    job: Job
+    state: State
+    detail: str = ""
+    node: str = ""
+    num_requeues: int = 0
+    metrics: dict[str, Any] | None = None
+    hours_used: float = 0.0
+    top1_percent: float | None = None
+
+    @property
+    def steps(self) -> str:
+        metrics = self.metrics or {}
+        return f"{metrics['step']:,} of {metrics['num_steps']:,}" if "step" in metrics else ""
+
+    @property
+    def remaining_s(self) -> float | None:
+        """At the rate of the last steps; None where nothing was logged yet."""
+        metrics = self.metrics or {}
+        if not metrics.get("images_per_s"):
+            return None
+        images = (metrics["num_steps"] - metrics["step"]) * self.job.experiment.recipe.batch_size
+        return float(images / metrics["images_per_s"])
+
+
+def read_status(jobs: Sequence[Job], store: Path, suite: str, profile: str) -> list[RunStatus]:
+    """Raises:
+    RunError: SLURM does not answer.
+    RecordError: a submission cannot be read.
+    """
+    submissions = find_submissions(store, suite, profile)
+    queue = {(job.submission, job.task): job for job in slurm.read_queue()} if submissions else {}
+    since = _oldest_date(store, submissions)
+    ended = slurm.read_ended([s.name for s in submissions], since) if submissions else {}
+    return [_read_run(job, store, submissions, queue, ended) for job in jobs]
+
+
+def _read_run(
+    job: Job,
+    store: Path,
+    submissions: Sequence[Submission],
+    queue: dict[tuple[str, int], QueuedJob],
+    ended: dict[tuple[str, int], str],
+) -> RunStatus:
+    run = job.directory
+    try:
+        result = run.read_result()
+        if result is not None:
+            return RunStatus(
+                job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,
+                top1_percent=result.top1_percent,
+            )  # fmt: skip
+        failure = run.read_failure()
+    except RecordError as error:
+        return RunStatus(job, "failed", str(error))
+    tried = attempts.read_attempts(run)
+    places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
+    queued = next((queue[place] for place in reversed(places) if place in queue), None)
+    common: dict[str, Any] = {
+        "metrics": run.last_metrics(),
+        "num_requeues": attempts.num_requeues(tried),
+        "hours_used": attempts.device_hours(tried),
+    }
+    if queued is not None:
+        return RunStatus(job, *_state_in_queue(queued, tried), **common)
+    if failure is not None and failure.kind == "error":
+        return RunStatus(job, "failed", f"{failure.reason}; see {failure.log_path}", **common)
+    last_word = next((ended[place] for place in reversed(places) if place in ended), "")
+    is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
+    if last_word == "CANCELLED" or is_marked:
+        return RunStatus(job, "cancelled", "the same command submits it again", **common)
+    if run.is_claimed():
+        return RunStatus(job, "running", "on this machine", **common)
+    if tried:
+        why = failure.reason if failure else tried[-1].why or last_word or "killed"
+        return RunStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
+    return RunStatus(job, "new", f"its job ended before it: {last_word}" if last_word else "", **common)
+
+
+def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State, str, str]:
+    """State, detail and node of a run whose job SLURM lists."""
+    if queued.state == "PD":
+        if queued.num_restarts:
+            why = tried[-1].why if tried else ""
+            return "requeued", f"{queued.num_restarts} times, {why or 'its node failed or a process died'}", ""
+        return "pending", queued.reason, ""
+    is_its_turn = bool(tried) and tried[-1].end is None and tried[-1].job == queued.job_id
+    if is_its_turn and tried[-1].restarts == queued.num_restarts:
+        return "running", f"job {queued.job_id}", queued.nodes
+    return "pending", f"job {queued.job_id} has started", queued.nodes
+
+
+def _oldest_date(store: Path, submissions: Sequence[Submission]) -> str:
+    """Since when accounting is asked: the day before the first submission."""
+    microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
+    oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
+    return (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")
+
+
+class Need:
+    """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._rate = profile.sustained_flops
+        self._by_flops: dict[str, float] = {}
+
+    def hours(self, status: RunStatus) -> float:
+        if status.state == "done":
+            return 0.0
+        if status.remaining_s is not None:
+            return status.remaining_s * status.job.resources.num_ranks / 3600
+        cell = status.job.experiment.cell_id
+        if cell not in self._by_flops:
+            from suite.training.cost import training_flops
+
+            self._by_flops[cell] = training_flops(status.job.experiment) / self._rate / 3600
+        return self._by_flops[cell]
+
+
+def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> RenderableType:
+    counts = Counter(status.state for status in found)
+    order = list(_STYLES)
+    unfinished = sorted((s for s in found if s.state != "done"), key=lambda s: order.index(s.state))
+    shown = unfinished[:_MAX_ROWS]
+    shown += [s for s in found if s.state == "done"][: max(0, _MAX_ROWS - len(shown))]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("run", "state", "node", "step", "images/s", "ETA", "requeued"):
+        table.add_column(title, justify="right" if title in ("step", "images/s", "ETA", "requeued") else "left")
+    table.add_column("", overflow="fold")
+    for status in shown:
+        experiment, metrics = status.job.experiment, status.metrics or {}
+        is_running = status.state == "running"
+        detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.detail
+        table.add_row(
+            f"{experiment.model} {100 * experiment.train_fraction:g} % seed {experiment.seed}",
+            Text(status.state, style=_STYLES[status.state]),
+            status.node,
+            status.steps,
+            f"{metrics['images_per_s']:,.0f}" if is_running and "images_per_s" in metrics else "",
+            _duration(status.remaining_s) if is_running else "",
+            str(status.num_requeues or ""),
+            detail,
+        )
+    unit = "GPU" if profile.device == "gpu" else "rank"
+    used, needed = sum(s.hours_used for s in found), sum(need.hours(s) for s in found)
+    words = ", ".join(f"{counts[state]} {state}" for state in order if counts[state])
+    hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
+    return Group(table, f"{len(found)} runs: {words}{hidden}", f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed")
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else str(datetime.timedelta(seconds=round(seconds)))

@@ -1,0 +1,91 @@
+"""What was submitted: one folder per submission under ``RUNS/slurm``, read by its jobs and by ``--status``.
+
+A submission is a list of tasks, each with the runs that one job trains one after the other. Its jobs are found in
+SLURM by their names, so that nothing is lost when grid.py dies while it submits.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from suite.errors import RecordError
+from suite.files import write_atomically
+from suite.spec import Experiment, Frozen, Resources
+
+_FILE = "submission.json"
+_NAME = re.compile(r"(?P<submission>.+)\.(?P<first>\d+)")
+
+
+class Submission(Frozen):
+    """One ``grid.py --cluster slurm``: what its tasks train, and with what.
+
+    ``name`` starts with suite and profile; array number k of SLURM is called ``<name>.<its first task>``.
+    """
+
+    name: str
+    suite: str
+    profile: str
+    num_seeds: int
+    time_min: int
+    resources: Resources
+    tasks: tuple[tuple[Experiment, ...], ...]
+
+    @cached_property
+    def task_of(self) -> dict[str, int]:
+        """Each run's task by the experiment's id."""
+        return {experiment.id: number for number, task in enumerate(self.tasks) for experiment in task}
+
+
+def submissions_folder(store: Path) -> Path:
+    return store / "slurm"
+
+
+def new_name(suite: str, profile: str) -> str:
+    """Unique among a user's jobs: SLURM's accounting remembers those of years."""
+    return f"{suite}-{profile}-{time.time_ns() // 1000:x}"
+
+
+def write_submission(store: Path, submission: Submission) -> Path:
+    """Returns its folder."""
+    folder = submissions_folder(store) / submission.name
+    folder.mkdir(parents=True)
+    write_atomically(folder / _FILE, submission.model_dump_json(exclude_defaults=True).encode())
+    return folder
+
+
+def read_submission(folder: Path) -> Submission:
+    """Raises:
+    RecordError: if it cannot be read.
+    """
+    path = folder / _FILE
+    try:
+        return Submission.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise RecordError(f"{path} cannot be read: {error}. Cancel its jobs with scancel and submit again.") from error
+
+
+def find_submissions(store: Path, suite: str, profile: str) -> list[Submission]:
+    """All of a suite's profile, oldest first."""
+    folders = sorted(submissions_folder(store).glob(f"{suite}-{profile}-*/{_FILE}"))
+    found = [read_submission(path.parent) for path in folders]
+    return [submission for submission in found if (submission.suite, submission.profile) == (suite, profile)]
+
+
+def array_name(submission: str, first_task: int) -> str:
+    return f"{submission}.{first_task}"
+
+
+def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:
+    """(submission, task) of a job; None for a job that is none of ours."""
+    match = _NAME.fullmatch(job_name)
+    return (match["submission"], int(match["first"]) + array_index) if match else None
+
+
+def cancel_mark(store: Path, submission: str) -> Path:
+    """A file whose being there means that no job of this submission goes back into the queue."""
+    return submissions_folder(store) / submission / "cancelled"

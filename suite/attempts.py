@@ -1,0 +1,114 @@
+"""What a run has cost: its attempts, one line in ``attempts.jsonl`` as each starts and as each ends.
+
+Beside ``records`` on the data's path: ``suite.execute`` writes, the status and the result read. An attempt that was
+killed wrote no end: it is taken to have lasted until its run's last sign of life.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from suite.files import disk_error
+from suite.records import RunDirectory
+from suite.spec import Frozen
+
+End = Literal["finished", "failed", "interrupted", "lost"]  # lost: killed without a word
+
+
+class Attempt(Frozen):
+    """One attempt at a run. Times are in seconds since 1970."""
+
+    started_at: float
+    ended_at: float | None = None
+    end: End | None = None
+    why: str = ""  # it ended, where that is not plain: "time limit", "preempted"
+    host: str = ""
+    job: str = ""  # SLURM's, "" on a machine of one's own
+    restarts: int = 0  # how often SLURM had requeued that job before
+    num_nodes: int = 1
+    num_ranks: int = 1
+    from_step: int = 0  # of the checkpoint that it went on from
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, (self.ended_at or self.started_at) - self.started_at)
+
+
+def record_start(run: RunDirectory, num_ranks: int) -> None:
+    """Begin an attempt; one before it that wrote no end is closed first."""
+    attempts = read_attempts(run)
+    if attempts and attempts[-1].end is None:
+        _append(run, ended_at=attempts[-1].ended_at, end="lost")
+    environment = os.environ
+    array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
+    start = Attempt(
+        started_at=time.time(),
+        host=environment.get("SLURM_JOB_NODELIST") or platform.node(),
+        job=f"{array}_{task}" if array else environment.get("SLURM_JOB_ID", ""),
+        restarts=int(environment.get("SLURM_RESTART_COUNT", 0)),
+        num_nodes=int(environment.get("SLURM_JOB_NUM_NODES", 1)),
+        num_ranks=num_ranks,
+        from_step=run.newest_checkpoint() or 0,
+    )
+    _append(run, **start.model_dump(exclude_defaults=True))
+
+
+def record_end(run: RunDirectory, end: End, why: str = "") -> None:
+    _append(run, ended_at=time.time(), end=end, **({"why": why} if why else {}))
+
+
+def read_attempts(run: RunDirectory) -> list[Attempt]:
+    """All attempts, in order; [] before the first. The last one is still going on if its ``end`` is None: then
+    ``ended_at`` is the run's last sign of life."""
+    try:
+        lines = run.attempts_path.read_text().split("\n")[:-1]  # what follows the last newline is incomplete
+    except FileNotFoundError:
+        return []
+    attempts: list[Attempt] = []
+    for line in lines:
+        with contextlib.suppress(ValueError, ValidationError):  # a line that a full disk cut costs a count, not the run
+            fields: dict[str, Any] = json.loads(line)
+            if "started_at" in fields:
+                attempts.append(Attempt.model_validate(fields))
+            elif attempts:
+                attempts[-1] = attempts[-1].model_copy(update=fields)
+    if attempts and attempts[-1].end is None:
+        attempts[-1] = attempts[-1].model_copy(update={"ended_at": _last_sign(run, attempts[-1].started_at)})
+    return attempts
+
+
+def device_hours(attempts: Sequence[Attempt]) -> float:
+    """GPU-hours, or rank-hours where a run had no GPU: start-up, evaluation and lost steps included."""
+    return sum(attempt.seconds * attempt.num_ranks for attempt in attempts) / 3600
+
+
+def num_requeues(attempts: Sequence[Attempt]) -> int:
+    """How often SLURM started one of this run's jobs again."""
+    most: dict[str, int] = {}
+    for attempt in attempts:
+        most[attempt.job] = max(most.get(attempt.job, 0), attempt.restarts)
+    return sum(most.values())
+
+
+def _last_sign(run: RunDirectory, started_at: float) -> float:
+    times = [started_at]
+    for path in (run.metrics_path, run.log_path):
+        with contextlib.suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return max(times)
+
+
+def _append(run: RunDirectory, **fields: Any) -> None:
+    try:
+        with run.attempts_path.open("a") as file:
+            file.write(json.dumps(fields) + "\n")
+    except OSError as error:
+        raise disk_error(run.attempts_path, error) from error

@@ -1,0 +1,123 @@
+"""What goes to SLURM and what is read back, without a cluster; ``tests/slurm`` has a real one."""
+
+import pytest
+
+from launchers import slurm
+from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
+from launchers.plan import make_plan
+from launchers.submission import array_name, find_submissions, task_number, write_submission
+from suite.errors import RunError, SpecError
+from suite.spec import Resources
+from suite.suites import get_suite
+
+SUITE = get_suite("sample_efficiency")
+EXPERIMENTS = SUITE.profile("smoke").experiments(num_seeds=3)
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """A folder on PATH in which a test can put its own sbatch, squeue and srun."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def put(name, text):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+
+    put("srun", "exit 0")
+    put("scontrol", "echo 'MaxArraySize            = 1001'")
+    return put
+
+
+def submitter(tmp_path, allocation=None, **options):
+    plan = make_plan(EXPERIMENTS, tmp_path, Resources())
+    return Submitter(plan, tmp_path, SUITE, "smoke", 3, allocation or Allocation(), **options)
+
+
+def test_many_runs_are_one_array_of_jobs_that_train_several_each(tmp_path, tools):
+    found = submitter(tmp_path, runs_per_job=4, max_parallel=2)
+    assert [len(task) for task in found.submission.tasks] == [4, 4, 4, 4, 4, 4, 4, 2]
+    script = found.script()
+    assert "#SBATCH --array=0-7%2" in script
+    assert "#SBATCH --requeue" in script
+    assert "--kill-on-bad-exit=1" in script
+    assert script.count("srun") == 1
+
+
+def test_every_run_is_found_in_its_task(tmp_path, tools):
+    submission = submitter(tmp_path, runs_per_job=4).submission
+    write_submission(tmp_path, submission)
+    (found,) = find_submissions(tmp_path, "sample_efficiency", "smoke")
+    assert found == submission
+    assert all(experiment in found.tasks[found.task_of[experiment.id]] for experiment in EXPERIMENTS)
+
+
+def test_a_job_s_name_says_which_task_it_is():
+    assert task_number(array_name("suite-smoke-5f", 1000), 7) == ("suite-smoke-5f", 1007)
+    assert task_number("somebody-else", 7) is None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (["wrap=rm -rf /"], "unknown key of --slurm 'wrap'"),
+        (["gress=gpu:1"], "Did you mean 'gres'"),
+        (["gres"], "expected KEY=VALUE"),
+        (["comment=a\nrm -rf /"], "no spaces, quotes, line breaks"),
+        (["comment=$(id)"], "no spaces, quotes, line breaks"),
+    ],
+)
+def test_what_could_reach_a_shell_is_refused(pairs, message):
+    with pytest.raises(SpecError, match=message):
+        parse_more(pairs)
+
+
+def test_lists_as_slurm_writes_them_are_taken():
+    more = ["exclude=node[1-3,7]", "gres=gpu:a100:4", "begin=2027-01-01T00:00:00", "constraint=x"][:3]
+    assert parse_more(more)["exclude"] == "node[1-3,7]"
+    assert sbatch_value("a100&nvlink") == "a100&nvlink"
+
+
+def test_an_array_over_the_cluster_s_limit_is_split(tmp_path, tools):
+    calls = tmp_path / "calls"
+    refuse = "grep -q -- --array=0-29 $2 && { echo 'Invalid job array specification' >&2; exit 1; } || exit 0"
+    tools("sbatch", f'[ "$1" = --test-only ] && {{ {refuse}; }}; cat $1 >> {calls}; echo Submitted batch job 7')
+    tools("scontrol", "echo 'MaxArraySize            = 12'")
+    found = submitter(tmp_path, max_parallel=5)
+    found.test()
+    found.submit()
+    scripts = calls.read_text()
+    assert scripts.count("--array=0-11%5") == 2
+    assert scripts.count("--array=0-5%5") == 1
+    assert scripts.count("#SBATCH --dependency=afterany:7\n") == 2  # five at once in all, not in each
+    assert "leaderboards.build" in scripts
+    assert len(found.job_ids) == 3
+
+
+def test_a_submission_that_slurm_would_refuse_leaves_nothing_behind(tmp_path, tools):
+    tools("sbatch", "echo 'allocation failure: Invalid account or account/partition combination' >&2; exit 1")
+    with pytest.raises(SpecError, match="Invalid account"):
+        submitter(tmp_path).test()
+    with pytest.raises(RunError, match="nothing was submitted"):
+        submitter(tmp_path).submit()
+    assert not list(tmp_path.glob("slurm/*"))
+
+
+def test_the_queue_is_read_by_one_call_whatever_else_the_user_runs(tmp_path, tools):
+    fields = ["812", "3", "sample_efficiency-smoke-5f.10", "R", "None", "node2", "1", "12:00"]
+    other = ["900", "N/A", "my-own-job", "PD", "Resources", "", "0", "1:00"]
+    lines = "".join("".join(f"{field:255}" for field in job) + "\n" for job in (fields, other))
+    (tmp_path / "queue").write_text(lines)
+    tools("squeue", f"echo call >> {tmp_path}/calls; cat {tmp_path}/queue")
+    (job,) = slurm.read_queue()
+    assert (job.job_id, job.task, job.state, job.nodes, job.num_restarts) == ("812_3", 13, "R", "node2", 1)
+    assert (tmp_path / "calls").read_text() == "call\n"
+
+
+def test_a_machine_without_slurm_is_told_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SpecError, match="sbatch, squeue, srun not found on PATH"):
+        slurm.check_there()
+    with pytest.raises(RunError, match="did not answer"):
+        slurm.read_queue()

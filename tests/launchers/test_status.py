@@ -1,0 +1,112 @@
+"""Where a run stands, from its files and what SLURM says of its job."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from launchers import slurm
+from launchers.plan import Job
+from launchers.slurm import QueuedJob
+from launchers.status import Need, read_status, render_status
+from launchers.submission import Submission, cancel_mark, write_submission
+from suite.attempts import record_end, record_start
+from suite.errors import RunError
+from suite.records import Failure, RunDirectory
+from suite.spec import Resources
+from suite.suites import get_suite
+
+PROFILE = get_suite("sample_efficiency").profile("smoke")
+EXPERIMENTS = PROFILE.experiments()[:2]
+NAME = "sample_efficiency-smoke-5f00000000000"
+
+
+@pytest.fixture
+def look(tmp_path, monkeypatch):
+    """A store with one submission of two runs in one job; returns what --status says of the first."""
+    submission = Submission(
+        name=NAME, suite="sample_efficiency", profile="smoke", num_seeds=1, time_min=60, resources=Resources(),
+        tasks=(tuple(EXPERIMENTS),),
+    )  # fmt: skip
+    write_submission(tmp_path, submission)
+
+    def look(*, queued=None, ended=None):
+        monkeypatch.setattr(slurm, "read_queue", lambda: [QueuedJob("9_0", NAME, 0, *queued)] if queued else [])
+        monkeypatch.setattr(slurm, "read_ended", lambda names, since: {(NAME, 0): ended} if ended else {})
+        jobs = [Job(e, RunDirectory.of(tmp_path, e), Resources()) for e in EXPERIMENTS]
+        return read_status(jobs, tmp_path, "sample_efficiency", "smoke")[0]
+
+    return look
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """The first run, begun in the submission's job."""
+    monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "9")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
+    found = RunDirectory.of(tmp_path, EXPERIMENTS[0])
+    found.create(EXPERIMENTS[0])
+    record_start(found, num_ranks=1)
+    return found
+
+
+RUNNING = ("R", "None", "node3", 0, "10:00")
+WAITING = ("PD", "Resources", "", 0, "60:00")
+REQUEUED = ("PD", "BeginTime", "", 2, "60:00")
+
+
+def test_a_job_that_waits_is_pending_with_slurm_s_reason(look):
+    found = look(queued=WAITING)
+    assert (found.state, found.detail) == ("pending", "Resources")
+
+
+def test_a_run_is_running_when_it_is_its_turn_in_the_job(look, run):
+    run.append_metrics({"step": 20, "num_steps": 60, "images_per_s": 64.0})
+    found = look(queued=RUNNING)
+    assert (found.state, found.node, found.steps) == ("running", "node3", "20 of 60")
+    assert found.remaining_s == 40 * 32 / 64
+
+
+def test_a_later_run_of_a_running_job_waits(look):
+    assert look(queued=RUNNING).state == "pending"
+
+
+def test_a_requeued_job_is_never_failed_whatever_its_last_attempt_left(look, run):
+    record_end(run, "interrupted", "preempted")
+    run.write_failure(Failure(kind="error", reason="a rank is gone", log_path="log.txt"))
+    found = look(queued=REQUEUED, ended="NODE_FAIL")
+    assert (found.state, found.detail) == ("requeued", "2 times, preempted")
+
+
+def test_what_has_left_the_queue_is_told_from_its_files_and_accounting(look, run, tmp_path):
+    assert look(ended="OUT_OF_MEMORY").state == "interrupted"
+    assert "OUT_OF_MEMORY" in look(ended="OUT_OF_MEMORY").detail
+    assert look(ended="CANCELLED").state == "cancelled"
+    cancel_mark(tmp_path, NAME).touch()  # accounting may be late, or not there
+    assert look().state == "cancelled"
+    run.write_failure(Failure(kind="error", reason="the loss is nan", log_path="log.txt"))
+    assert (look().state, look().detail) == ("failed", "the loss is nan; see log.txt")
+
+
+def test_hours_needed_are_by_rate_where_there_is_one_and_by_flops_before(look, run):
+    need = Need(PROFILE)
+    assert 0 < need.hours(look(queued=WAITING)) < 0.01
+    run.append_metrics({"step": 20, "num_steps": 60, "images_per_s": 64.0})
+    assert need.hours(look(queued=RUNNING)) == pytest.approx(20 / 3600)
+
+
+def test_a_controller_that_does_not_answer_is_no_verdict_on_the_runs(look, monkeypatch, tmp_path):
+    def silent():
+        raise RunError("squeue did not answer: it restarts. The jobs go on; try again.")
+
+    monkeypatch.setattr(slurm, "read_queue", silent)
+    with pytest.raises(RunError, match="The jobs go on"):
+        read_status([], tmp_path, "sample_efficiency", "smoke")
+
+
+def test_the_table_counts_all_and_sums_hours(look, run):
+    console = Console(width=160, file=io.StringIO())
+    console.print(render_status([look(queued=RUNNING), look(ended="CANCELLED")], PROFILE, Need(PROFILE)))
+    text = console.file.getvalue()
+    assert "2 runs: 1 running, 1 cancelled" in text
+    assert "rank-hours: 0 used" in text

@@ -1,0 +1,306 @@
+"""A grid on a real cluster, through all that clusters do, ends with the leaderboard of an undisturbed local grid."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cluster import Cluster
+
+from suite.attempts import read_attempts
+from suite.records import RunDirectory
+from suite.suites import get_suite
+
+ROOT = Path(__file__).parents[2]
+SUITE = "sample_efficiency"
+ALL_IN_ONE_JOB = ["--runs-per-job", "10"]
+RUNS = [RunDirectory.of(Path(), e).path for e in get_suite(SUITE).profile("smoke").experiments()]
+
+
+def grid(store: Path, *options: str, profile: str = "smoke") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", profile]
+    return subprocess.run([*command, "--runs", str(store), *options], capture_output=True, text=True, timeout=900)
+
+
+def on_slurm(store: Path, *options: str) -> str:
+    done = grid(store, "--cluster", "slurm", *options)
+    assert done.returncode == 0, done.stdout + done.stderr + logs(store)
+    return done.stdout
+
+
+def logs(store: Path) -> str:
+    return "\n".join(path.read_text()[-1500:] for path in [*store.glob("slurm/*/*log.out"), *store.glob("**/log.txt")])
+
+
+def leaderboard(store: Path, profile: str = "smoke") -> bytes:
+    return (store / "leaderboards" / SUITE / f"{profile}.csv").read_bytes()
+
+
+def wait_for(what: Callable[[], object], seconds: float = 90.0) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def a_run_in_mid_training(store: Path) -> RunDirectory:
+    """Wait until some run is past a checkpoint and far from its end."""
+    found: list[RunDirectory] = []
+
+    def look() -> bool:
+        for path in RUNS:
+            run = RunDirectory(store / path)
+            if run.newest_checkpoint() and run.last_metrics().get("step", 60) < 40:
+                found.append(run)
+                return True
+        return False
+
+    wait_for(look)
+    return found[0]
+
+
+def node_of(cluster: Cluster) -> str:
+    return cluster.call("squeue", "--noheader", "--states=R", "--format=%N").split()[0]
+
+
+def job_of(cluster: Cluster) -> str:
+    return cluster.call("squeue", "--noheader", "--states=R", "--format=%i").split()[0]
+
+
+def all_attempts(store: Path) -> list[list[str]]:
+    """How each run's attempts ended, in the order in which the runs were submitted."""
+    return [[str(attempt.end) for attempt in read_attempts(RunDirectory(store / path))] for path in RUNS]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The leaderboard of the same grid on this machine."""
+    store = tmp_path_factory.mktemp("local")
+    done = grid(store)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return leaderboard(store)
+
+
+def test_a_grid_over_four_nodes_is_one_array_and_ends_with_the_local_leaderboard(
+    idle_cluster: Cluster, tmp_path: Path, local: bytes
+) -> None:
+    said = on_slurm(tmp_path)
+    assert re.search(r"submitted 10 runs as 10 jobs: array \d+\n", said)
+    assert leaderboard(tmp_path) == local
+    assert all_attempts(tmp_path) == [["finished"]] * 10
+    hosts = {read_attempts(RunDirectory(tmp_path / path))[0].host for path in RUNS}
+    assert hosts == {"node1", "node2", "node3", "node4"}
+    again = on_slurm(tmp_path)
+    assert "nothing to submit" in again
+    assert "10 done" in grid(tmp_path, "--status").stdout
+
+
+def test_the_last_job_builds_the_leaderboard_when_nobody_watches(
+    idle_cluster: Cluster, tmp_path: Path, local: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    idle_cluster.wait_idle()
+    assert leaderboard(tmp_path) == local
+
+
+def test_a_lost_node_s_runs_go_on_elsewhere_and_are_never_called_failed(
+    idle_cluster: Cluster, tmp_path: Path, local: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    a_run_in_mid_training(tmp_path)
+    idle_cluster.power_cut(node_of(idle_cluster))
+    for _ in range(3):
+        assert "failed" not in grid(tmp_path, "--status").stdout
+        time.sleep(1)
+    on_slurm(tmp_path)
+    assert leaderboard(tmp_path) == local
+    assert ["lost", "finished"] in all_attempts(tmp_path)
+
+
+def test_a_preempted_run_writes_a_checkpoint_and_goes_on(idle_cluster: Cluster, tmp_path: Path, local: bytes) -> None:
+    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    run = a_run_in_mid_training(tmp_path)
+    idle_cluster.call("sbatch", "--partition=high", "--nodes=4", "--exclusive", "--output=/dev/null", "--wrap=sleep 3")
+    on_slurm(tmp_path)
+    assert leaderboard(tmp_path) == local
+    interrupted, finished = read_attempts(run)
+    assert (interrupted.end, interrupted.why, finished.end) == ("interrupted", "preempted", "finished")
+    assert finished.from_step > interrupted.from_step
+    assert run.read_result().num_requeues == 1
+
+
+def test_a_job_longer_than_its_time_limit_is_requeued_until_it_is_done(idle_cluster: Cluster, tmp_path: Path) -> None:
+    many = ["--only", "model=convit_micro", "train_fraction=1", "--seeds", "40"]  # a job of more than a minute
+    on_slurm(tmp_path, *many, "--runs-per-job", "40", "--time-min", "1")
+    runs = [RunDirectory(path) for path in tmp_path.glob("experiments/*/*")]
+    tried = {run.path.name: [(a.end, a.why) for a in read_attempts(run)] for run in runs}
+    cut = [name for name, ends in tried.items() if ("interrupted", "time limit") in ends]
+    assert len(runs) == 40
+    assert cut
+    seed = cut[0].removeprefix("seed-")
+    assert grid(tmp_path / "here", *many, "--only", f"seed={seed}").returncode == 0
+    (same,) = tmp_path.glob("here/experiments/*/*/weights.safetensors")
+    assert same.read_bytes() == (runs[0].path.parent / cut[0] / "weights.safetensors").read_bytes()
+
+
+def test_a_job_that_is_requeued_by_hand_while_the_controller_restarts_goes_on(
+    idle_cluster: Cluster, tmp_path: Path, local: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    a_run_in_mid_training(tmp_path)
+    idle_cluster.call("scontrol", "requeue", job_of(idle_cluster))
+    idle_cluster.restart_controller()
+    on_slurm(tmp_path)
+    assert leaderboard(tmp_path) == local
+
+
+def test_cancelled_jobs_stay_away_until_the_grid_is_started_again(
+    idle_cluster: Cluster, tmp_path: Path, local: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    a_run_in_mid_training(tmp_path)
+    assert "cancelled 1 jobs" in grid(tmp_path, "--cancel").stdout
+    idle_cluster.wait_idle()
+    said = grid(tmp_path, "--status").stdout
+    assert "cancelled" in said
+    assert "failed" not in said
+    on_slurm(tmp_path)
+    assert leaderboard(tmp_path) == local
+
+
+def test_two_grids_at_once_submit_every_run_once(idle_cluster: Cluster, tmp_path: Path, local: bytes) -> None:
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", "smoke"]
+    command += ["--runs", str(tmp_path), "--cluster", "slurm", *ALL_IN_ONE_JOB]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=600)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted("submitted 10 runs" in text for text in said) == [False, True]
+    assert leaderboard(tmp_path) == local
+    assert all_attempts(tmp_path) == [["finished"]] * 10
+
+
+def test_grid_py_may_be_left_with_ctrl_c(idle_cluster: Cluster, tmp_path: Path, local: bytes) -> None:
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", "smoke"]
+    command += ["--runs", str(tmp_path), "--cluster", "slurm", *ALL_IN_ONE_JOB]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    a_run_in_mid_training(tmp_path)
+    process.send_signal(signal.SIGINT)
+    assert "the jobs go on" in process.communicate(timeout=60)[0]
+    idle_cluster.wait_idle()
+    assert leaderboard(tmp_path) == local
+
+
+# -- several nodes in one run
+
+ONE = ["--only", "train_fraction=1", "model=convit_micro"]
+TWO_NODES = [*ONE, "--nodes", "2"]
+
+
+def the_run(store: Path) -> RunDirectory:
+    (run,) = (RunDirectory(store / path) for path in RUNS if (store / path).is_dir())
+    return run
+
+
+def losses(store: Path) -> list[float]:
+    return [line["loss"] for line in the_run(store).read_metrics() if "loss" in line]
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """The losses of one run with two ranks on one node."""
+    store = tmp_path_factory.mktemp("two-ranks")
+    assert grid(store, *ONE, "--ranks-per-node", "2").returncode == 0
+    return losses(store)
+
+
+def test_two_nodes_train_one_run_with_the_losses_of_one(
+    idle_cluster: Cluster, tmp_path: Path, two_ranks: list[float]
+) -> None:
+    on_slurm(tmp_path / "two", *TWO_NODES)
+    assert losses(tmp_path / "two") == pytest.approx(two_ranks, abs=1e-5)
+    assert grid(tmp_path / "one", *ONE).returncode == 0  # one rank adds in another order: rounding grows with the steps
+    assert losses(tmp_path / "two")[:10] == pytest.approx(losses(tmp_path / "one")[:10], abs=1e-5)
+    tmp_path = tmp_path / "two"
+    result = the_run(tmp_path).read_result()
+    assert (result.num_nodes, result.num_ranks) == (2, 2)
+    assert result.device_hours > 0
+
+
+def test_a_rank_that_dies_takes_the_others_with_it_and_the_run_goes_on(
+    idle_cluster: Cluster, tmp_path: Path, two_ranks: list[float]
+) -> None:
+    on_slurm(tmp_path, "--detach", *TWO_NODES)
+    run = a_run_in_mid_training(tmp_path)
+    second = next(folder for folder in Path("/proc").glob("[0-9]*") if is_rank(folder, str(tmp_path), "1"))
+    os.kill(int(second.name), signal.SIGKILL)
+    on_slurm(tmp_path, *TWO_NODES)
+    assert losses(tmp_path) == pytest.approx(two_ranks, abs=1e-5)
+    assert len(read_attempts(run)) == 2
+
+
+def test_a_run_of_two_nodes_goes_on_with_one(idle_cluster: Cluster, tmp_path: Path, two_ranks: list[float]) -> None:
+    on_slurm(tmp_path, "--detach", *TWO_NODES)
+    a_run_in_mid_training(tmp_path)
+    grid(tmp_path, *ONE, "--cancel")
+    idle_cluster.wait_idle()
+    on_slurm(tmp_path, *ONE)
+    resumed_at = read_attempts(the_run(tmp_path))[1].from_step
+    assert losses(tmp_path)[: resumed_at + 2] == pytest.approx(two_ranks[: resumed_at + 2], abs=1e-3)
+    assert [attempt.num_ranks for attempt in read_attempts(the_run(tmp_path))] == [2, 1]
+
+
+def is_rank(process: Path, store: str, rank: str) -> bool:
+    """Whether this is the process that trains a run of the store as this rank: a child of what srun started."""
+    try:
+        environment = (process / "environ").read_bytes().decode().split("\0")
+        parent = re.search(r"PPid:\s*(\d+)", (process / "status").read_text())
+        command = (process / "cmdline").read_bytes().decode()
+        of_parent = (process.parent / parent[1] / "cmdline").read_bytes().decode() if parent else ""
+    except (OSError, UnicodeDecodeError):
+        return False
+    return f"SLURM_PROCID={rank}" in environment and store in command and "submitit" in of_parent
+
+
+# -- misuse
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--partition", "nowhere"], "[Ii]nvalid partition"),
+        (["--account", "nobody"], "Invalid account"),
+        (["--nodes", "8"], "SLURM would refuse"),
+        (["--slurm", "gres=a b"], "no spaces"),
+        (["--slurm", "wrap=id"], "unknown key of --slurm"),
+    ],
+)
+def test_what_slurm_would_refuse_is_said_before_anything_is_submitted(
+    idle_cluster: Cluster, tmp_path: Path, options: list[str], message: str
+) -> None:
+    done = grid(tmp_path, "--cluster", "slurm", *options)
+    assert done.returncode == 2
+    assert re.search(message, done.stderr), done.stderr
+    assert idle_cluster.call("squeue", "--noheader") == ""
+    assert not list(tmp_path.glob("slurm/*/*"))
+
+
+def test_the_laptop_grid_over_four_nodes_ends_with_the_local_leaderboard(idle_cluster: Cluster, tmp_path: Path) -> None:
+    from imagesets.fetch import default_data_dir
+
+    if not (default_data_dir() / "cifar10.safetensors").exists():
+        pytest.skip("CIFAR-10 is not there; fetch it with `python -m imagesets cifar10`")
+    store = tmp_path / "slurm-store"
+    done = grid(store, "--cluster", "slurm", profile="laptop")
+    assert done.returncode == 0, done.stdout + done.stderr + logs(store)
+    assert grid(tmp_path / "local", profile="laptop").returncode == 0
+    assert leaderboard(store, "laptop") == leaderboard(tmp_path / "local", "laptop")
+    results = [json.loads(path.read_text()) for path in store.glob("experiments/*/*/result.json")]
+    assert len(results) == 10
