@@ -3,8 +3,8 @@
     eval "$(python tests/slurm/cluster.py up)"; python benchmarks/slurm_submit.py [--runs 1000] [--rounds 9]
 
 All jobs are held back by a start date, and cancelled at the end. "array" writes the submission down and submits its
-array; "with leaderboard" also the job that builds the leaderboard, a second sbatch; "everything" is what grid.py does: it
-looks every run up, asks ``sbatch --test-only``, and submits both.
+array; "with leaderboard" also the job that builds the leaderboard, a second sbatch; "everything" is what grid.py does:
+it looks every run up, asks ``sbatch --test-only``, and submits both.
 """
 
 from __future__ import annotations

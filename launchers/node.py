@@ -100,9 +100,10 @@ class _Rank:
 
 def _import_training() -> None:
     """What every run needs, before the first fork: it takes seconds."""
-    import deepspeed  # noqa: F401  loaded by suite.training.distributed when it is first needed
-
     import suite.training.loop  # noqa: F401
+    from suite.training.distributed import preload
+
+    preload()
 
 
 def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> NoReturn:

@@ -128,7 +128,7 @@ def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State,
     if queued.state == "PD":
         if queued.num_restarts:
             why = tried[-1].why if tried else ""
-            return "requeued", f"{queued.num_restarts} times, {why or 'its node failed or a process died'}", ""
+            return "requeued", why or "its node failed, or a process died", ""
         return "pending", queued.reason, ""
     is_its_turn = bool(tried) and tried[-1].end is None and tried[-1].job == queued.job_id
     if is_its_turn and tried[-1].restarts == queued.num_restarts:

@@ -31,7 +31,7 @@ def test_every_option_in_the_readme_is_in_the_programs_help(command):
 
 def test_options_named_in_prose_are_the_grids():
     named = set(re.findall(r"`(--[a-z-]+)[ `]", TEXT))
-    text = help_of("python launchers/grid.py")
+    text = help_of("python launchers/grid.py") + help_of("python datasets/prepare.py")
     assert [option for option in sorted(named) if option not in text] == []
 
 

@@ -55,6 +55,11 @@ class Ranks:
             dist.barrier()
 
 
+def preload() -> None:
+    """Import DeepSpeed ahead of the first use, for a process that forks others."""
+    import deepspeed  # noqa: F401
+
+
 def start(resources: Resources) -> Ranks:
     """Set the process up: threads, determinism, device, process group.
 

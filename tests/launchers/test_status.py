@@ -75,7 +75,7 @@ def test_a_requeued_job_is_never_failed_whatever_its_last_attempt_left(look, run
     record_end(run, "interrupted", "preempted")
     run.write_failure(Failure(kind="error", reason="a rank is gone", log_path="log.txt"))
     found = look(queued=REQUEUED, ended="NODE_FAIL")
-    assert (found.state, found.detail) == ("requeued", "2 times, preempted")
+    assert (found.state, found.detail) == ("requeued", "preempted")
 
 
 def test_what_has_left_the_queue_is_told_from_its_files_and_accounting(look, run, tmp_path):
