@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -44,3 +48,60 @@ def describe_machine() -> str:
         ]
         processor = names[0] if names else processor
     return f"{processor}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something that delivers images, in a process of its own.
+
+    Attributes:
+        cores: the process is kept on as many, and torch computes with as many threads.
+        make: called there once, with ``arguments``; what it returns is called once a round, and says how many images
+            it has delivered. A module's function, so that a new process finds it.
+    """
+
+    cores: int
+    make: Callable[..., Callable[[], int]]
+    arguments: tuple[object, ...] = ()
+
+
+def rates_in_turn(contenders: Mapping[str, Contender], rounds: int, warmup: int = 1) -> dict[str, list[float]]:
+    """Images a second of each contender in each round, after ``warmup`` uncounted rounds; the others wait."""
+    context = multiprocessing.get_context("spawn")
+    rates: dict[str, list[float]] = {name: [] for name in contenders}
+    with ExitStack() as stack:
+        pipes = {}
+        for name, contender in contenders.items():
+            pipes[name], theirs = context.Pipe()
+            context.Process(target=_serve, args=(contender, theirs)).start()
+            stack.callback(pipes[name].close)
+            theirs.close()  # so that a process that fails ends the wait for its answer
+        for turn in range(warmup + rounds):
+            for name, pipe in pipes.items():
+                pipe.send(None)
+                rate = pipe.recv()
+                if turn >= warmup:
+                    rates[name].append(rate)
+    return rates
+
+
+def keep_on_cores(cores: int) -> None:
+    """Keep this process, and those it starts, on the last ``cores`` cores that it may use."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
+    torch.set_num_threads(cores)
+
+
+def _serve(contender: Contender, pipe: Connection) -> None:
+    keep_on_cores(contender.cores)
+    run = contender.make(*contender.arguments)
+    with suppress(EOFError):  # the other end was closed
+        while True:
+            pipe.recv()
+            started = time.perf_counter()
+            num_images = run()
+            pipe.send(num_images / (time.perf_counter() - started))
+
+
+def load() -> str:
+    """How many processes wanted to run over the last 1, 5 and 15 minutes."""
+    return "load " + " ".join(f"{average:.1f}" for average in os.getloadavg())

@@ -13,7 +13,6 @@ Shape legend: B batch, S image size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -24,17 +23,18 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from torch import Tensor
 
-from imagesets.augment.parameters import padded_crops, resized_crops
+from imagesets.augment.parameters import flips, padded_crops, resized_crops
 from imagesets.augment.pipeline import Augmentation
 from imagesets.fractions import fraction_indices
 from imagesets.opening import open_split
-from imagesets.prefetch import feed_gpu, prepare_ahead
+from imagesets.prefetch import feed_gpu, prepare_ahead, start_threads
 from imagesets.prepared import find_info
 from imagesets.randomness import Samples, epoch_order
 from imagesets.stored import CorruptImageError, Pixels
 from suite.errors import DataError, SpecError
 from suite.spec import Experiment, Resources
 
+_STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one
 _NOT_COUNTED = -1  # the label of what only fills a test batch
 _RESIZE_FOR_TEST = 256 / 224  # of the shorter side, before the central crop (DeiT)
 _Read = Callable[[int, NDArray[np.int64], Pixels], None]  # (stored index, box, where to)
@@ -47,12 +47,25 @@ class Batch(NamedTuple):
     labels: Tensor
 
 
+class _Draws(NamedTuple):
+    """What does not depend on the pixels: the samples of one step or several, and what was drawn for each of them."""
+
+    samples: Samples
+    corners: NDArray[np.int64]  # (B, 2), of a window of the padded image
+    flipped: NDArray[np.bool_]  # (B,)
+
+    def part(self, first: int, last: int) -> _Draws:
+        return _Draws(
+            Samples(*(f[first:last] for f in self.samples)), self.corners[first:last], self.flipped[first:last]
+        )
+
+
 class _Loaded(NamedTuple):
     """A training batch before augmentation: images (B, 3, S, S) uint8 on the CPU."""
 
     images: Tensor
     labels: Tensor
-    samples: Samples
+    draws: _Draws
     step: int
 
     def pinned(self) -> _Loaded:
@@ -89,10 +102,11 @@ class ImageLoader:
         self._cuts_whole, self._tests_whole = self._check_crop(), self._test.common_size == self._size
         self._augment = Augmentation(self.recipe, self._seed, info.mean, info.std, info.num_classes)
         self._order = lru_cache(maxsize=2)(self._epoch_order)
+        self._draws_of_block = lru_cache(maxsize=2)(self._draw_block)
         self._skip_corrupt = resources.skip_corrupt
         self.corrupt: set[tuple[str, int]] = set()
         num_workers = resources.num_workers or resources.threads_per_rank
-        self._workers = ThreadPoolExecutor(num_workers, "decode")
+        self._workers = start_threads(num_workers, "decode")
         self._num_workers = num_workers
 
     @property
@@ -116,13 +130,7 @@ class ImageLoader:
         With repeated augmentation an epoch is as long as without: the first images of its order, each several times
         in a row, with augmentations of their own.
         """
-        batch, repeats = self.recipe.batch_size, self.recipe.repeated_augmentation
-        position = np.arange(step * batch + rank, (step + 1) * batch, num_ranks)
-        epoch, slot = np.divmod(position, self.num_train)
-        index = np.empty_like(position)
-        for e in np.unique(epoch):
-            index[epoch == e] = self._order(int(e))[slot[epoch == e] // repeats]
-        return Samples(epoch, index, slot % repeats)
+        return self._draws(step, rank, num_ranks).samples
 
     def train_batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> Batch:
         """This rank's share of a step, on the CPU."""
@@ -139,16 +147,36 @@ class ImageLoader:
         return (Batch(*batch) for batch in feed_gpu(pinned, lambda loaded: self._augmented(loaded.to(device)), device))
 
     def _augmented(self, loaded: _Loaded) -> Batch:
-        return Batch(*self._augment(loaded.images, loaded.labels, loaded.samples, loaded.step))
+        images, labels, draws, step = loaded
+        return Batch(*self._augment(images, labels, draws.samples, step, draws.flipped))
 
     def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
-        samples = self.samples(step, rank, num_ranks)
-        pixels, index = self._cut_whole(samples) if self._cuts_whole else self._cut_windows(samples)
+        draws = self._draws(step, rank, num_ranks)
+        pixels, index = self._cut_whole(draws) if self._cuts_whole else self._cut_windows(draws.samples)
         images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
-        return _Loaded(images, torch.from_numpy(self._train.labels[self._kept[index]]), samples, step)
+        return _Loaded(images, torch.from_numpy(self._train.labels[self._kept[index]]), draws, step)
 
-    def _cut_whole(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:
+    def _draws(self, step: int, rank: int, num_ranks: int) -> _Draws:
+        block, place = divmod(step, _STEPS_DRAWN_AT_ONCE)
+        share = len(range(rank, self.recipe.batch_size, num_ranks))
+        return self._draws_of_block(block, rank, num_ranks).part(place * share, (place + 1) * share)
+
+    def _draw_block(self, block: int, rank: int, num_ranks: int) -> _Draws:
+        """Samples and draws of several steps, one after the other."""
+        recipe = self.recipe
+        step = np.arange(block * _STEPS_DRAWN_AT_ONCE, (block + 1) * _STEPS_DRAWN_AT_ONCE)
+        position = (step[:, None] * recipe.batch_size + np.arange(rank, recipe.batch_size, num_ranks)).reshape(-1)
+        epoch, slot = np.divmod(position, self.num_train)
+        index = np.empty_like(position)
+        for e in np.unique(epoch):
+            index[epoch == e] = self._order(int(e))[slot[epoch == e] // recipe.repeated_augmentation]
+        samples = Samples(epoch, index, slot % recipe.repeated_augmentation)
+        corners = padded_crops(self._seed, samples, 2 * recipe.crop_padding)
+        return _Draws(samples, corners, flips(self._seed, samples, recipe.flip_probability))
+
+    def _cut_whole(self, draws: _Draws) -> tuple[Pixels, NDArray[np.int64]]:
         """Images of the right size, or a window of each after zero padding: (B, S, S, 3), and their indices."""
+        samples = draws.samples
         pixels, index = self._train.gather(self._kept[samples.index]), samples.index
         if pixels is None:
             pixels, index = self._read_train(
@@ -159,7 +187,7 @@ class ImageLoader:
             side = self._size + 2 * padding
             padded = np.zeros((len(pixels), side, side, 3), np.uint8)  # faster than numpy's pad
             padded[:, padding:-padding, padding:-padding] = pixels
-            pixels = _cut_rows(padded, padded_crops(self._seed, samples, 2 * padding), self._size)
+            pixels = _cut_rows(padded, draws.corners, self._size)
         return pixels, index
 
     def _cut_windows(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:

@@ -1,7 +1,8 @@
-"""Batches prepared while earlier ones are trained on: by a thread, and on a GPU on a stream of its own."""
+"""Batches prepared while earlier ones are trained on: by threads, and on a GPU on a stream of its own."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,9 +17,26 @@ Item = TypeVar("Item")
 Prepared = TypeVar("Prepared")
 
 
+def start_threads(number: int, name: str) -> ThreadPoolExecutor:
+    """Threads that run torch's operations by themselves: teams of threads in each would wait for one another."""
+    others = torch.get_num_threads()
+    started = threading.Barrier(number + 1)
+
+    def begin() -> None:
+        torch.set_num_threads(1)  # for this thread, and for those that have not begun
+        started.wait()
+
+    pool = ThreadPoolExecutor(number, name, initializer=begin)
+    for _ in range(number):
+        pool.submit(int)
+    started.wait()
+    torch.set_num_threads(others)
+    return pool
+
+
 def prepare_ahead(prepare: Callable[[Item], Prepared], items: Iterable[Item]) -> Iterator[Prepared]:
     """``map(prepare, items)``, with the next results being prepared by one thread while one is used."""
-    thread = ThreadPoolExecutor(1, "ahead")
+    thread = start_threads(1, "ahead")
     pending: deque[Future[Prepared]] = deque()
     try:
         for item in items:

@@ -42,7 +42,9 @@ def all_samples(images):
     return Samples(*map(np.concatenate, zip(*map(images.samples, range(images.num_steps)), strict=True)))
 
 
-@pytest.mark.parametrize("step", [0, 6, 13])  # 160 images, batch 24: step 6 crosses an epoch's end
+@pytest.mark.parametrize(
+    "step", [0, 6, 13, 16]
+)  # 160 images, batch 24: 6 crosses an epoch's end; 16 draws are made at once
 def test_a_batch_is_what_the_definition_says_sample_by_sample(step):
     images = ImageLoader(experiment())
     batch, _ = images.train_batch(step)

@@ -52,7 +52,14 @@ class Augmentation:
         self._fill = (red, green, blue)
         self._statistics = torch.tensor([mean, std]).reshape(2, 3, 1, 1) * 255
 
-    def __call__(self, images: Tensor, labels: Tensor, samples: Samples, step: int) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        samples: Samples,
+        step: int,
+        flipped: NDArray[np.bool_] | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Augment one rank's share of a step; it must be the whole share where the recipe mixes.
 
         Args:
@@ -60,6 +67,7 @@ class Augmentation:
             labels: (B,) int64, on the same device.
             samples: which samples these are.
             step: the optimizer's.
+            flipped: ``parameters.flips`` of these samples, where a loader has drawn them for many steps at once.
 
         Returns:
             Images (B, 3, S, S) float32, normalized; and the labels, or mixed one-hot targets (B, num_classes) float32
@@ -70,7 +78,9 @@ class Augmentation:
         """
         recipe, size = self.recipe, images.shape[-1]
         if recipe.flip_probability:
-            images = flip(images, parameters.flips(self.seed, samples, recipe.flip_probability))
+            if flipped is None:
+                flipped = parameters.flips(self.seed, samples, recipe.flip_probability)
+            images = flip(images, flipped)
         operations = self._draw_operations(samples)
         if operations is not None:
             images = apply_operations(images, operations, self._fill)
@@ -86,7 +96,11 @@ class Augmentation:
     def normalize(self, images: Tensor) -> Tensor:
         """uint8 -> float32 of mean 0 and deviation 1 over the training set; all that test images get."""
         mean, std = self._statistics.to(images.device, non_blocking=True)
-        return images.float().sub_(mean).div_(std)
+        if images.device.type == "cpu":  # NumPy asks for huge pages: at 224 pixels, fresh memory costs most of the time
+            normalized = torch.from_numpy(np.empty(images.shape, np.float32)).copy_(images)
+        else:
+            normalized = images.float()
+        return normalized.sub_(mean).div_(std)
 
     def _draw_operations(self, samples: Samples) -> Operations | None:
         if self._policy is not None:
