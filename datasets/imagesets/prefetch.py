@@ -35,18 +35,18 @@ def start_threads(number: int, name: str) -> ThreadPoolExecutor:
 
 
 def prepare_ahead(prepare: Callable[[Item], Prepared], items: Iterable[Item]) -> Iterator[Prepared]:
-    """``map(prepare, items)``, with the next results being prepared by one thread while one is used."""
-    thread = start_threads(1, "ahead")
+    """``map(prepare, items)``, with the next results being prepared by threads while one is used."""
+    threads = start_threads(_BATCHES_AHEAD, "ahead")
     pending: deque[Future[Prepared]] = deque()
     try:
         for item in items:
-            pending.append(thread.submit(prepare, item))
+            pending.append(threads.submit(prepare, item))
             if len(pending) > _BATCHES_AHEAD:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
     finally:
-        thread.shutdown(wait=False, cancel_futures=True)
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def feed_gpu(
