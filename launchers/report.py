@@ -33,14 +33,14 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], m
     total = 0.0
     for run in plan:
         experiment = run.job.experiment
-        flops = training_flops(experiment)
+        flops = training_flops(experiment, run.job.resources)
         hours = flops / profile.sustained_flops / 3600
         total += 0.0 if run.status == "done" else hours
         table.add_row(
             f"{experiment.model} seed {experiment.seed}",
             f"{experiment.dataset} {100 * experiment.train_fraction:g} %",
             run.status,
-            f"{images_seen(experiment):,.0f}",
+            f"{images_seen(experiment, run.job.resources):,.0f}",
             f"{flops:.2e}",
             f"{hours:,.3g}",
         )

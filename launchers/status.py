@@ -159,7 +159,8 @@ class Need:
         if cell not in self._by_flops:
             from suite.training.cost import training_flops
 
-            self._by_flops[cell] = training_flops(status.job.experiment) / self._rate / 3600
+            flops = training_flops(status.job.experiment, status.job.resources)
+            self._by_flops[cell] = flops / self._rate / 3600
         return self._by_flops[cell]
 
 

@@ -222,6 +222,8 @@ def _read_jpeg_header(view: memoryview) -> _Header:
         factors = tuple(view[at + 11 + 3 * component] for component in range(view[at + 9]))
     except IndexError:
         raise ValueError("the JPEG ends within its header") from None
+    if not factors:
+        raise ValueError("the JPEG's header names no colour component")
     is_grey = len(factors) == 1
     return _Header(
         height,

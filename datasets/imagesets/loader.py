@@ -94,7 +94,7 @@ class ImageLoader:
     def __init__(self, experiment: Experiment, resources: Resources | None = None) -> None:
         resources = resources or Resources()
         data_dir = Path(resources.data_dir) if resources.data_dir else None
-        info = self.info = find_info(experiment.dataset, data_dir)
+        info = self.info = find_info(experiment.dataset, data_dir, resources.loader)
         self.recipe, self._seed, self._size = experiment.recipe, experiment.seed, experiment.image_size
         self._train, self._test = (open_split(info, split, resources.loader, data_dir) for split in ("train", "test"))
         self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
@@ -227,23 +227,33 @@ class ImageLoader:
         Every rank gets as many batches as the others, since ZeRO-3 gathers weights in each forward pass. What is
         there only for that, and images that cannot be decoded, have the label -1: they do not count.
         """
-        starts = range(0, self.num_test, num_ranks * batch_size)
+        starts = range(rank * batch_size, self.num_test + rank * batch_size, num_ranks * batch_size)
+        if device is None or device.type != "cuda":
+            return prepare_ahead(lambda start: self.test_batch(start, batch_size), starts)
 
-        def prepare(start: int) -> Batch:
-            return self.test_batch(start + rank * batch_size, batch_size)
+        def send(loaded: Batch) -> Batch:
+            images, labels = (tensor.to(device, non_blocking=True) for tensor in loaded)
+            return Batch(self._augment.normalize(images), labels)
 
-        for batch in prepare_ahead(prepare, starts):
-            yield Batch(*(tensor.to(device) for tensor in batch)) if device is not None else batch
+        pinned = prepare_ahead(
+            lambda start: Batch(*(t.pin_memory() for t in self._load_test(start, batch_size))), starts
+        )
+        return (Batch(*batch) for batch in feed_gpu(pinned, send, device))
 
     def test_batch(self, start: int, batch_size: int) -> Batch:
         """Test images from ``start`` on, as far as there are; past the end, one that does not count."""
+        images, labels = self._load_test(start, batch_size)
+        return Batch(self._augment.normalize(images), labels)
+
+    def _load_test(self, start: int, batch_size: int) -> Batch:
+        """``test_batch`` with images as uint8."""
         chosen = self._tested[start : start + batch_size]
         labels = self._test.labels[chosen] if len(chosen) else np.array([_NOT_COUNTED])
         pixels = self._test.gather(chosen) if self._tests_whole and len(chosen) else None
         if pixels is None:
             pixels = self._in_parallel(len(labels), lambda place, out: self._read_test(chosen, labels, place, out))
         images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
-        return Batch(self._augment.normalize(images), torch.from_numpy(labels))
+        return Batch(images, torch.from_numpy(labels))
 
     def _read_test(self, chosen: NDArray[np.int64], labels: NDArray[np.int64], place: int, out: Pixels) -> None:
         def read() -> None:
@@ -293,7 +303,7 @@ class ImageLoader:
         if recipe.crop == "pad" and common != self._size:
             raise SpecError(
                 f"recipe {recipe.name!r} crops padded images of their own size, {common or 'which differ'}; "
-                f"expected image_size {self._size}: use crop='random_resized' for another size"
+                f"expected image_size {self._size}: prepare them without --max-side, or use crop='random_resized'"
             )
         return recipe.crop != "random_resized" and common == self._size
 

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from imagesets.storage import write_file
 from suite.errors import DataError
@@ -59,12 +59,19 @@ class Manifest(Frozen):
     quality: int | None = None  # of JPEGs that were encoded again; None = the source's bytes
     root: str | None = None
     shards_url: str | None = None
+    fingerprints: dict[Split, str] = Field(default_factory=dict)  # of the source's file listing: whether it has changed since
     made_at: str  # ISO 8601, UTC
     made_by: str  # the project's version and those of the packages that wrote
 
     def shards(self, split: Split) -> list[str]:
         """The files of one split in format "webdataset"; the index's ``shard`` counts in this list."""
         return sorted(name for name in self.files if name.startswith(SHARD_PREFIXES[split]))
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if INDEX not in self.files or set(self.num_images) != set(SPLITS):
+            raise ValueError(f"expected the counts of {' and '.join(SPLITS)}, and {INDEX} among the files")
+        return self
 
 
 @dataclass

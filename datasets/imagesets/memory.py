@@ -35,13 +35,20 @@ class MemoryImages(DecodedImages):
             DataError: if the array is not of the index's length.
         """
         path = folder / f"{split}.npy"
-        pixels = np.load(path, mmap_mode="r")
+        try:
+            pixels = np.load(path, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} is no array of images: {error}. Prepare the image set again.") from error
         if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
             raise DataError(
                 f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images. "
                 "Prepare the image set again."
             )
         return cls(pixels, index.labels, index.sizes)
+
+    @property
+    def common_size(self) -> int | None:
+        return super().common_size if self._pixels.shape[1] == self.sizes[0, 0] else None
 
     def whole(self, index: int) -> Pixels:
         image: Pixels = self._pixels[index]

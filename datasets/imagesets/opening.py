@@ -7,7 +7,7 @@ from pathlib import Path
 from imagesets.catalog import ImageSetInfo
 from imagesets.fetch import ensure
 from imagesets.folder_reader import FolderImages
-from imagesets.manifest import Manifest, Split, read_index
+from imagesets.manifest import Index, Manifest, Split, read_index
 from imagesets.memory import MemoryImages
 from imagesets.prepared import find_prepared
 from imagesets.shard_reader import ShardImages
@@ -45,6 +45,17 @@ def open_split(
 
 def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImages:
     index = read_index(folder, split)
+    if len(index.labels) != manifest.num_images[split]:
+        raise DataError(
+            f"{folder}: the index has {len(index.labels)} {split} images, the manifest {manifest.num_images[split]}. "
+            "Prepare the image set again."
+        )
+    images = _open_format(folder, manifest, split, index)
+    images.max_side = manifest.max_side
+    return images
+
+
+def _open_format(folder: Path, manifest: Manifest, split: Split, index: Index) -> StoredImages:
     if manifest.format == "memory":
         return MemoryImages.open(folder, split, index)
     if manifest.format == "webdataset":

@@ -23,6 +23,7 @@ def start_threads(number: int, name: str) -> ThreadPoolExecutor:
     started = threading.Barrier(number + 1)
 
     def begin() -> None:
+        torch.get_num_threads()  # a thread's first call takes over the process's number, also after it was set
         torch.set_num_threads(1)  # for this thread, and for those that have not begun
         started.wait()
 

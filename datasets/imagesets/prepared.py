@@ -20,15 +20,18 @@ FFCV_MISSING = (
 )
 
 
-def find_info(name: str, data_dir: Path | None = None) -> ImageSetInfo:
+def find_info(name: str, data_dir: Path | None = None, stored_as: StorageFormat | None = None) -> ImageSetInfo:
     """The facts of an image set: the catalog's, or of a set of the user's own, its manifest's.
+
+    Args:
+        stored_as: the format that is read; None takes what there is.
 
     Raises:
         SpecError: if neither knows it.
     """
     if name not in CATALOG:
-        for stored_as in get_args(StorageFormat):
-            folder = prepared_folder(data_dir or default_data_dir(), name, stored_as)
+        for one in [stored_as] if stored_as else get_args(StorageFormat):
+            folder = prepared_folder(data_dir or default_data_dir(), name, one)
             if (folder / MANIFEST).exists():
                 return _info_of(read_manifest(folder))
     return get_info(name)
@@ -57,7 +60,7 @@ def find_prepared(name: str, stored_as: StorageFormat, data_dir: Path | None = N
         DataError: if it is not there, or not complete.
     """
     data_dir = data_dir or default_data_dir()
-    info = find_info(name, data_dir)
+    info = find_info(name, data_dir, stored_as)
     if stored_as == "ffcv" and find_spec("ffcv") is None:
         raise DataError(f"the loader ffcv cannot be used: {FFCV_MISSING}")
     folders = [prepared_folder(data_dir, name, stored_as)]
@@ -65,10 +68,27 @@ def find_prepared(name: str, stored_as: StorageFormat, data_dir: Path | None = N
         folders.append(prepared_folder(data_dir, info.subset_of, stored_as))
     for folder in folders:
         if folder.is_dir():
-            return folder, read_manifest(folder)
+            manifest = read_manifest(folder)
+            _check_identity(folder, manifest)
+            return folder, manifest
     if stored_as == "memory" and (info.can_be_fetched or info.packaged):
         return None
     return folders[0], read_manifest(folders[0])  # says what is missing
+
+
+def _check_identity(folder: Path, manifest: Manifest) -> None:
+    """A folder that was renamed, or copied to another set's place, is not what it is called."""
+    found, expected = (manifest.dataset, manifest.format), (folder.parent.name, folder.name)
+    if found != expected:
+        raise DataError(
+            f"{folder} holds {found[0]} in format {found[1]}, by its manifest; expected {expected[0]} in format "
+            f"{expected[1]}. Give the folder its name back, or prepare the image set."
+        )
+    if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
+        raise DataError(
+            f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} of "
+            f"{manifest.dataset}. Prepare the image set again."
+        )
 
 
 def make_ready(name: str, stored_as: StorageFormat, data_dir: Path | None = None) -> None:

@@ -24,7 +24,10 @@ class CorruptImageError(DataError):
 
 
 class StoredImages(ABC):
-    """One split. ``sizes`` are the original images' height and width, (N, 2)."""
+    """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
+    are, no side is over ``max_side``."""
+
+    max_side: int | None = None
 
     def __init__(self, labels: NDArray[np.int64], sizes: NDArray[np.int32]) -> None:
         self.labels, self.sizes = labels, sizes
@@ -34,9 +37,10 @@ class StoredImages(ABC):
 
     @property
     def common_size(self) -> int | None:
-        """The side of all images, where they are squares of one size."""
+        """The side of all images, where they are squares of one size, and stored in it."""
         first = int(self.sizes[0, 0])
-        return first if bool((self.sizes == first).all()) else None
+        was_shrunk = self.max_side is not None and self.max_side < first
+        return first if bool((self.sizes == first).all()) and not was_shrunk else None
 
     @abstractmethod
     def whole(self, index: int) -> Pixels:

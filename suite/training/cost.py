@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from imagesets.catalog import ImageSetInfo
 from imagesets.prepared import find_info
 from suite.models.flops import count_flops
-from suite.spec import Experiment
+from suite.spec import Experiment, Resources
 
 # Dense matrix products per second by the makers' data sheets, in 10^12: (fp32 without TF32, bf16).
 _PEAK_TFLOPS = {
@@ -23,7 +26,7 @@ _PEAK_TFLOPS = {
 }
 
 
-def mfu_percent(experiment: Experiment, images_per_s: float, device: str) -> float | None:
+def mfu_percent(experiment: Experiment, num_classes: int, images_per_s: float, device: str) -> float | None:
     """Model FLOPs utilisation: what one device trains, over its peak in the recipe's precision.
 
     Args:
@@ -33,23 +36,28 @@ def mfu_percent(experiment: Experiment, images_per_s: float, device: str) -> flo
     for name in sorted(_PEAK_TFLOPS, key=len, reverse=True):
         if name in device:
             peak = _PEAK_TFLOPS[name][experiment.recipe.precision == "bf16"] * 1e12
-            return 100 * images_per_s * _flops_per_image(experiment) / peak
+            return 100 * images_per_s * _flops_per_image(experiment, num_classes) / peak
     return None
 
 
-def training_flops(experiment: Experiment) -> float:
+def training_flops(experiment: Experiment, resources: Resources) -> float:
     """Of a whole run: every training image seen; no evaluation."""
-    return _flops_per_image(experiment) * images_seen(experiment)
+    num_classes = _find_info(experiment, resources).num_classes
+    return _flops_per_image(experiment, num_classes) * images_seen(experiment, resources)
 
 
-def _flops_per_image(experiment: Experiment) -> float:
+def images_seen(experiment: Experiment, resources: Resources) -> float:
+    """Training images of a whole run, with repetitions."""
+    return experiment.recipe.epochs * experiment.train_fraction * _find_info(experiment, resources).num_train
+
+
+def _flops_per_image(experiment: Experiment, num_classes: int) -> float:
     """Forward and backward: three forward passes."""
-    num_classes = find_info(experiment.dataset).num_classes
     options = experiment.model_options
     flops = count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
     return 3.0 * flops.total
 
 
-def images_seen(experiment: Experiment) -> float:
-    """Training images of a whole run, with repetitions."""
-    return experiment.recipe.epochs * experiment.train_fraction * find_info(experiment.dataset).num_train
+def _find_info(experiment: Experiment, resources: Resources) -> ImageSetInfo:
+    data_dir = Path(resources.data_dir) if resources.data_dir else None
+    return find_info(experiment.dataset, data_dir, resources.loader)

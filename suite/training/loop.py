@@ -204,7 +204,9 @@ class Training:
             num_attempts=len(attempts),
             num_requeues=num_requeues(attempts),
             device_hours=device_hours(attempts),
-            mfu_percent=mfu_percent(self.experiment, images_per_s / self.ranks.num_ranks, device),
+            mfu_percent=mfu_percent(
+                self.experiment, self.images.info.num_classes, images_per_s / self.ranks.num_ranks, device
+            ),
             commit=commit(),
             finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )

@@ -20,7 +20,7 @@ from imagesets.manifest import INDEX, read_manifest, write_manifest
 from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_info
 from imagesets.storage import open_arrays
-from suite.errors import DataError
+from suite.errors import DataError, SpecError
 from suite.recipes import DEIT
 from suite.spec import Experiment, Resources
 
@@ -171,6 +171,42 @@ def test_a_shell_command_is_no_place_to_get_shards_from(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         prepare([*options, "--shards-url", "pipe:cat /etc/passwd"])
     assert "never a command" in capsys.readouterr().err
+
+
+def test_a_wrong_shard_from_elsewhere_is_refused_and_not_kept(data_dir, tmp_path):
+    served, here = tmp_path / "served", tmp_path / "photos" / "webdataset"
+    shutil.copytree(data_dir / "photos" / "webdataset", served)
+    shard = next(served.glob("train-*.tar"))
+    shard.write_bytes(bytes(shard.stat().st_size))
+    handler = functools.partial(QuietHandler, directory=served)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here.mkdir(parents=True)
+        shutil.copy(served / INDEX, here)
+        manifest = read_manifest(data_dir / "photos" / "webdataset")
+        url = f"http://127.0.0.1:{server.server_port}"
+        write_manifest(here, manifest.model_copy(update={"shards_url": url}))
+        for _ in range(2):
+            with pytest.raises(DataError, match="not those that the manifest"):
+                stream(loader(tmp_path, "webdataset"), range(1))
+        server.shutdown()
+
+
+def test_images_stored_smaller_than_the_model_s_are_resized_or_refused(tmp_path):
+    for stored_as in ("folder", "memory"):
+        options = ["--dataset", "cifar10_sample", "--format", stored_as, "--out", str(tmp_path), "--max-side", "16"]
+        assert prepare(options) == 0
+        images = loader(tmp_path, stored_as, dataset="cifar10_sample")
+        assert images.train_batch(0).images.shape[-1] == images.test_batch(0, 8).images.shape[-1] == 32
+        padded = RECIPE.model_copy(update={"crop": "pad", "crop_padding": 4})
+        with pytest.raises(SpecError, match="without --max-side"):
+            loader(tmp_path, stored_as, dataset="cifar10_sample", recipe=padded)
+
+
+def test_a_folder_under_another_name_is_refused(data_dir, tmp_path):
+    shutil.copytree(data_dir / "cifar10_sample", tmp_path / "cifar10")
+    with pytest.raises(DataError, match=r"holds cifar10_sample in format folder.*expected cifar10"):
+        loader(tmp_path, "folder", dataset="cifar10")
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):

@@ -71,10 +71,24 @@ def prepare(request: Request, console: Console) -> Prepared:
 def _find_same(request: Request, original: Original) -> Prepared:
     """The set that is there already, if it is the one that is asked for."""
     manifest = read_manifest(request.target)
-    found = {"--source": manifest.source, "--max-side": manifest.max_side, "--quality": manifest.quality}
-    wanted = {"--source": original.source, "--max-side": request.max_side, "--quality": request.stored_quality}
+    found: dict[str, Any] = {
+        "--source": manifest.source,
+        "--max-side": manifest.max_side,
+        "--quality": manifest.quality,
+    }
+    wanted: dict[str, Any] = {
+        "--source": original.source,
+        "--max-side": request.max_side,
+        "--quality": request.stored_quality,
+    }
+    if manifest.fingerprints:
+        found["images"], wanted["images"] = manifest.fingerprints, _fingerprints(original)
     if original.source != str(request.target) and found != wanted:
-        differing = ", ".join(f"{key} {found[key]}" for key in found if found[key] != wanted[key])
+        differing = ", ".join(
+            "other images in --source" if key == "images" else f"{key} {found[key]}"
+            for key in found
+            if found[key] != wanted[key]
+        )
         raise DataError(
             f"{request.target} was made with other settings ({differing}). Delete it, or choose another folder: --out."
         )
@@ -111,6 +125,7 @@ def _convert(request: Request, original: Original, console: Console) -> Prepared
         max_side=request.max_side,
         quality=request.stored_quality,
         shards_url=request.shards_url,
+        fingerprints=_fingerprints(original),
         root=root_of(original) if isinstance(sink, FilesInPlace) else None,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=_describe_tools(request.stored_as),
@@ -122,11 +137,15 @@ def _convert(request: Request, original: Original, console: Console) -> Prepared
     return Prepared(target, manifest, skipped)
 
 
+def _fingerprints(original: Original) -> dict[Split, str]:
+    return {split: samples.fingerprint() for split, samples in original.samples.items()}
+
+
 def _settings(request: Request, original: Original) -> dict[str, Any]:
     """All that the half-made files depend on."""
     return {
         "source": original.source,
-        "samples": {split: samples.fingerprint() for split, samples in original.samples.items()},
+        "samples": _fingerprints(original),
         "classes": len(original.classes),
         "max_side": request.max_side,
         "quality": request.quality,

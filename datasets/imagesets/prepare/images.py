@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from imagesets.decode import decode
 from imagesets.prepare.samples import Pixels, Place
@@ -19,6 +19,7 @@ from suite.errors import DataError
 
 DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
 
+_OTHER_FORMATS = ("BMP", "GIF", "PPM", "TIFF", "WEBP")
 _EXTENSIONS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
 
@@ -95,8 +96,10 @@ def decode_any(data: bytes) -> Pixels:
     if _extension(data) is not None:
         return decode(data)
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with Image.open(io.BytesIO(data), formats=_OTHER_FORMATS) as image:  # none that starts a program
             return np.asarray(image.convert("RGB"), np.uint8)
+    except UnidentifiedImageError as error:
+        raise ValueError(f"it is no image in a known format ({', '.join(('JPEG', 'PNG', *_OTHER_FORMATS))})") from error
     except (OSError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         raise ValueError(str(error)) from error
 
