@@ -21,13 +21,21 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from launchers import slurm
 from launchers.node import WARNING_S
 from launchers.plan import PlannedRun
-from launchers.submission import Submission, array_name, new_name, submissions_folder, write_submission
+from launchers.submission import (
+    Submission,
+    array_name,
+    leaderboard_name,
+    new_name,
+    submissions_folder,
+    write_submission,
+)
 from suite.errors import RunError, SpecError, unknown_name
 from suite.spec import Frozen, Suite
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
+_STORE = re.compile(r"[^\x00-\x1f%]+")
 _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
-    "begin", "clusters", "comment", "core-spec", "deadline", "exclude", "exclusive", "gres", "hint", "licenses",
+    "begin", "comment", "core-spec", "deadline", "exclude", "exclusive", "gres", "hint", "licenses",
     "mail-type", "mail-user", "mem-per-cpu", "mem-per-gpu", "mincpus", "nice", "nodelist", "prefer", "priority",
     "reservation", "switches", "threads-per-core", "tmp", "use-min-nodes", "wckey",
 )  # fmt: skip
@@ -110,6 +118,8 @@ class Submitter:
         )
         self.job_ids: list[str] = []
         self._largest_array = len(tasks)
+        if not _STORE.fullmatch(str(store.absolute())):
+            raise SpecError(f"--runs {str(store)!r}: SLURM takes no line breaks and no % in the names of its logs")
         self._store, self._allocation, self._max_parallel = store.absolute(), allocation, max_parallel
         self._folder = submissions_folder(self._store) / self.submission.name
 
@@ -171,7 +181,7 @@ class Submitter:
         asked = {name: getattr(self._allocation, name) for name in ("partition", "account", "qos")}
         executor.update_parameters(
             **{name: value for name, value in asked.items() if value is not None},
-            job_name=f"{submission.name}.leaderboard",
+            job_name=leaderboard_name(submission.name),
             time=10,
             dependency=f"afterany:{':'.join(self.job_ids)}",
             stderr_to_stdout=True,

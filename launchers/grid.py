@@ -34,11 +34,10 @@ _POLL_S = 0.25
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 all done, 1 something failed, 2 misuse, 130 interrupted."""
-    options = parse_options(arguments)
     console, errors = (Console(markup=False, highlight=False, stderr=stderr) for stderr in (False, True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
-        return _run(options, console)
+        return _run(parse_options(arguments), console)
     except KeyboardInterrupt:
         errors.print("grid.py: interrupted; the same command goes on from here")
         return EXIT_INTERRUPTED
@@ -68,7 +67,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     max_parallel, resources = _resources(options, grid.profile, len(gpus))
     plan = grid.plan(resources, console)
     if options.dry_run:
-        print_cost(console, grid.profile, plan, max_parallel)
+        print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
         return 0
     failed = [(run.job, run.problem) for run in plan if run.status == "failed"]
     if any(run.status not in ("done", "failed") for run in plan):
@@ -85,9 +84,10 @@ def _resources(options: argparse.Namespace, profile: Profile, num_gpus: int) -> 
     """How many runs at once, and each one's share of the machine."""
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     slots = num_cores if profile.device == "cpu" else num_gpus
-    max_parallel = options.max_parallel or max(1, slots // options.ranks_per_node)
-    threads = max(1, num_cores // (max_parallel * options.ranks_per_node))
-    return max_parallel, make_resources(options, profile, options.ranks_per_node, threads)
+    num_ranks = options.ranks_per_node or 1
+    max_parallel = options.max_parallel or max(1, slots // num_ranks)
+    threads = max(1, num_cores // (max_parallel * num_ranks))
+    return max_parallel, make_resources(options, profile, num_ranks, threads)
 
 
 def _watch_pool(pool: LocalPool, console: Console) -> list[tuple[Job, str]]:

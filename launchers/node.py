@@ -11,6 +11,7 @@ run finds its own newest checkpoint.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -23,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from launchers.submission import Submission, cancel_mark, read_submission, submissions_folder
+from launchers.submission import cancel_mark, read_submission, submissions_folder
 from suite import attempts
 from suite.errors import SuiteError
 from suite.execute import EXIT_FAILED, EXIT_INTERRUPTED, die_with_parent, run_as_rank
@@ -32,6 +33,8 @@ from suite.spec import Experiment, Resources
 
 WARNING_S = 120  # before a time limit; SLURM may send it up to a minute early
 _MAX_ATTEMPTS_WITHOUT_PROGRESS = 3
+_REQUEUE_PATIENCE_S = 120.0  # a controller that restarts does not answer
+_SIGNALS = (signal.SIGUSR2, signal.SIGTERM)
 _FIRST_PORT, _NUM_PORTS = 20_000, 20_000
 
 
@@ -50,12 +53,12 @@ class _Rank:
         self._ends_at = time.monotonic() + 60 * time_min
         self._child = 0
         self._why = ""  # it was asked to stop
-        for number in (signal.SIGUSR2, signal.SIGTERM):
+        for number in _SIGNALS:
             signal.signal(number, self._stop)
 
     def train(self, store: Path, experiments: Sequence[Experiment]) -> int:
         """Returns the exit status: what one rank of several ends with makes srun end the others."""
-        _import_training()
+        _import_training(self._resources)
         status = 0
         for number, experiment in enumerate(experiments):
             if self._why:
@@ -68,6 +71,8 @@ class _Rank:
                 return EXIT_INTERRUPTED
             if ended < 0:
                 _record_killed(run, -ended)
+                if self._is_first:
+                    attempts.record_end(run, "lost")
             if ended == EXIT_FAILED or ended < 0:
                 status = EXIT_FAILED
                 if self._resources.num_ranks > 1:  # the other ranks wait for this one
@@ -80,30 +85,35 @@ class _Rank:
 
     def _train_in_child(self, run: RunDirectory, experiment: Experiment, number: int) -> int:
         """A run's exit status; negative where a signal killed it."""
-        child = os.fork()
-        if child == 0:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until either side has its own way to take them
+        self._child = os.fork()
+        if self._child == 0:
             _become_run(run, experiment, self._resources, number)
-        self._child = child
         if self._why:  # a signal that came before there was a child to pass it to
-            os.kill(child, signal.SIGTERM)
-        _, status = os.waitpid(child, 0)
+            self._pass_on()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        _, status = os.waitpid(self._child, 0)
         self._child = 0
         return os.waitstatus_to_exitcode(status)
+
+    def _pass_on(self) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(self._child, signal.SIGTERM)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """SLURM warns of a time limit by USR2; before a preemption, and as it ends a job, it sends TERM too."""
         near_limit = self._ends_at - time.monotonic() < WARNING_S + 60
         self._why = self._why or ("time limit" if number == signal.SIGUSR2 and near_limit else "preempted")
         if self._child:
-            os.kill(self._child, signal.SIGTERM)
+            self._pass_on()
 
 
-def _import_training() -> None:
+def _import_training(resources: Resources) -> None:
     """What every run needs, before the first fork: it takes seconds."""
     import suite.training.loop  # noqa: F401
     from suite.training.distributed import preload
 
-    preload()
+    preload(resources)
 
 
 def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> NoReturn:
@@ -113,6 +123,7 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
         die_with_parent()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # where SLURM finds processes by their parents, it comes here too
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         run.path.mkdir(parents=True, exist_ok=True)
         log = os.open(run.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         os.dup2(log, 1)
@@ -159,19 +170,23 @@ def _record_killed(run: RunDirectory, number: int) -> None:
 
 def end_task(store: Path, name: str, first_task: int) -> int:
     """Requeue this job if a run of its task is open and has a chance; returns the job's exit status."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     submission = read_submission(submissions_folder(store) / name)
     runs = [RunDirectory.of(store, experiment) for experiment in submission.tasks[_task(first_task)]]
     states = [_state(run) for run in runs]
     still_open = [run for run, state in zip(runs, states, strict=True) if state == "open"]
     if not still_open:
         return EXIT_FAILED if "failed" in states else 0
-    if _is_cancelled(store, submission):
+    if cancel_mark(store, submission.name).exists():
         return EXIT_INTERRUPTED
+    if _num_silent_starts(runs) >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
+        print("this job was started several times without beginning a run; see its output above", file=sys.stderr)
+        return EXIT_FAILED
     stuck = [run for run in still_open if _give_up(run)]
     if len(stuck) == len(still_open):
         return EXIT_FAILED
     print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
-    return subprocess.run(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]], check=False).returncode
+    return _requeue()
 
 
 def _state(run: RunDirectory) -> str:
@@ -187,9 +202,11 @@ def _state(run: RunDirectory) -> str:
 
 def _give_up(run: RunDirectory) -> bool:
     """Whether a run that was tried several times got nowhere; its failure then says so."""
-    tried = [attempt for attempt in attempts.read_attempts(run) if attempt.why != "preempted"]
+    job = attempts.this_job()["job"]
+    tried = [attempt for attempt in attempts.read_attempts(run) if attempt.job == job and attempt.why != "preempted"]
     last = tried[-_MAX_ATTEMPTS_WITHOUT_PROGRESS:]
-    if len(last) < _MAX_ATTEMPTS_WITHOUT_PROGRESS or len({attempt.from_step for attempt in last}) > 1:
+    steps = {attempt.from_step for attempt in last} | {run.newest_checkpoint() or 0}
+    if len(last) < _MAX_ATTEMPTS_WITHOUT_PROGRESS or len(steps) > 1:
         return False
     known = run.read_failure()
     reason = (
@@ -201,14 +218,26 @@ def _give_up(run: RunDirectory) -> bool:
     return True
 
 
-def _is_cancelled(store: Path, submission: Submission) -> bool:
-    """By ``grid.py --cancel``, or by scancel: to requeue such a job would bring it back to life."""
-    if cancel_mark(store, submission.name).exists():
-        return True
-    shown = subprocess.run(
-        ["scontrol", "show", "job", os.environ["SLURM_JOB_ID"]], capture_output=True, text=True, check=False
-    )
-    return re.search(r"JobState=CANCELLED", shown.stdout) is not None
+def _num_silent_starts(runs: Sequence[RunDirectory]) -> int:
+    """How often this job was started and not even began a run: a node without the project, a run held elsewhere."""
+    here = attempts.this_job()
+    seen = {a.restarts for run in runs for a in attempts.read_attempts(run) if a.job == here["job"]}
+    return int(here["restarts"]) + 1 - len(seen)
+
+
+def _requeue() -> int:
+    """Put this job back into the queue, unless somebody ended it: that would bring it back to life."""
+    job = os.environ["SLURM_JOB_ID"]
+    give_up_at = time.monotonic() + _REQUEUE_PATIENCE_S
+    while time.monotonic() < give_up_at:
+        shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=False)
+        state = re.search(r"JobState=(\w+)", shown.stdout)
+        if state is not None and state[1] != "RUNNING":  # cancelled, or requeued by another hand
+            return EXIT_INTERRUPTED
+        if state is not None and subprocess.run(["scontrol", "requeue", job], check=False).returncode == 0:
+            return EXIT_INTERRUPTED
+        time.sleep(1.0)
+    return EXIT_INTERRUPTED
 
 
 def _task(first_task: int) -> int:

@@ -17,9 +17,9 @@ from launchers.plan import Job, PlannedRun
 from launchers.report import print_cost, print_failures
 from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, read_status, render_status
-from launchers.submission import cancel_mark, find_submissions, submissions_folder
+from launchers.submission import cancel_mark, find_submissions, leaderboard_name, submissions_folder
 from leaderboards.build import build
-from suite.errors import RunError
+from suite.errors import RunError, SpecError
 from suite.records import RunDirectory
 from suite.spec import Profile, Resources
 
@@ -61,7 +61,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     jobs = _jobs(grid)
     need = Need(grid.profile)
     if not (options.watch or until_all_ended):
-        found = read_status(jobs, options.runs, grid.suite.name, grid.profile_name)
+        found = read_status(jobs, options.runs)
         console.print(render_status(found, grid.profile, need))
         return 0
     try:
@@ -80,12 +80,13 @@ def cancel(grid: GridRequest, console: Console) -> int:
     """End all jobs of this suite's profile; what they have trained stays."""
     slurm.check_there()
     store = grid.options.runs
-    ours = find_submissions(store, grid.suite.name, grid.profile_name)
+    wanted = (grid.suite.name, grid.profile_name)
+    ours = [s for s in find_submissions(store) if (s.suite, s.profile) == wanted]
     for submission in ours:
         cancel_mark(store, submission.name).touch()
     names = {submission.name for submission in ours}
     queued = [job for job in slurm.read_queue() if job.submission in names]
-    slurm.cancel(sorted({job.job_id.partition("_")[0] for job in queued}))
+    slurm.cancel(sorted({job.job_id.partition("_")[0] for job in queued}), [leaderboard_name(name) for name in names])
     console.print(f"cancelled {len(queued)} jobs; what is trained stays, and the same grid goes on from there")
     return 0
 
@@ -97,7 +98,7 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
     with Live(console=console, auto_refresh=False) as live:
         while True:
             try:
-                found = read_status(jobs, grid.options.runs, grid.suite.name, grid.profile_name)
+                found = read_status(jobs, grid.options.runs)
             except RunError as error:  # the controller restarts
                 console.print(f"{error}")
                 time.sleep(_POLL_S)
@@ -123,7 +124,8 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, 
         submitter = _submitter(grid, open_runs, allocation)
         console.print(submitter.script(), soft_wrap=True)
         submitter.test()
-    print_cost(console, grid.profile, plan, grid.options.max_parallel or len(plan))
+    num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.runs_per_job)
+    print_cost(console, grid.profile, plan, max(1, num_jobs) * plan[0].job.resources.num_ranks)
     return 0
 
 
@@ -138,7 +140,7 @@ def _submitter(grid: GridRequest, runs: list[PlannedRun], allocation: Allocation
 def _missing(grid: GridRequest, plan: list[PlannedRun]) -> list[PlannedRun]:
     """Runs that are neither finished, failed, claimed nor in the queue."""
     open_runs = [run for run in plan if run.status not in ("done", "failed", "running")]
-    states = read_status([run.job for run in open_runs], grid.options.runs, grid.suite.name, grid.profile_name)
+    states = read_status([run.job for run in open_runs], grid.options.runs)
     return [run for run, status in zip(open_runs, states, strict=True) if status.state not in _GOES_ON]
 
 
@@ -149,6 +151,11 @@ def _jobs(grid: GridRequest) -> list[Job]:
 
 def _allocation(options: argparse.Namespace, profile: Profile) -> Allocation:
     on_gpu = profile.device == "gpu"
+    if on_gpu and options.ranks_per_node:
+        raise SpecError("--ranks-per-node is for CPUs; a GPU profile has a rank on each GPU: --gpus-per-node")
+    if not on_gpu and options.gpus_per_node:
+        raise SpecError("--gpus-per-node is for GPU profiles; this one trains on CPUs: --ranks-per-node")
+    per_node = (options.gpus_per_node if on_gpu else options.ranks_per_node) or 1
     names = {
         name: sbatch_value(getattr(options, name))
         for name in ("partition", "account", "qos", "constraint")
@@ -156,8 +163,8 @@ def _allocation(options: argparse.Namespace, profile: Profile) -> Allocation:
     }
     return Allocation(
         nodes=options.nodes,
-        ranks_per_node=options.gpus_per_node if on_gpu else options.ranks_per_node,
-        gpus_per_node=options.gpus_per_node if on_gpu else 0,
+        ranks_per_node=per_node,
+        gpus_per_node=per_node if on_gpu else 0,
         cpus_per_task=options.cpus_per_task or (8 if on_gpu else 1),
         time_min=options.time_min,
         mem_gb=options.mem_gb,

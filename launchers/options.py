@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import get_args
 
 from leaderboards.build import positive
+from suite.errors import SpecError
 from suite.spec import Profile, Resources, StorageFormat
+
+_FOR_SLURM = (
+    "detach", "runs_per_job", "nodes", "gpus_per_node", "cpus_per_task", "mem_gb", "time_min", "partition", "account",
+    "qos", "constraint", "slurm",
+)  # fmt: skip
+_DEFAULTS = {"runs_per_job": 1, "nodes": 1, "time_min": 60}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -43,7 +50,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
     )
     parser.add_argument(
-        "--ranks-per-node", type=positive, default=1, metavar="N", help="processes of one run (default 1)"
+        "--ranks-per-node", type=positive, metavar="N", help="processes of one run (default 1; with SLURM on CPUs)"
     )
     parser.add_argument(
         "--micro-batch", type=positive, metavar="N", help="images a rank holds at once (default: its share)"
@@ -63,14 +70,14 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     cluster.add_argument("--cancel", action="store_true", help="end the suite's jobs; checkpoints stay")
     cluster.add_argument("--detach", action="store_true", help="return once the jobs are in the queue")
     cluster.add_argument(
-        "--runs-per-job", type=positive, default=1, metavar="N", help="runs that one job trains in turn (default 1)"
+        "--runs-per-job", type=positive, metavar="N", help="runs that one job trains in turn (default 1)"
     )
-    cluster.add_argument("--nodes", type=positive, default=1, metavar="N", help="nodes of one run (default 1)")
-    cluster.add_argument("--gpus-per-node", type=positive, default=1, metavar="N", help="on GPUs: ranks (default 1)")
+    cluster.add_argument("--nodes", type=positive, metavar="N", help="nodes of one run (default 1)")
+    cluster.add_argument("--gpus-per-node", type=positive, metavar="N", help="on GPUs: ranks (default 1)")
     cluster.add_argument("--cpus-per-task", type=positive, metavar="N", help="cores of a rank (default 1; with GPUs 8)")
     cluster.add_argument("--mem-gb", type=positive, metavar="N", help="memory of a node")
     cluster.add_argument(
-        "--time-min", type=positive, default=60, metavar="N",
+        "--time-min", type=positive, metavar="N",
         help="a job's time limit (default 60); a run that needs longer is requeued and goes on",
     )  # fmt: skip
     for name in ("partition", "account", "qos", "constraint"):
@@ -78,7 +85,26 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     cluster.add_argument(
         "--slurm", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="more of sbatch's options"
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    _check(options)
+    return argparse.Namespace(
+        **{**vars(options), **{n: v for n, v in _DEFAULTS.items() if getattr(options, n) is None}}
+    )
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what would be ignored.
+
+    Raises:
+        SpecError: options that do not go together.
+    """
+    given = [f"--{name.replace('_', '-')}" for name in _FOR_SLURM if getattr(options, name)]
+    if given and options.cluster != "slurm":
+        raise SpecError(f"{', '.join(given)} would do nothing here: add --cluster slurm, or leave it out")
+    if options.watch and not options.status:
+        raise SpecError("--watch goes with --status")
+    if options.cancel and (options.status or options.dry_run or options.only):
+        raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
 
 
 def make_resources(options: argparse.Namespace, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:

@@ -23,8 +23,8 @@ def print_plan(
     console.print(f"{count(plan)}; recorded in {store}")
 
 
-def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], max_parallel: int) -> None:
-    """FLOPs and hours of every cell that is still to be trained, at the profile's stated rate."""
+def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], num_devices: int) -> None:
+    """FLOPs and hours of every cell that is still to be trained, at the profile's stated rate, on so many devices."""
     from suite.training.cost import images_seen, training_flops
 
     table = Table(box=box.SIMPLE_HEAD)
@@ -48,7 +48,7 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], m
     unit = "GPU" if profile.device == "gpu" else "core"
     console.print(
         f"To go: {total:,.3g} {unit}-hours of training at a stated {profile.sustained_flops / 1e9:,.0f} GFLOP/s "
-        f"per {unit}; {total / max_parallel:,.3g} hours with {max_parallel} at once."
+        f"per {unit}; {total / num_devices:,.3g} hours on {num_devices} at once."
     )
 
 

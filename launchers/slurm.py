@@ -65,7 +65,7 @@ def read_queue() -> list[QueuedJob]:
     """All of this user's jobs that belong to a submission."""
     columns = ",".join(f"{name}:{_WIDTH}" for name in _QUEUE_FORMAT)
     jobs = []
-    for line in call("squeue", "--me", "--noheader", "--array", "--Format", columns).splitlines():
+    for line in call("squeue", "--me", "--all", "--noheader", "--array", "--Format", columns).splitlines():
         fields = [line[start : start + _WIDTH].strip() for start in range(0, len(_QUEUE_FORMAT) * _WIDTH, _WIDTH)]
         array, index, name, state, reason, nodes, restarts, time_left = fields
         place = task_number(name, int(index)) if index.isdecimal() else None
@@ -99,9 +99,12 @@ def read_ended(submissions: Iterable[str], since: str) -> dict[tuple[str, int], 
     return states
 
 
-def cancel(job_ids: Sequence[str]) -> None:
+def cancel(job_ids: Sequence[str], names: Sequence[str] = ()) -> None:
+    """End jobs by their ids, and by their names."""
     if job_ids:
         call("scancel", *job_ids)
+    if names:
+        call("scancel", f"--name={','.join(names)}")
 
 
 def max_array_size() -> int:

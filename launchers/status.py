@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from launchers.submission import Submission, cancel_mark, find_submissions
 from suite import attempts
 from suite.attempts import Attempt
 from suite.errors import RecordError
+from suite.records import Failure
 from suite.spec import Profile
 
 State = Literal["failed", "running", "requeued", "pending", "cancelled", "interrupted", "new", "done"]
@@ -69,12 +70,12 @@ class RunStatus:
         return float(images / metrics["images_per_s"])
 
 
-def read_status(jobs: Sequence[Job], store: Path, suite: str, profile: str) -> list[RunStatus]:
+def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
     """Raises:
     RunError: SLURM does not answer.
     RecordError: a submission cannot be read.
     """
-    submissions = find_submissions(store, suite, profile)
+    submissions = find_submissions(store)
     queue = {(job.submission, job.task): job for job in slurm.read_queue()} if submissions else {}
     since = _oldest_date(store, submissions)
     ended = slurm.read_ended([s.name for s in submissions], since) if submissions else {}
@@ -107,31 +108,37 @@ def _read_run(
         "num_requeues": attempts.num_requeues(tried),
         "hours_used": attempts.device_hours(tried),
     }
+    if places:
+        newest = next(s for s in reversed(submissions) if s.name == places[-1][0])
+        job = replace(job, resources=newest.resources)
     if queued is not None:
-        return RunStatus(job, *_state_in_queue(queued, tried), **common)
+        return RunStatus(job, *_state_in_queue(queued, tried, failure), **common)
     if failure is not None and failure.kind == "error":
         return RunStatus(job, "failed", f"{failure.reason}; see {failure.log_path}", **common)
+    if run.is_claimed():
+        return RunStatus(job, "running", "on this machine", **common)
     last_word = next((ended[place] for place in reversed(places) if place in ended), "")
     is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
     if last_word == "CANCELLED" or is_marked:
         return RunStatus(job, "cancelled", "the same command submits it again", **common)
-    if run.is_claimed():
-        return RunStatus(job, "running", "on this machine", **common)
     if tried:
         why = failure.reason if failure else tried[-1].why or last_word or "killed"
         return RunStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
     return RunStatus(job, "new", f"its job ended before it: {last_word}" if last_word else "", **common)
 
 
-def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State, str, str]:
+def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], failure: Failure | None) -> tuple[State, str, str]:
     """State, detail and node of a run whose job SLURM lists."""
     if queued.state == "PD":
         if queued.num_restarts:
             why = tried[-1].why if tried else ""
-            return "requeued", why or "its node failed, or a process died", ""
+            held = f"; SLURM holds it: {queued.reason}" if "held" in queued.reason.lower() else ""
+            return "requeued", (why or "its node failed, or a process died") + held, ""
         return "pending", queued.reason, ""
-    is_its_turn = bool(tried) and tried[-1].end is None and tried[-1].job == queued.job_id
-    if is_its_turn and tried[-1].restarts == queued.num_restarts:
+    is_of_job = bool(tried) and (tried[-1].job, tried[-1].restarts) == (queued.job_id, queued.num_restarts)
+    if is_of_job and tried[-1].end == "failed" and failure is not None and failure.kind == "error":
+        return "failed", f"{failure.reason}; see {failure.log_path}", ""
+    if is_of_job and tried[-1].end is None:
         return "running", f"job {queued.job_id}", queued.nodes
     return "pending", f"job {queued.job_id} has started", queued.nodes
 

@@ -69,15 +69,18 @@ def read_submission(folder: Path) -> Submission:
         raise RecordError(f"{path} cannot be read: {error}. Cancel its jobs with scancel and submit again.") from error
 
 
-def find_submissions(store: Path, suite: str, profile: str) -> list[Submission]:
-    """All of a suite's profile, oldest first."""
-    folders = sorted(submissions_folder(store).glob(f"{suite}-{profile}-*/{_FILE}"))
-    found = [read_submission(path.parent) for path in folders]
-    return [submission for submission in found if (submission.suite, submission.profile) == (suite, profile)]
+def find_submissions(store: Path) -> list[Submission]:
+    """All that were made to this store, oldest first: suites share runs, so any of them may hold one."""
+    found = [read_submission(path.parent) for path in submissions_folder(store).glob(f"*/{_FILE}")]
+    return sorted(found, key=lambda submission: submission.name.rpartition("-")[2])
 
 
 def array_name(submission: str, first_task: int) -> str:
     return f"{submission}.{first_task}"
+
+
+def leaderboard_name(submission: str) -> str:
+    return f"{submission}.leaderboard"
 
 
 def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:

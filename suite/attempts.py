@@ -45,15 +45,13 @@ class Attempt(Frozen):
 def record_start(run: RunDirectory, num_ranks: int) -> None:
     """Begin an attempt; one before it that wrote no end is closed first."""
     attempts = read_attempts(run)
-    if attempts and attempts[-1].end is None:
-        _append(run, ended_at=attempts[-1].ended_at, end="lost")
+    if attempts and (last := attempts[-1]).end is None:
+        _append(run, ended_at=last.ended_at, end="lost", job=last.job, restarts=last.restarts)
     environment = os.environ
-    array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
     start = Attempt(
         started_at=time.time(),
         host=environment.get("SLURM_JOB_NODELIST") or platform.node(),
-        job=f"{array}_{task}" if array else environment.get("SLURM_JOB_ID", ""),
-        restarts=int(environment.get("SLURM_RESTART_COUNT", 0)),
+        **this_job(),
         num_nodes=int(environment.get("SLURM_JOB_NUM_NODES", 1)),
         num_ranks=num_ranks,
         from_step=run.newest_checkpoint() or 0,
@@ -62,7 +60,16 @@ def record_start(run: RunDirectory, num_ranks: int) -> None:
 
 
 def record_end(run: RunDirectory, end: End, why: str = "") -> None:
-    _append(run, ended_at=time.time(), end=end, **({"why": why} if why else {}))
+    """End this job's attempt; where it began none, nothing is counted."""
+    _append(run, ended_at=time.time(), end=end, **this_job(), **({"why": why} if why else {}))
+
+
+def this_job() -> dict[str, Any]:
+    """Which job of SLURM's this process belongs to, and how often that was requeued."""
+    environment = os.environ
+    array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
+    job = f"{array}_{task}" if array else environment.get("SLURM_JOB_ID", "")
+    return {"job": job, "restarts": int(environment.get("SLURM_RESTART_COUNT", 0))}
 
 
 def read_attempts(run: RunDirectory) -> list[Attempt]:
@@ -78,7 +85,7 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
             fields: dict[str, Any] = json.loads(line)
             if "started_at" in fields:
                 attempts.append(Attempt.model_validate(fields))
-            elif attempts:
+            elif attempts and (attempts[-1].job, attempts[-1].restarts) == (fields.get("job"), fields.get("restarts")):
                 attempts[-1] = attempts[-1].model_copy(update=fields)
     if attempts and attempts[-1].end is None:
         attempts[-1] = attempts[-1].model_copy(update={"ended_at": _last_sign(run, attempts[-1].started_at)})

@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from suite import attempts
 from suite.errors import SuiteError
@@ -26,6 +27,7 @@ from suite.spec import Resources
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 76
+Kind = Literal["error", "killed"]
 _ENDS: dict[int, attempts.End] = {0: "finished", EXIT_INTERRUPTED: "interrupted"}
 _CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
@@ -86,14 +88,19 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
 def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bool = True) -> int:
     """Train as one rank, and turn whatever happens into files and an exit status."""
     reason, details, status = None, "", EXIT_FAILED
+    kind: Kind = "error"
     try:
         status = _train(directory, resources, is_to_be_trained)
     except Exception as error:
         details = traceback.format_exc()
         reason = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
+        if resources.num_ranks > 1 and not isinstance(error, SuiteError):
+            from suite.training.distributed import is_lost_peer
+
+            kind = "killed" if is_lost_peer(error) else "error"  # the run goes on once all ranks are there again
     if reason is not None:
         gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
-        _record_failure(directory, reason, details)
+        _record_failure(directory, kind, reason, details)
     if status == EXIT_INTERRUPTED:
         print("interrupted: the checkpoint is written, the same command goes on from it")
     return status
@@ -121,14 +128,14 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     return 0
 
 
-def _record_failure(directory: RunDirectory, reason: str, details: str) -> None:
+def _record_failure(directory: RunDirectory, kind: Kind, reason: str, details: str) -> None:
     """Leave ``failure.json`` and a traceback in the log, as far as the disk lets us.
 
     Of several ranks the first to fail is right: what the others see is that it is gone.
     """
     with contextlib.suppress(SuiteError):
         if not directory.failure_path.exists():
-            directory.write_failure(Failure(kind="error", reason=reason, log_path=str(directory.log_path)))
+            directory.write_failure(Failure(kind=kind, reason=reason, log_path=str(directory.log_path)))
     with contextlib.suppress(OSError):
         print(details, file=sys.stderr)
 

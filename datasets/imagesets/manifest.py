@@ -59,7 +59,7 @@ class Manifest(Frozen):
     quality: int | None = None  # of JPEGs that were encoded again; None = the source's bytes
     root: str | None = None
     shards_url: str | None = None
-    fingerprints: dict[Split, str] = Field(default_factory=dict)  # of the source's file listing: whether it has changed since
+    fingerprints: dict[Split, str] = Field(default_factory=dict)  # of the source's listing
     made_at: str  # ISO 8601, UTC
     made_by: str  # the project's version and those of the packages that wrote
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from imagesets.catalog import ImageSetInfo
@@ -34,7 +35,7 @@ def mfu_percent(experiment: Experiment, num_classes: int, images_per_s: float, d
         device: its name; None is returned for one whose peak is not known.
     """
     for name in sorted(_PEAK_TFLOPS, key=len, reverse=True):
-        if name in device:
+        if re.search(rf"\b{name}\b", device):
             peak = _PEAK_TFLOPS[name][experiment.recipe.precision == "bf16"] * 1e12
             return 100 * images_per_s * _flops_per_image(experiment, num_classes) / peak
     return None

@@ -55,9 +55,19 @@ class Ranks:
             dist.barrier()
 
 
-def preload() -> None:
-    """Import DeepSpeed ahead of the first use, for a process that forks others."""
+def preload(resources: Resources) -> None:
+    """Import DeepSpeed ahead of the first use, for a process that forks others: none may touch a GPU before."""
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asks the driver for GPUs without starting CUDA
+    if resources.device == "cpu":
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
     import deepspeed  # noqa: F401
+
+
+def is_lost_peer(error: Exception) -> bool:
+    """Whether an error only says that another rank is gone, or could not be met."""
+    words = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
+    of_torch = isinstance(error, (dist.DistError, RuntimeError))
+    return of_torch and (isinstance(error, dist.DistError) or any(word in str(error).lower() for word in words))
 
 
 def start(resources: Resources) -> Ranks:

@@ -48,7 +48,7 @@ def test_many_runs_are_one_array_of_jobs_that_train_several_each(tmp_path, tools
 def test_every_run_is_found_in_its_task(tmp_path, tools):
     submission = submitter(tmp_path, runs_per_job=4).submission
     write_submission(tmp_path, submission)
-    (found,) = find_submissions(tmp_path, "sample_efficiency", "smoke")
+    (found,) = find_submissions(tmp_path)
     assert found == submission
     assert all(experiment in found.tasks[found.task_of[experiment.id]] for experiment in EXPERIMENTS)
 

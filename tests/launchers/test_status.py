@@ -34,7 +34,7 @@ def look(tmp_path, monkeypatch):
         monkeypatch.setattr(slurm, "read_queue", lambda: [QueuedJob("9_0", NAME, 0, *queued)] if queued else [])
         monkeypatch.setattr(slurm, "read_ended", lambda names, since: {(NAME, 0): ended} if ended else {})
         jobs = [Job(e, RunDirectory.of(tmp_path, e), Resources()) for e in EXPERIMENTS]
-        return read_status(jobs, tmp_path, "sample_efficiency", "smoke")[0]
+        return read_status(jobs, tmp_path)[0]
 
     return look
 
@@ -101,7 +101,7 @@ def test_a_controller_that_does_not_answer_is_no_verdict_on_the_runs(look, monke
 
     monkeypatch.setattr(slurm, "read_queue", silent)
     with pytest.raises(RunError, match="The jobs go on"):
-        read_status([], tmp_path, "sample_efficiency", "smoke")
+        read_status([], tmp_path)
 
 
 def test_the_table_counts_all_and_sums_hours(look, run):
