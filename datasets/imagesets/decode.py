@@ -124,7 +124,7 @@ def decode(data: bytes | Pixels) -> Pixels:
     return _decode_box(data, (0, 0, *read_size(data))).copy()
 
 
-def decode_window(data: bytes | Pixels, box: Box, size: int, out: Pixels, *, flip: bool = False) -> None:
+def decode_window(data: bytes | Pixels, box: Box, size: int, out: Pixels) -> None:
     """Decode the window ``box`` of an image and resize it: bicubic, antialiased.
 
     Args:
@@ -132,13 +132,12 @@ def decode_window(data: bytes | Pixels, box: Box, size: int, out: Pixels, *, fli
         box: (top, left, height, width) in pixels of this image.
         size: S, the side of the result.
         out: (S, S, 3) uint8, filled here; a batch (B, S, S, 3) of them is torch's channels_last.
-        flip: mirror the result, left to right.
 
     Raises:
         ValueError: if the data are damaged or cut off, with the decoder's reason, or the box reaches outside.
             Damage below the window goes unseen, unless the file's end is missing.
     """
-    resize_window(_decode_box(data, box), (0, 0, *box[2:]), size, out, flip=flip)
+    resize_window(_decode_box(data, box), (0, 0, *box[2:]), size, out)
 
 
 def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -> None:
@@ -156,14 +155,11 @@ def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -
     resize_centered(_decode_box(data, (0, 0, *read_size(data))), resize, size, out)
 
 
-def resize_window(pixels: Pixels, box: Box, size: int, out: Pixels, *, flip: bool = False) -> None:
+def resize_window(pixels: Pixels, box: Box, size: int, out: Pixels) -> None:
     """``decode_window`` for an image that is decoded already: ``pixels``, (H, W, 3)."""
     assert out.shape == (size, size, 3), f"out is {out.shape}, expected {(size, size, 3)}"
     top, left, height, width = box
-    target = _WORKSPACE.buffer("resized", size, size, 3) if flip else out
-    _resize(pixels[top : top + height, left : left + width], target)
-    if flip:
-        torch.from_numpy(out).copy_(torch.from_numpy(target).flip(1))
+    _resize(pixels[top : top + height, left : left + width], out)
 
 
 def resize_centered(pixels: Pixels, resize: int, size: int, out: Pixels) -> None:

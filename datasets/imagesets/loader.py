@@ -245,6 +245,10 @@ class ImageLoader:
         images, labels = self._load_test(start, batch_size)
         return Batch(self._augment.normalize(images), labels)
 
+    def test_pixels(self, count: int) -> Tensor:
+        """The first test images as they are: (count, S, S, 3) uint8."""
+        return self._load_test(0, count).images.permute(0, 2, 3, 1)
+
     def _load_test(self, start: int, batch_size: int) -> Batch:
         """``test_batch`` with images as uint8."""
         chosen = self._tested[start : start + batch_size]

@@ -7,9 +7,9 @@ of a shard but the bytes of its images is looked at here: ``prepare`` has checke
 from __future__ import annotations
 
 import os
-import platform
 import resource
 import threading
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +85,7 @@ def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
     """
     import webdataset
 
-    partial = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")  # nodes, processes, threads may all fetch it
     source = f"{url.rstrip('/')}/{path.name}"
     try:
         with webdataset.gopen(source) as stream, partial.open("wb") as file:

@@ -21,7 +21,7 @@ from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_info
 from imagesets.storage import open_arrays
 from suite.errors import DataError, SpecError
-from suite.recipes import DEIT
+from suite.protocols.deit import DEIT
 from suite.spec import Experiment, Resources
 
 ENCODED = ["folder", "webdataset", "ffcv"]
@@ -59,9 +59,10 @@ def data_dir(tmp_path_factory):
     return out
 
 
-def loader(data_dir, stored_as, dataset="photos", **changes):
+def loader(data_dir, stored_as, dataset="photos", num_workers=2, **changes):
     fields = {"model": "deit_micro", "dataset": dataset, "image_size": 32, "recipe": RECIPE, "seed": 7, **changes}
-    return ImageLoader(Experiment(**fields), Resources(data_dir=str(data_dir), loader=stored_as, num_workers=2))
+    resources = Resources(data_dir=str(data_dir), loader=stored_as, num_workers=num_workers)
+    return ImageLoader(Experiment(**fields), resources)
 
 
 def stream(images, steps, num_ranks=1):
@@ -79,9 +80,11 @@ def reference(data_dir):
 
 
 @formats
-@pytest.mark.parametrize("num_ranks", [1, 2, 4])
-def test_every_format_gives_the_stream_of_the_folder_at_any_number_of_ranks(data_dir, reference, stored_as, num_ranks):
-    found = stream(loader(data_dir, stored_as), range(8), num_ranks)
+@pytest.mark.parametrize(("num_ranks", "num_workers"), [(1, 4), (2, 2), (4, 1)])
+def test_every_format_gives_the_folders_stream_at_any_number_of_ranks_and_workers(
+    data_dir, reference, stored_as, num_ranks, num_workers
+):
+    found = stream(loader(data_dir, stored_as, num_workers=num_workers), range(8), num_ranks)
     for (images, targets), (expected, expected_targets) in zip(found, reference, strict=True):
         assert torch.equal(targets, expected_targets)
         if stored_as == "memory":  # stored at another size: the same pictures, a little blurred
