@@ -22,7 +22,7 @@ from typing import Literal
 from suite import attempts
 from suite.errors import SuiteError
 from suite.files import write_atomically
-from suite.records import EXIT_ELSEWHERE, Failure, RunDirectory
+from suite.records import EXIT_BLOCKED, EXIT_ELSEWHERE, Failure, RunDirectory
 from suite.spec import Resources
 
 EXIT_FAILED = 1
@@ -73,6 +73,7 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
             return
         try:
             finished, failure = directory.read_result() is not None, directory.read_failure()  # while we started
+            missing = [] if finished else directory.unfinished_parents(directory.read_experiment())
         except SuiteError as error:
             print(error, file=sys.stderr)
             yield EXIT_ELSEWHERE
@@ -80,6 +81,10 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
         if failure is not None and failure.kind == "error":
             print(f"it failed before: {failure.reason}; --retry-failed starts it again", file=sys.stderr)
             yield EXIT_ELSEWHERE
+            return
+        if missing:
+            print(f"it needs {', '.join(parent.id for parent in missing)}, not finished yet", file=sys.stderr)
+            yield EXIT_BLOCKED
             return
         directory.failure_path.unlink(missing_ok=True)
         yield 0 if finished else None
@@ -110,6 +115,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     """Train to the end, if any rank says so; returns an exit status. Imports torch, now that the claim is ours."""
     from suite.training import distributed, environment
     from suite.training.loop import Interrupted, Training
+    from suite.training.measure import measure
 
     stop = environment.StopRequest()
     ranks = distributed.start(resources)
@@ -119,7 +125,9 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
         if ranks.is_first:
             record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))
             write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
-        result = Training(directory, directory.read_experiment(), resources, ranks).run(stop)
+        experiment = directory.read_experiment()
+        work = Training(directory, experiment, resources, ranks).run if experiment.is_trained else None
+        result = work(stop) if work else measure(directory, experiment, resources, ranks)
     except Interrupted:
         return EXIT_INTERRUPTED
     if result is not None:

@@ -6,6 +6,8 @@ import errno
 import os
 from pathlib import Path
 
+import platformdirs
+
 from suite.errors import RunError
 
 
@@ -25,6 +27,12 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise disk_error(path, error) from error
+
+
+def cache_folder(name: str) -> Path:
+    """Where what can be computed again is kept: in ``$SUITE_CACHE_DIR``, or else in the user's cache folder."""
+    chosen = os.environ.get("SUITE_CACHE_DIR")
+    return (Path(chosen).expanduser() if chosen else platformdirs.user_cache_path()) / name
 
 
 def disk_error(path: Path, error: OSError) -> RunError:

@@ -7,6 +7,7 @@
         metrics.jsonl      one line per logged step
         checkpoint/        step-<n>/ folders, each complete from the moment it has its name
         weights.safetensors, result.json   only of a finished run
+        maps.safetensors   of a finished run of kind "maps": what ``suite.training.maps`` recorded
         failure.json       why the latest attempt failed
         log.txt            everything the processes printed
         claim.lock         locked by the process that trains it
@@ -33,8 +34,13 @@ from suite.files import disk_error, write_atomically
 from suite.spec import Experiment, Frozen, StorageFormat
 
 EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found it claimed by another, or failed before
+EXIT_BLOCKED = 77  # a run that it depends on has no result
 CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
+
+PROTOCOL_VERSION = 1
+"""Of what a training does: raised, with an entry in the changelog, when an experiment computes something else than it
+did, so that results from before and after are never averaged."""
 
 Status = Literal["done", "failed", "running", "interrupted", "new"]
 
@@ -63,6 +69,14 @@ class Result(Frozen):
     num_requeues: int = 0  # by SLURM
     device_hours: float = 0.0  # of all ranks in all attempts, start-up and evaluation included: GPU-hours on a GPU
     mfu_percent: float | None = None  # model FLOPs over the device's peak; None where the peak is not known
+    inference_images_per_s: float = 0.0  # of the last evaluation's forward passes, on one device
+    num_macs: int = 0  # multiply-adds of one image's forward pass
+    num_linear_macs: int = 0  # of these, in linear layers and convolutions
+    lineage_train_s: float = 0.0  # ``train_s``, and that of the runs whose weights this one started from
+    mean_nonlocality: float | None = None  # over layers and heads, in patches
+    mean_gate: float | None = None  # over GPSA layers and heads
+    parent: str = ""  # id of the experiment whose finished run this one took over
+    protocol_version: int = 1
     commit: str
     finished_at: str  # ISO 8601, UTC
 
@@ -94,6 +108,7 @@ class RunDirectory:
     metrics_path = _FileOfRun("metrics.jsonl")
     checkpoint_path = _FileOfRun("checkpoint")
     weights_path = _FileOfRun("weights.safetensors")
+    maps_path = _FileOfRun("maps.safetensors")
     result_path = _FileOfRun("result.json")
     failure_path = _FileOfRun("failure.json")
     log_path = _FileOfRun("log.txt")
@@ -106,6 +121,18 @@ class RunDirectory:
     @classmethod
     def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
         return cls(Path(store, "experiments", experiment.id), experiment)
+
+    def of_parent(self, parent: Experiment) -> RunDirectory:
+        """The run of an experiment that this one depends on, in the same store."""
+        return RunDirectory.of(self.path.parents[2], parent)
+
+    def unfinished_parents(self, experiment: Experiment) -> list[Experiment]:
+        """Those of the experiment's parents that have no result yet.
+
+        Raises:
+            RecordError: if a parent's result cannot be read.
+        """
+        return [parent for parent in experiment.parents if self.of_parent(parent).read_result() is None]
 
     def create(self, experiment: Experiment) -> None:
         """Make the folder and write what is to be trained; a no-op where both are there."""
@@ -217,12 +244,20 @@ class RunDirectory:
         write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
 
     def forget_failure(self) -> None:
-        """Let the next attempt start: drop the failure, and set a corrupt result aside."""
+        """Let the next attempt start: drop the failure, and set a result aside that is corrupt or void: of an older
+        protocol, or taken over from a run that has no result any more. Parents go first."""
         self.failure_path.unlink(missing_ok=True)
         try:
-            self.read_result()
+            result = self.read_result()
         except RecordError:
             self.result_path.replace(self.result_path.with_suffix(".json.corrupt"))
+            return
+        if result is not None and (result.protocol_version != PROTOCOL_VERSION or self._has_lost_its_parent(result)):
+            self.result_path.replace(self.result_path.with_suffix(".json.void"))
+
+    def _has_lost_its_parent(self, result: Result) -> bool:
+        taken = [parent for parent in result.experiment.parents if parent.id == result.parent]
+        return any(not self.of_parent(parent).result_path.exists() for parent in taken)
 
     # -- metrics
 
@@ -280,11 +315,24 @@ class RunDirectory:
 
 
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
-    """The run directories of this experiment's cell by seed, in order; cheaper than one ``RunDirectory.of`` each."""
+    """The run directories of this experiment's cell by seed, in order; cheaper than one ``RunDirectory.of`` each.
+
+    Raises:
+        RecordError: if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
+    """
     cell = RunDirectory.of(store, experiment).path.parent
     try:
         names = os.listdir(cell)
     except FileNotFoundError:
         return {}
-    seeds = sorted(int(name[5:]) for name in names if name.startswith("seed-") and name[5:].isdecimal())
-    return {seed: RunDirectory(cell / f"seed-{seed}", experiment) for seed in seeds}
+    folders: dict[int, list[str]] = {}
+    for name in sorted(names):
+        if name.startswith("seed-") and name[5:].isdecimal():
+            folders.setdefault(int(name[5:]), []).append(name)
+    for seed, found in folders.items():
+        if found != [f"seed-{seed}"]:
+            raise RecordError(
+                f"{cell} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
+                "Move the others out of the run store, or rename the only one."
+            )
+    return {seed: RunDirectory(cell / f"seed-{seed}", experiment) for seed in sorted(folders)}

@@ -1,6 +1,6 @@
-"""The head of the data's path: what is to be trained, as frozen data, and its identity.
+"""The head of the data's path: what is to be trained or measured, as frozen data, and its identity.
 
-Suite -> Profile -> Entry (a place in the paper's table) -> Experiment (with a Recipe).
+Suite -> Profile -> Entry (a place in a table; these three in ``tables``) -> Experiment (with a Recipe).
 An Experiment holds only what changes results; how and where it runs is in ``Resources``.
 No torch here, so that planning starts at once.
 """
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 
 Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "gpu", "paper", "smoke"]
+Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
 StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]
 
 
@@ -49,9 +50,11 @@ class Recipe(Frozen):
     adam_epsilon: PositiveFloat = 1e-8
     momentum: NonNegativeFloat = 0.0
     weight_decay: NonNegativeFloat = 0.0
+    decay_biases: bool = False  # decay every parameter that the model does not exempt, also biases and norms
     clip_grad_norm: NonNegativeFloat = 0.0  # 0 = no clipping
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "multistep", "one_cycle"] = "constant"
     schedule_unit: Literal["step", "epoch"] = "step"  # how often the learning rate changes
+    milestones: tuple[PositiveFloat, ...] = ()  # epochs after which "multistep" divides it by ten
     warmup_epochs: NonNegativeFloat = 0.0
     warmup_learning_rate: NonNegativeFloat = 0.0
     min_learning_rate: NonNegativeFloat = 0.0
@@ -75,11 +78,32 @@ class Recipe(Frozen):
         return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup})
 
 
+_OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
+    "training": (),
+    "transfer": (),
+    "pruning": ("max_condition_number", "min_eigenvalue"),
+    "distillation": ("teacher",),
+    "masking": ("mask", "num_layers"),
+    "maps": (),
+}
+
+
 class Experiment(Frozen):
-    """One training to be done: everything that changes its result, and nothing else.
+    """One training or measurement to be done: everything that changes its result, and nothing else.
+
+    ``kind`` says what is done with the finished runs of ``parents``, of which the most accurate one is taken (several
+    are a search, such as for a learning rate):
+
+    - ``training``: nothing, there are none; the model starts as initialized.
+    - ``transfer``: a ``cmhsa`` starts from the function of a trained ``cmhsa_conv``.
+    - ``pruning``: degenerate heads of a trained network are removed, and the rest is trained on.
+    - ``distillation``: the parent is the teacher of a hard distillation; without one, ``kind_options["teacher"]``
+      names a model of timm's, whose weights come from a file.
+    - ``masking``: nothing is trained; the parent is evaluated with ``kind_options["mask"]`` switched off.
+    - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training.
 
     ``cell_id`` is the identity without the seed (runs that may be averaged share it); ``id`` adds the seed
-    and is also the run's path inside the run store.
+    and is also the run's path inside the run store. A run takes over from parents of its own seed.
     """
 
     model: str
@@ -89,11 +113,28 @@ class Experiment(Frozen):
     model_options: dict[str, Scalar] = {}
     train_fraction: float = Field(1.0, gt=0, le=1)
     seed: int = Field(0, ge=0, lt=2**31)
+    kind: Kind = "training"
+    kind_options: dict[str, Scalar] = {}
+    parents: tuple[Experiment, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        needs_parent = self.kind != "training" and not (self.kind == "distillation" and "teacher" in self.kind_options)
+        if needs_parent != bool(self.parents):
+            raise SpecError(f"an experiment of kind {self.kind!r} has {len(self.parents)} parents")
+        for key in self.kind_options:
+            check_name(f"option of kind {self.kind}", key, _OPTIONS_OF_KIND[self.kind])
+        if any(parent.seed != self.seed for parent in self.parents):
+            raise SpecError(f"an experiment of seed {self.seed} has a parent of another seed; use with_seed")
+        return self
 
     @cached_property
     def cell_id(self) -> str:
-        """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults."""
-        fields = self.model_dump(exclude_defaults=True, exclude={"seed": True, "recipe": {"name"}})
+        """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults;
+        parents stand in it by their own ``cell_id``."""
+        fields = self.model_dump(exclude_defaults=True, exclude={"seed": True, "recipe": {"name"}, "parents": True})
+        if self.parents:
+            fields["parents"] = [parent.cell_id for parent in self.parents]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -101,8 +142,28 @@ class Experiment(Frozen):
     def id(self) -> str:
         return f"{self.model}-{self.cell_id}/seed-{self.seed}"
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether there is anything to train; else the experiment only measures its parent."""
+        return self.kind not in ("masking", "maps")
+
     def with_seed(self, seed: int) -> Experiment:
-        return self.model_copy(update={"seed": seed})
+        """The same experiment, and the same parents, with another seed."""
+        parents = tuple(parent.with_seed(seed) for parent in self.parents)
+        return self.model_copy(update={"seed": seed, "parents": parents})
+
+    def then(self, kind: Kind, **kind_options: Scalar) -> Experiment:
+        """The experiment that does ``kind`` with this one's finished run, with the same recipe and model."""
+        return self.model_copy(update={"kind": kind, "kind_options": kind_options, "parents": (self,)})
+
+
+def with_ancestors(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """These experiments and all that they depend on, each once, parents first."""
+    found: dict[str, Experiment] = {}
+    for experiment in experiments:
+        found |= {ancestor.id: ancestor for ancestor in with_ancestors(experiment.parents)}
+        found[experiment.id] = experiment
+    return list(found.values())
 
 
 class Resources(Frozen):
@@ -119,6 +180,7 @@ class Resources(Frozen):
     loader: StorageFormat = "memory"
     num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with
     skip_corrupt: bool = False  # go on without images that cannot be decoded, and count them
+    teacher_weights: str | None = None  # file of a timm teacher's weights, for distillation
 
     def split_batch(self, batch_size: int) -> tuple[int, int]:
         """(images a rank holds at once, accumulation steps) for a batch over all ranks.
@@ -135,118 +197,7 @@ class Resources(Frozen):
         return micro, share // micro
 
 
-class Entry(Frozen):
-    """Where an experiment stands in the paper's table: its row, and per column the metric shown there."""
-
-    row: tuple[str, ...]
-    columns: dict[str, str]
-    experiment: Experiment
-
-
-class Profile(Frozen):
-    """A suite at one scale.
-
-    ``sustained_flops`` is the stated rate of one worker (a core or a GPU), for cost estimates;
-    ``scale_note`` says how its numbers compare with the paper's ("" for the paper's own scale).
-    """
-
-    entries: tuple[Entry, ...]
-    scale_note: str
-    device: Literal["cpu", "gpu"]
-    sustained_flops: PositiveFloat
-    checkpoint_every_s: PositiveFloat = 300.0
-    num_evaluations: PositiveInt = 3
-
-    def experiments(self, num_seeds: int = 1) -> list[Experiment]:
-        """Every distinct experiment, seeds outermost, so that a grid completes one seed before the next."""
-        found = {e.id: e for s in range(num_seeds) for e in (entry.experiment.with_seed(s) for entry in self.entries)}
-        return list(found.values())
-
-    def map_experiments(self, change: Callable[[Experiment], Experiment]) -> Profile:
-        """The same places in the table, filled by changed experiments."""
-        entries = tuple(e.model_copy(update={"experiment": change(e.experiment)}) for e in self.entries)
-        return self.model_copy(update={"entries": entries})
-
-    def with_precision(self, precision: str) -> Profile:
-        """The same profile trained in another precision: other experiments, with results of their own."""
-
-        def change(experiment: Experiment) -> Experiment:
-            recipe = experiment.recipe.model_copy(update={"precision": precision})
-            return experiment.model_copy(update={"recipe": recipe})
-
-        return self.map_experiments(change)
-
-    def smoke(self) -> Profile:
-        """The same entries on a few hundred packaged images for sixty steps: proves that everything runs."""
-
-        def shrink(experiment: Experiment) -> Experiment:
-            epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
-            recipe = experiment.recipe.model_copy(update={"batch_size": 32, "epochs": epochs, "warmup_epochs": 0.0})
-            return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
-
-        note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"
-        return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 0.2})
-
-
-SAMPLE_TRAIN_IMAGES = 320
-
-
-class RelativeGain(Frozen):
-    """A derived column: 100 * (better - baseline) / baseline, in percent."""
-
-    column: str
-    better: str
-    baseline: str
-
-
-class LineFigure(Frozen):
-    """A figure of the paper: metric columns against a numeric row key, with an optional relative gain."""
-
-    x_key: str
-    x_label: str
-    y_label: str
-    lines: dict[str, str]  # legend label -> column
-    gain_column: str | None = None
-    gain_label: str = ""
-    log_x: bool = False
-
-
-class Suite(Frozen):
-    """One table of one paper: the question, its experiments at each scale, and the layout of the answer.
-
-    ``table`` names the CSV in ``leaderboards/papers`` whose header, rows and rounding the leaderboard copies;
-    ``row_keys`` are its leading columns that name a row.
-    """
-
-    name: str
-    paper: str
-    item: str
-    question: str
-    table: str
-    row_keys: tuple[str, ...]
-    profiles: dict[ProfileName, Profile]
-    derived: tuple[RelativeGain, ...] = ()
-    figure: LineFigure | None = None
-    footnotes: tuple[str, ...] = ()
-
-    def profile(self, name: str) -> Profile:
-        """The profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in another
-        precision, such as ``laptop-bf16``.
-
-        Raises:
-            SpecError: if there is no such profile.
-        """
-        base, _, precision = name.partition("-")
-        if precision in ("fp32", "bf16"):
-            return self.profile(base).with_precision(precision)
-        if name == "smoke":
-            return self.profiles["laptop"].smoke()
-        for known, profile in self.profiles.items():
-            if known == name:
-                return profile
-        raise unknown_name("profile", name, [*self.profiles, "smoke"])
-
-
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:
     """What ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
-    return {**experiment.model_dump(exclude={"recipe", "model_options"}), "recipe": experiment.recipe.name}
+    fields = experiment.model_dump(exclude={"recipe", "model_options", "kind_options", "parents"})
+    return {**fields, "recipe": experiment.recipe.name}

@@ -7,7 +7,7 @@ import pytest
 
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
-from suite.recipes import DEIT_LAPTOP
+from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import Failure, Result, RunDirectory, find_runs
 from suite.spec import Experiment
 
@@ -82,6 +82,22 @@ def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     run.forget_failure()
     assert run.status() == "new"
     assert run.result_path.with_suffix(".json.corrupt").exists()
+
+
+def test_a_void_result_and_what_was_taken_over_from_it_are_set_aside_on_retry(tmp_path, run):
+    maps = EXPERIMENT.then("maps")
+    child = RunDirectory.of(tmp_path, maps)
+    child.create(maps)
+    child.write_result(RESULT.model_copy(update={"experiment": maps, "parent": EXPERIMENT.id}))
+    run.write_result(RESULT)
+    for directory in (run, child):
+        directory.forget_failure()
+        assert directory.status() == "done"
+    run.write_result(RESULT.model_copy(update={"protocol_version": 0}))
+    for directory in (run, child):
+        directory.forget_failure()
+        assert directory.read_result() is None
+    assert run.result_path.with_suffix(".json.void").exists()
 
 
 def test_a_result_copied_from_another_seed_is_refused(tmp_path, run):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from suite.recipes import DEIT, DEIT_LAPTOP
+from suite.protocols.deit import DEIT, DEIT_LAPTOP
 from suite.spec import Experiment, Recipe
 from suite.suites import get_suite
 

@@ -1,51 +1,70 @@
-"""Every suite at every scale: it expands, fits its paper's table, and all its models can be built."""
+"""Every suite at every scale: it expands, all its models can be built and run, and equal experiments are shared."""
+
+import functools
 
 import pytest
 import torch
 
 from imagesets.catalog import get_info
-from leaderboards.layout import check_layout
-from leaderboards.papers import load_paper_table
 from suite.errors import SpecError
 from suite.models.build import build_model
-from suite.recipes import DEIT
 from suite.suites import get_suite, list_suites
 
 CASES = [(name, profile) for name in list_suites() for profile in (*get_suite(name).profiles, "smoke")]
 
 
+@functools.cache
+def check_model(model, num_classes, image_size, options):
+    """Built and run on the meta device, once for all the experiments that train it."""
+    with torch.device("meta"):
+        network = build_model(model, num_classes=num_classes, image_size=image_size, **dict(options)).eval()
+        assert network(torch.empty(1, 3, image_size, image_size)).shape == (1, num_classes)
+
+
 @pytest.mark.parametrize(("name", "profile"), CASES)
-def test_every_experiment_builds_and_has_its_place_in_the_papers_table(name, profile):
-    suite = get_suite(name)
-    scale = suite.profile(profile)
-    check_layout(suite, scale, load_paper_table(suite.table, suite.row_keys))
-    for experiment in scale.experiments(num_seeds=2):
+def test_every_experiment_can_be_built_and_comes_after_those_it_needs(name, profile):
+    known = set()
+    for experiment in get_suite(name).profile(profile).experiments(num_seeds=2):
+        assert all(parent.id in known for parent in experiment.parents)
+        assert experiment.id not in known
+        known.add(experiment.id)
+        recipe = experiment.recipe
+        assert recipe.warmup_epochs < recipe.epochs
+        assert all(0 < milestone < recipe.epochs for milestone in recipe.milestones)
         info = get_info(experiment.dataset)
-        options = {**experiment.model_options, "drop_path": experiment.recipe.drop_path}
-        with torch.device("meta"):
-            model = build_model(
-                experiment.model, num_classes=info.num_classes, image_size=experiment.image_size, **options
-            )
-            assert model(torch.empty(2, 3, experiment.image_size, experiment.image_size)).shape == (2, info.num_classes)
+        if recipe.crop == "pad":
+            assert experiment.image_size == info.image_size
+        options = dict(experiment.model_options)
+        if recipe.drop_path:
+            options["drop_path"] = recipe.drop_path
+        check_model(experiment.model, info.num_classes, experiment.image_size, tuple(sorted(options.items())))
 
 
-def test_sample_efficiency_is_two_models_times_five_fractions_at_constant_images_seen():
-    suite = get_suite("sample_efficiency")
+@pytest.mark.parametrize("name", list_suites())
+def test_every_suite_has_the_three_scales_and_says_what_the_smaller_ones_leave_out(name):
+    suite = get_suite(name)
+    assert set(suite.profiles) == {"laptop", "gpu", "paper"}
+    papers = {experiment.id for experiment in suite.profiles["paper"].experiments()}
     for profile in suite.profiles.values():
-        experiments = profile.experiments()
-        assert len(experiments) == 10
-        seen = {round(e.recipe.epochs * e.train_fraction, 9) for e in experiments}
-        assert len(seen) == 1
-    epochs = {e.train_fraction: e.recipe.epochs for e in suite.profiles["paper"].experiments()}
-    assert epochs == {0.05: 6000, 0.1: 3000, 0.3: 1000, 0.5: 600, 1.0: 300}
-    assert all(e.recipe.warmup_epochs == 5 for e in suite.profiles["paper"].experiments())
+        assert profile.scale_note or {experiment.id for experiment in profile.experiments()} <= papers
+    assert not suite.profiles["paper"].scale_note
+    assert {experiment.dataset for experiment in suite.profiles["laptop"].experiments()} <= {"cifar10"}
 
 
-def test_the_paper_profile_trains_the_papers_models_with_deits_recipe_unchanged():
-    experiments = get_suite("sample_efficiency").profile("paper").experiments()
-    assert {e.model for e in experiments} == {"deit_s", "convit_s"}
-    assert {(e.dataset, e.image_size) for e in experiments} == {("imagenet", 224)}
-    assert all(e.recipe.with_epochs(300) == DEIT for e in experiments)
+def test_the_issue_s_twenty_suites_are_there():
+    assert len(list_suites()) == 20
+
+
+def test_suites_share_runs_and_no_two_experiments_share_an_identity():
+    distinct, total = {}, 0
+    for name in list_suites():
+        for profile in get_suite(name).profiles:
+            for experiment in get_suite(name).profile(profile).experiments():
+                total += 1
+                known = distinct.setdefault(experiment.id, experiment)
+                fields = {"recipe": {"name"}, "parents": True}
+                assert experiment.model_dump(exclude=fields) == known.model_dump(exclude=fields)
+    assert len(distinct) < total
 
 
 def test_unknown_names_are_refused_with_the_nearest_one():

@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
 from functools import lru_cache
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from suite.flops_cache import Flops, find_flops, keep_flops
 from suite.models.build import build_model
 
 _LINEAR = ("mm", "addmm", "convolution")  # the rest, batched products and fused attention, mixes tokens
-
-
-@dataclass(frozen=True)
-class Flops:
-    """Of one image's forward pass, 2 per multiply-add, matrix products and convolutions only.
-
-    ``linear`` leaves out attention maps and their products with the values: the convention that fits the papers.
-    """
-
-    total: int
-    linear: int
+_TIMM = "timm/"
 
 
 def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
-    """Count for a model by name; ``options`` as for ``build_model``."""
-    return _count(model, num_classes, image_size, tuple(sorted(options.items())))
+    """Count for a model by name, once: the count is kept on disk.
+
+    Args:
+        model: as for ``build_model``, or one of timm's after ``timm/``.
+        options: as for ``build_model``.
+    """
+    return _count_once(model, num_classes, image_size, tuple(sorted(options.items())))
 
 
 @lru_cache
-def _count(model: str, num_classes: int, image_size: int, options: tuple[tuple[str, Any], ...]) -> Flops:
+def _count_once(model: str, num_classes: int, image_size: int, options: tuple[tuple[str, Any], ...]) -> Flops:
+    found = find_flops(model, num_classes, image_size, dict(options))
+    if found is None:
+        found = _count(model, num_classes, image_size, dict(options))
+        keep_flops(model, num_classes, image_size, dict(options), found)
+    return found
+
+
+def _count(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> Flops:
     with torch.device("meta"):
-        network = build_model(model, num_classes=num_classes, image_size=image_size, **dict(options)).eval()
+        network = _build(model, num_classes, image_size, options).eval()
         images = torch.empty(1, 3, image_size, image_size)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of slow padding: nothing is computed
         network(images)
     by_operator = {str(operator): count for operator, count in counter.get_flop_counts()["Global"].items()}
     linear = sum(count for operator, count in by_operator.items() if operator.split(".")[-1] in _LINEAR)
     return Flops(total=sum(by_operator.values()), linear=linear)
+
+
+def _build(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> nn.Module:
+    if model.startswith(_TIMM):
+        import timm
+
+        network: nn.Module = timm.create_model(model.removeprefix(_TIMM), num_classes=num_classes)
+        return network
+    return build_model(model, num_classes=num_classes, image_size=image_size, **options)

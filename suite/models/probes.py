@@ -23,7 +23,7 @@ Inputs = Literal["propagated", "patch_embeddings"]
 
 def attention_maps(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
     """Every layer's attention map, keyed by the layer's name: (B, H, N, N), [query, key], class token first."""
-    return _probe(model, images, inputs, lambda map_BHNN: map_BHNN)
+    return probe(model, images, lambda map_BHNN: map_BHNN, inputs)
 
 
 def nonlocality(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
@@ -37,11 +37,11 @@ def nonlocality(model: nn.Module, images: Tensor, inputs: Inputs = "propagated")
     """
 
     def measure(map_BHNN: Tensor) -> Tensor:
-        offset_LL2 = _offsets(_grid(model, map_BHNN.shape[-1])).to(map_BHNN)
-        patches_BHLL = _between_patches(map_BHNN, len(offset_LL2))
+        offset_LL2 = _offsets(token_grid(model, map_BHNN.shape[-1])).to(map_BHNN)
+        patches_BHLL = between_patches(map_BHNN, len(offset_LL2))
         return (patches_BHLL * offset_LL2.norm(dim=-1)).sum(-1).mean((0, 2))
 
-    return _probe(model, images, inputs, measure)
+    return probe(model, images, measure, inputs)
 
 
 def attention_centers(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
@@ -52,12 +52,12 @@ def attention_centers(model: nn.Module, images: Tensor, inputs: Inputs = "propag
     """
 
     def measure(map_BHNN: Tensor) -> Tensor:
-        offset_LL2 = _offsets(_grid(model, map_BHNN.shape[-1])).to(map_BHNN)
-        patches_BHLL = _between_patches(map_BHNN, len(offset_LL2))
+        offset_LL2 = _offsets(token_grid(model, map_BHNN.shape[-1])).to(map_BHNN)
+        patches_BHLL = between_patches(map_BHNN, len(offset_LL2))
         total_H2 = torch.einsum("bhij,ijc->hc", patches_BHLL, offset_LL2)
         return total_H2 / patches_BHLL.sum((0, 2, 3))[:, None]
 
-    return _probe(model, images, inputs, measure)
+    return probe(model, images, measure, inputs)
 
 
 def gating_values(model: nn.Module, images: Tensor | None = None) -> dict[str, Tensor]:
@@ -66,9 +66,17 @@ def gating_values(model: nn.Module, images: Tensor | None = None) -> dict[str, T
     return {name: gate.detach().sigmoid() for name, gate in named if isinstance(gate, Tensor)}
 
 
-def _probe(model: nn.Module, images: Tensor, inputs: Inputs, measure: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
-    """Run the model once and measure each attention layer's map while it is there, so that one is held at a time."""
-    layers = {name: module for name, module in model.named_modules() if _is_attention(module)}
+def attention_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """The layers that can be probed, by name; {} for a model without attention."""
+    return {name: module for name, module in model.named_modules() if _is_attention(module)}
+
+
+def probe(
+    model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor], inputs: Inputs = "propagated"
+) -> dict[str, Tensor]:
+    """Run the model once and measure each attention layer's map (B, H, N, N) while it is there, so that one is held
+    at a time."""
+    layers = attention_layers(model)
     if not layers:
         raise SpecError(f"{type(model).__name__} has no attention layer to probe; expected one with an attention_map")
     found: dict[str, Tensor] = {}
@@ -115,7 +123,7 @@ def _patch_embedding(model: nn.Module) -> nn.Module:
     return embedding
 
 
-def _grid(model: nn.Module, num_tokens: int) -> tuple[int, int]:
+def token_grid(model: nn.Module, num_tokens: int) -> tuple[int, int]:
     """(rows, columns) of the model's tokens, from its own grid, else its patch embedding's, else the nearest square."""
     grid = getattr(model, "grid", None) or getattr(getattr(model, "patch_embed", None), "grid_size", None)
     rows, columns = grid or (math.isqrt(num_tokens),) * 2
@@ -130,6 +138,6 @@ def _offsets(grid: tuple[int, int]) -> Tensor:
     return place_L2[None, :] - place_L2[:, None]
 
 
-def _between_patches(map_BHNN: Tensor, num_patches: int) -> Tensor:
+def between_patches(map_BHNN: Tensor, num_patches: int) -> Tensor:
     """Without the rows and columns of a class token, which comes first."""
     return map_BHNN[:, :, -num_patches:, -num_patches:]

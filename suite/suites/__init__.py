@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 
 from suite.errors import check_name
-from suite.spec import Suite
+from suite.tables import Suite
 
 
 def list_suites() -> list[str]:

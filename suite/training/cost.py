@@ -1,14 +1,11 @@
-"""What a whole training costs in floating-point operations."""
+"""How much of a device's peak a training uses. What a run will cost is estimated in ``launchers.cost``."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from imagesets.catalog import ImageSetInfo
-from imagesets.prepared import find_info
 from suite.models.flops import count_flops
-from suite.spec import Experiment, Resources
+from suite.spec import Experiment
 
 # Dense matrix products per second by the makers' data sheets, in 10^12: (fp32 without TF32, bf16).
 _PEAK_TFLOPS = {
@@ -41,24 +38,8 @@ def mfu_percent(experiment: Experiment, num_classes: int, images_per_s: float, d
     return None
 
 
-def training_flops(experiment: Experiment, resources: Resources) -> float:
-    """Of a whole run: every training image seen; no evaluation."""
-    num_classes = _find_info(experiment, resources).num_classes
-    return _flops_per_image(experiment, num_classes) * images_seen(experiment, resources)
-
-
-def images_seen(experiment: Experiment, resources: Resources) -> float:
-    """Training images of a whole run, with repetitions."""
-    return experiment.recipe.epochs * experiment.train_fraction * _find_info(experiment, resources).num_train
-
-
 def _flops_per_image(experiment: Experiment, num_classes: int) -> float:
     """Forward and backward: three forward passes."""
     options = experiment.model_options
     flops = count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
     return 3.0 * flops.total
-
-
-def _find_info(experiment: Experiment, resources: Resources) -> ImageSetInfo:
-    data_dir = Path(resources.data_dir) if resources.data_dir else None
-    return find_info(experiment.dataset, data_dir, resources.loader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +24,7 @@ class Accuracy:
     top5_percent: float
     loss: float
     num_images: int
+    images_per_s: float = 0.0  # of the forward passes alone, on one device, in batches of 250
 
 
 @torch.no_grad()
@@ -34,18 +36,28 @@ def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str
     """
     was_training = model.training
     model.eval()
-    totals = torch.zeros(4, dtype=torch.float64, device=ranks.device)
+    totals = torch.zeros(6, dtype=torch.float64, device=ranks.device)
     for batch, labels in images.test_batches(_BATCH, ranks.rank, ranks.num_ranks, ranks.device):
+        _wait_for(ranks.device)
+        started = time.perf_counter()
         with torch.autocast(ranks.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = model(batch)
+        _wait_for(ranks.device)
+        seconds = time.perf_counter() - started
         counted = labels >= 0
         logits, labels = logits.float()[counted], labels[counted]
         hits = logits.topk(min(5, logits.shape[1]), dim=1).indices == labels[:, None]
         loss = F.cross_entropy(logits, labels, reduction="sum")
-        totals += torch.stack([hits[:, 0].sum(), hits.sum(), loss, counted.sum()]).double()
+        totals[:4] += torch.stack([hits[:, 0].sum(), hits.sum(), loss, counted.sum()]).double()
+        totals[4:] += torch.tensor([len(batch), seconds]).to(totals)
     model.train(was_training)
-    *sums, num_images = ranks.sum(totals).tolist()
+    *sums, num_images, num_passed, forward_s = ranks.sum(totals).tolist()
     if not num_images:
         raise DataError("no test image can be decoded; expected all of them, or with --skip-corrupt most")
     top1, top5, loss_mean = (total / num_images for total in sums)
-    return Accuracy(100 * top1, 100 * top5, loss_mean, int(num_images))
+    return Accuracy(100 * top1, 100 * top5, loss_mean, int(num_images), num_passed / max(forward_s, 1e-9))
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

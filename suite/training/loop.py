@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,17 +13,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
-from suite.attempts import device_hours, num_requeues, read_attempts
 from suite.errors import RunError
-from suite.models.build import build_model, count_parameters
+from suite.models.build import count_parameters
 from suite.records import Result, RunDirectory
 from suite.spec import Experiment, Resources
-from suite.training import checkpoint
-from suite.training.cost import mfu_percent
+from suite.training import checkpoint, probing
+from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks, full_state_dict, initialize
-from suite.training.environment import StopRequest, commit, device_name
+from suite.training.environment import StopRequest
 from suite.training.evaluate import Accuracy, evaluate
 from suite.training.optim import LearningRate, build_optimizer
+from suite.training.outcome import Work, make_result
+from suite.training.start import choose_parent, start_network
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
 
@@ -54,11 +55,12 @@ class Training:
         recipe = self.recipe = experiment.recipe
         self.images = ImageLoader(experiment, resources)
         self.num_steps = self.images.num_steps
-        torch.manual_seed(experiment.seed)
-        options = {**experiment.model_options, **({"drop_path": recipe.drop_path} if recipe.drop_path else {})}
-        model = build_model(
-            experiment.model, num_classes=self.images.info.num_classes, image_size=experiment.image_size, **options
-        )
+        num_classes = self.images.info.num_classes
+        self.parent = choose_parent(run, experiment)
+        self.teacher = None
+        if experiment.kind == "distillation":
+            self.teacher = Teacher(run, experiment, resources, num_classes, ranks.device)
+        model = start_network(run, experiment, num_classes)
         self.num_parameters = count_parameters(model)
         optimizer = build_optimizer(model, recipe)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
@@ -66,8 +68,11 @@ class Training:
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
         state = checkpoint.load_newest(self.engine, run, ranks, resources)
         self.progress = Progress(**state.get("progress", {}))
+        self.probe = None
         if ranks.is_first:
-            run.keep_metrics_until(self.progress.step)
+            if probing.can_be_probed(model, resources.zero_stage):
+                self.probe = probing.AttentionProbe(self.images, ranks.device)
+            run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def run(self, stop: StopRequest) -> Result | None:
@@ -89,6 +94,8 @@ class Training:
             progress.step, self.num_steps, self.ranks.rank, self.ranks.num_ranks, self.ranks.device
         )
         waited_s = 0.0  # for images, within window_s
+        if progress.step == 0:
+            self._look_at_attention()
         self.engine.train()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -106,6 +113,8 @@ class Training:
                 losses, window_s, waited_s = [], 0.0, 0.0
             if progress.step in evaluate_at:
                 accuracy = self._evaluate()
+            if self._ends_epoch(progress.step):
+                self._look_at_attention()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
                 stopping = self.ranks.agree(bool(stop))
                 if stopping or self.ranks.agree(time.monotonic() - saved_at >= self.resources.checkpoint_every_s):
@@ -129,6 +138,8 @@ class Training:
         ):
             logits = self.engine(micro_images).float()
             loss = F.cross_entropy(logits, micro_labels, label_smoothing=self.recipe.label_smoothing)
+            if self.teacher is not None:
+                loss = self.teacher.loss(micro_images, logits, loss)
             self.engine.backward(loss)
             self.engine.step()
             total += loss.detach() / self.accumulation
@@ -157,7 +168,17 @@ class Training:
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 
-    def _append(self, **values: float) -> None:
+    def _ends_epoch(self, step: int) -> bool:
+        """Whether a pass over the images ended within this step, or the training with it."""
+        batch, num_train = self.recipe.batch_size, self.images.num_train
+        return step == self.num_steps or step * batch // num_train > (step - 1) * batch // num_train
+
+    def _look_at_attention(self) -> None:
+        """By the first rank alone: the others go on, and wait for it in the next step."""
+        if self.probe is not None:
+            self._append(**self.probe.measure(self.engine.module))
+
+    def _append(self, **values: Any) -> None:
         """One metrics line, by the first rank."""
         if self.ranks.is_first:
             step = self.progress.step
@@ -180,33 +201,24 @@ class Training:
         if not self.ranks.is_first:
             return None
         checkpoint.save_weights(weights, self.directory.weights_path)
-        images_seen = self.num_steps * self.recipe.batch_size
-        images_per_s = images_seen / max(self.progress.train_s, 1e-9)
-        attempts, device = read_attempts(self.directory), device_name(self.resources)
-        return Result(
-            experiment=self.experiment,
-            top1_percent=accuracy.top1_percent,
-            top5_percent=accuracy.top5_percent,
-            test_loss=accuracy.loss,
-            best_top1_percent=self.progress.best_top1_percent,
-            num_parameters=self.num_parameters,
-            num_train_images=self.images.num_train,
-            num_test_images=accuracy.num_images,
-            loader=self.resources.loader,
-            num_corrupt_images=len(corrupt),
+        looked = self.probe.measure(self.engine.module) if self.probe is not None else {}
+        work = Work(
             num_steps=self.num_steps,
-            images_seen=images_seen,
             train_s=self.progress.train_s,
-            images_per_s=images_per_s,
-            device=device,
-            num_ranks=self.ranks.num_ranks,
-            num_nodes=attempts[-1].num_nodes if attempts else 1,
-            num_attempts=len(attempts),
-            num_requeues=num_requeues(attempts),
-            device_hours=device_hours(attempts),
-            mfu_percent=mfu_percent(
-                self.experiment, self.images.info.num_classes, images_per_s / self.ranks.num_ranks, device
-            ),
-            commit=commit(),
-            finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            best_top1_percent=self.progress.best_top1_percent,
+            num_corrupt_images=len(corrupt),
+            nonlocality=probing.mean(looked.get("nonlocality")),
+            gate=probing.mean(looked.get("gates")),
+        )
+        return make_result(
+            self.directory,
+            self.experiment,
+            self.resources,
+            self.ranks,
+            self.images,
+            self.engine.module,
+            self.num_parameters,
+            accuracy,
+            self.parent,
+            work,
         )

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
-from timm.scheduler import CosineLRScheduler
+from timm.scheduler import CosineLRScheduler, MultiStepLRScheduler
+from timm.scheduler.scheduler import Scheduler
 from torch import nn
 
 from suite.spec import Recipe
 
+ROUNDING = 1e-9  # epochs: what a step times its length may be off
+
 
 def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """AdamW or SGD; no weight decay on biases, other 1-D parameters and what the model exempts."""
+    """AdamW or SGD; no weight decay on what the model exempts nor, unless the recipe decays them, on 1-D parameters:
+    biases, norms and gates."""
     ask = getattr(model, "no_weight_decay", set)
     exempt: set[str] = set(ask())
     decayed: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            (free if parameter.ndim <= 1 or name in exempt else decayed).append(parameter)
+            is_free = name in exempt or (parameter.ndim <= 1 and not recipe.decay_biases)
+            (free if is_free else decayed).append(parameter)
     groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": free, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
     if recipe.optimizer == "sgd":
@@ -26,31 +34,54 @@ def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
 
 
 class LearningRate:
-    """The recipe's learning rate at any step, set on the optimizer's groups by timm's cosine schedule.
+    """The recipe's learning rate at any step, set on the optimizer's groups by timm's schedules.
 
-    With ``schedule_unit="epoch"`` it is constant within an epoch, as in DeiT's code.
+    "cosine" falls from the peak to ``min_learning_rate``, "multistep" to a tenth at each milestone; both count from the
+    start of training and rise linearly during the warm-up. "one_cycle" is ConvMixer's, see ``OneCycle``. With
+    ``schedule_unit="epoch"`` the learning rate is constant within an epoch, as in DeiT's code.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, recipe: Recipe, num_steps: int) -> None:
         self._optimizer = optimizer
         self._recipe = recipe
         self._epochs_per_step = recipe.epochs / num_steps
-        self._cosine = CosineLRScheduler(
-            optimizer,
-            t_initial=recipe.epochs,
-            lr_min=recipe.min_learning_rate,
-            warmup_t=recipe.warmup_epochs,
-            warmup_lr_init=recipe.warmup_learning_rate,
-        )
+        self._schedule = build_schedule(optimizer, recipe)
 
     def set(self, step: int) -> float:
         """Set and return the learning rate of ``step`` (counted from 0)."""
-        if self._recipe.schedule == "cosine":
+        if self._schedule is not None:
             epoch = step * self._epochs_per_step
-            self._cosine.step(int(epoch + 1e-9) if self._recipe.schedule_unit == "epoch" else epoch)
+            self._schedule.step(int(epoch + ROUNDING) if self._recipe.schedule_unit == "epoch" else epoch)
         return self.current
 
     @property
     def current(self) -> float:
         """The one that was set last."""
         return float(self._optimizer.param_groups[0]["lr"])
+
+
+def build_schedule(optimizer: torch.optim.Optimizer, recipe: Recipe) -> Scheduler | None:
+    """timm's schedule of the recipe, in epochs; None for a constant learning rate."""
+    warmup: dict[str, Any] = {"warmup_t": recipe.warmup_epochs, "warmup_lr_init": recipe.warmup_learning_rate}
+    if recipe.schedule == "cosine":
+        return CosineLRScheduler(optimizer, t_initial=recipe.epochs, lr_min=recipe.min_learning_rate, **warmup)
+    if recipe.schedule == "multistep":
+        # timm's milestone m applies from m - 1 on; a sum of fractions of an epoch may fall just short of it
+        milestones: list[Any] = [milestone + 1 - ROUNDING for milestone in sorted(recipe.milestones)]
+        return MultiStepLRScheduler(optimizer, milestones, decay_rate=0.1, warmup_prefix=False, **warmup)
+    if recipe.schedule == "one_cycle":
+        return OneCycle(optimizer, recipe.epochs)
+    return None
+
+
+class OneCycle(Scheduler):  # type: ignore[misc]  # timm is untyped
+    """ConvMixer's schedule (arXiv:2201.09792): linear from 0 to the peak at 2/5 of the epochs, to a twentieth of it at
+    4/5, and to 0 at the end."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, epochs: float) -> None:
+        self._epochs = epochs
+        super().__init__(optimizer, param_group_field="lr")
+
+    def _get_lr(self, t: float) -> list[float]:
+        factor = float(np.interp(t / self._epochs, (0, 0.4, 0.8, 1), (0, 1, 0.05, 0)))
+        return [factor * peak for peak in self.base_values]

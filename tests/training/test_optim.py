@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from suite.models.build import build_model
-from suite.recipes import DEIT
+from suite.protocols.deit import DEIT
+from suite.spec import Recipe
 from suite.training.optim import LearningRate, build_optimizer
 
 
@@ -26,3 +27,50 @@ def test_the_learning_rate_is_deits_and_constant_within_an_epoch(epoch):
     cosine = 1e-5 + 0.5 * (1e-3 - 1e-5) * (1 + math.cos(math.pi * epoch / 300))
     expected = 1e-6 + epoch * (1e-3 - 1e-6) / 5 if epoch < 5 else cosine
     assert [learning_rate.set(epoch * 10 + k) for k in (0, 9)] == pytest.approx([expected] * 2)
+
+
+def test_weight_decay_on_biases_spares_only_what_the_model_exempts():
+    model = build_model("sa_quadratic", num_classes=10, image_size=32, depth=2, dim=8, hidden_dim=8)
+    recipe = Recipe(
+        name="all", epochs=1, batch_size=1, learning_rate=0.1, optimizer="sgd", weight_decay=1e-4, decay_biases=True
+    )
+    optimizer = build_optimizer(model, recipe)
+    decay = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    free = {name for name, p in model.named_parameters() if decay[id(p)] == 0}
+    assert free == {f"blocks.{layer}.attention.{part}" for layer in (0, 1) for part in ("spreads", "centers_H2")}
+    assert set(decay.values()) == {0, 1e-4}
+
+
+MULTISTEP = Recipe(
+    name="steps", epochs=30, batch_size=1, learning_rate=0.1, schedule="multistep", milestones=(8, 15, 25)
+)
+
+
+@pytest.mark.parametrize("unit", ["step", "epoch"])
+@pytest.mark.parametrize("steps_per_epoch", [1, 7, 500])
+def test_the_multistep_learning_rate_is_torchs_stepped_per_epoch(unit, steps_per_epoch):
+    optimizer, reference = (torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1) for _ in range(2))
+    torchs = torch.optim.lr_scheduler.MultiStepLR(reference, milestones=[8, 15, 25], gamma=0.1)
+    recipe = MULTISTEP.model_copy(update={"schedule_unit": unit})
+    learning_rate = LearningRate(optimizer, recipe, num_steps=30 * steps_per_epoch)
+    for epoch in range(30):
+        expected = reference.param_groups[0]["lr"]
+        for k in {0, steps_per_epoch // 2, steps_per_epoch - 1}:
+            assert learning_rate.set(epoch * steps_per_epoch + k) == pytest.approx(expected)
+        reference.step()
+        torchs.step()
+
+
+@pytest.mark.parametrize(("unit", "expected"), [("step", 0.05 * 2.5), ("epoch", 0.05 * 2)])
+def test_multistep_milestones_count_from_the_start_of_training_and_warm_up_comes_before_them(unit, expected):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.2)
+    recipe = MULTISTEP.model_copy(update={"learning_rate": 0.2, "warmup_epochs": 4, "schedule_unit": unit})
+    learning_rate = LearningRate(optimizer, recipe, num_steps=300)
+    at = {epoch: learning_rate.set(int(epoch * 10)) for epoch in (0, 2.5, 4, 7.9, 8, 15)}
+    assert at == pytest.approx({0: 0, 2.5: expected, 4: 0.2, 7.9: 0.2, 8: 0.02, 15: 0.002})
+
+
+def test_without_milestones_the_multistep_learning_rate_is_constant():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    learning_rate = LearningRate(optimizer, MULTISTEP.model_copy(update={"milestones": ()}), num_steps=30)
+    assert {learning_rate.set(step) for step in range(30)} == {0.1}

@@ -14,7 +14,7 @@ from imagesets.loader import ImageLoader
 from suite import execute
 from suite.errors import RunError
 from suite.models.build import build_model
-from suite.recipes import DEIT_LAPTOP
+from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint

@@ -1,0 +1,155 @@
+"""ConViT's experiments at each scale (arXiv:2103.10697): where all of its suites take theirs from.
+
+Suites that ask for the same family, size, fraction and switches get the same experiment, and so share its finished run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from suite.protocols import cordonnier
+from suite.protocols.deit import DEIT, DEIT_CIFAR, DEIT_LAPTOP
+from suite.spec import Experiment, Recipe, Scalar
+
+Family = Literal["deit", "convit"]
+TITLES: dict[Family, str] = {"deit": "DeiT", "convit": "ConViT"}
+
+SIZES = ("Ti", "Ti+", "S", "S+", "B", "B+")
+SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
+    ("Ti", "deit"): (3, 192),
+    ("Ti", "convit"): (4, 192),
+    ("Ti+", "deit"): (4, 256),
+    ("Ti+", "convit"): (4, 256),
+    ("S", "deit"): (6, 384),
+    ("S", "convit"): (9, 432),
+    ("S+", "deit"): (9, 576),
+    ("S+", "convit"): (9, 576),
+    ("B", "deit"): (12, 768),
+    ("B", "convit"): (16, 768),
+    ("B+", "deit"): (16, 1024),
+    ("B+", "convit"): (16, 1024),
+}
+"""Heads and embedding dimension of Table 1's twelve models, in its order."""
+
+LAPTOP_EPOCHS = 0.6
+LAPTOP_EVALUATIONS = 6
+LAPTOP_LAYERS = {"3": 1, "5": 2, "6": 2, "9": 3, "10": 3}
+"""What the paper's numbers of GPSA layers are among the laptop's four layers, three of them GPSA."""
+
+PROBED_FRACTION = 0.1
+"""Of the images that the laptop trains on where a figure follows attention from epoch to epoch."""
+
+_MICRO_EPOCHS = 1.2
+_SWITCHES_OFF: dict[str, Scalar] = {
+    "attention": "gated",
+    "locality_strength": 1.0,
+    "conv_init": True,
+    "train_gates": True,
+    "train_gpsa": True,
+}
+
+
+class Scale(Protocol):
+    """One of ``laptop``, ``gpu`` and ``paper``.
+
+    Args:
+        family: "deit" or "convit".
+        size: one of ``SIZES``.
+        fraction: of each class's images, seen as many times more often.
+        options: of the model, such as Table 3's switches; those at their default leave the experiment as it is.
+    """
+
+    def __call__(self, family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment: ...
+
+
+def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
+    """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set."""
+    return Experiment(
+        model=_model_name(family, size),
+        model_options=_switched(options),
+        dataset="imagenet",
+        image_size=224,
+        train_fraction=fraction,
+        recipe=_of_size(DEIT, size).with_epochs(DEIT.epochs / fraction),
+    )
+
+
+def gpu(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
+    """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set."""
+    return Experiment(
+        model=_model_name(family, size),
+        model_options={"patch_size": 4, **_switched(options)},
+        dataset="cifar10",
+        image_size=32,
+        train_fraction=fraction,
+        recipe=_of_size(DEIT_CIFAR, size).with_epochs(DEIT_CIFAR.epochs / fraction),
+    )
+
+
+def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
+    """CIFAR-10 at 32 pixels, 0.6 epochs of the full set, of which a tenth warms up; heads as in the paper.
+
+    An eighth of the paper's width, a third of its depth: four layers, in a ConViT three of them GPSA.
+    """
+    num_heads, dim = SHAPES[size, family]
+    shape: dict[str, Scalar] = {"dim": dim // 8, "num_heads": num_heads, "depth": 4}
+    if family == "convit":
+        shape["num_gpsa_layers"] = 3
+    return Experiment(
+        model=f"{family}_micro",
+        model_options={**shape, **_switched(options)},
+        dataset="cifar10",
+        image_size=32,
+        train_fraction=fraction,
+        recipe=_short(_of_size(DEIT_LAPTOP, size), round(LAPTOP_EPOCHS / fraction, 3)),
+    )
+
+
+def micro(family: Family, *, fraction: float = 1.0) -> Experiment:
+    """The laptop's S of ``sample_efficiency`` alone: three layers, both families equally wide, 1.2 epochs."""
+    return Experiment(
+        model=f"{family}_micro",
+        dataset="cifar10",
+        image_size=32,
+        train_fraction=fraction,
+        recipe=_short(DEIT_LAPTOP, _MICRO_EPOCHS / fraction),
+    )
+
+
+def gpu_teacher() -> Experiment:
+    """The ResNet18 of ``cordonnier_cifar10``, with its own schedule."""
+    return cordonnier.PAPER.resnet()
+
+
+def laptop_teacher() -> Experiment:
+    """A sixteenth as wide, on as few images as its students, whose recipe it follows for twice as long."""
+    return Experiment(
+        model="resnet18_cifar",
+        model_options={"width": 4},
+        dataset="cifar10",
+        image_size=32,
+        train_fraction=PROBED_FRACTION,
+        recipe=_short(DEIT_LAPTOP, round(2 * LAPTOP_EPOCHS / PROBED_FRACTION, 3)),
+    )
+
+
+def _model_name(family: Family, size: str) -> str:
+    return f"{family}_{size.lower().replace('+', '_plus')}"
+
+
+def _switched(options: dict[str, Scalar]) -> dict[str, Scalar]:
+    """Without what changes nothing, so that a switch left at its default makes no other experiment."""
+    return {key: value for key, value in options.items() if value != _SWITCHES_OFF.get(key)}
+
+
+def _of_size(recipe: Recipe, size: str) -> Recipe:
+    """Sec. 3: "+" models train with half the batch (512) at a learning rate of 4e-4, which was 1e-3."""
+    if not size.endswith("+"):
+        return recipe
+    changes = {"batch_size": recipe.batch_size // 2, "learning_rate": 0.4 * recipe.learning_rate}
+    return recipe.model_copy(update={"name": f"{recipe.name}_plus", **changes})
+
+
+def _short(recipe: Recipe, epochs: float) -> Recipe:
+    """Of little more than an epoch's images, where five epochs of warm-up would be all of it."""
+    return recipe.with_epochs(epochs, warmup_epochs=epochs / 10)

@@ -1,0 +1,181 @@
+"""How "Structured Initialization for Attention in Vision Transformers" (arXiv:2404.01139) trains, at each scale.
+
+Its suites make all their experiments here, so that a configuration that stands in several tables is trained once:
+what equals a model's default is left out of the options, and so is never written in two ways.
+
+The paper gives RandAugment, batch 512, AdamW at 1e-3, weight decay .01 and 200 epochs (Sec. 5.1); the rest is the
+authors' command: cosine over whole epochs down to 1e-6, 10 epochs of warm-up, epsilon 1e-3, clipping at 3, no crop
+(scale and ratio 1), no erasing, no mixup, and timm's defaults for what it does not name: label smoothing .1, flips,
+warm-up from 1e-5. Neither states a seed or a number of runs.
+"""
+
+from __future__ import annotations
+
+from suite.spec import Experiment, Recipe, Scalar
+from suite.tables import Entry
+
+METHODS = {
+    "Kaiming Uniform": "kaiming_uniform",
+    "Trunc Normal": "trunc_normal",
+    "Mimetic": "mimetic",
+    "Imp.-3": "impulse_3",
+    "Imp.-5": "impulse_5",
+}
+"""The five initializations as the tables name them, and as ``suite.models.vit`` does."""
+
+CIFAR = Recipe(
+    name="structured_init",
+    epochs=200,
+    batch_size=512,
+    learning_rate=1e-3,
+    adam_epsilon=1e-3,
+    weight_decay=0.01,
+    clip_grad_norm=3.0,
+    schedule="cosine",
+    schedule_unit="epoch",
+    warmup_epochs=10,
+    warmup_learning_rate=1e-5,
+    min_learning_rate=1e-6,
+    label_smoothing=0.1,
+    flip_probability=0.5,
+    rand_augment="rand-m9-mstd0.5-inc1",
+    precision="bf16",
+)
+"""Sec. 5.1, for CIFAR-10, CIFAR-100 and SVHN. Differs: bf16 autocast, where the authors' code used fp16."""
+
+CIFAR_CONVMIXER = CIFAR.model_copy(update={"name": "structured_init_convmixer", "learning_rate": 0.01, "epochs": 100})
+"""Sec. 5.5: as Sec. 5.1, except for the learning rate and the number of epochs."""
+
+IMAGENET = Recipe(
+    name="convmixer_imagenet",
+    epochs=300,
+    batch_size=640,
+    learning_rate=0.01,
+    adam_epsilon=1e-3,
+    weight_decay=2e-5,
+    clip_grad_norm=1.0,
+    schedule="one_cycle",
+    label_smoothing=0.1,
+    crop="random_resized",
+    flip_probability=0.5,
+    rand_augment="rand-m9-mstd0.5-inc1",
+    random_erasing=0.25,
+    mixup=0.5,
+    cutmix=0.5,
+    mix_switch_probability=0.5,
+    precision="bf16",
+)
+"""Sec. 5.2: "the training settings defined in ConvMixer", from that paper's (arXiv:2201.09792) command, 300 epochs."""
+
+IMAGENET_AS_THE_CODE = IMAGENET.model_copy(
+    update={
+        "name": "structured_init_imagenet_as_the_code",
+        "batch_size": 4096,
+        "learning_rate": 4e-3,
+        "adam_epsilon": 1e-8,
+        "weight_decay": 0.05,
+        "clip_grad_norm": 0.0,
+        "schedule": "cosine",
+        "schedule_unit": "epoch",
+        "warmup_epochs": 50,
+        "warmup_learning_rate": 1e-5,
+        "mixup": 1.0,
+        "cutmix": 0.8,
+    }
+)
+"""The ImageNet command in the authors' repository, which is not ConvMixer's, for ``imagenet_vit``."""
+
+LAPTOP = CIFAR.model_copy(
+    update={
+        "name": "structured_init_laptop",
+        "epochs": 0.8,
+        "batch_size": 64,
+        "learning_rate": 2e-3,
+        "adam_epsilon": 1e-8,
+        "schedule_unit": "step",
+        "warmup_epochs": 0.08,
+        "rand_augment": "",
+        "precision": "fp32",
+    }
+)
+"""``CIFAR`` for a minute on one core, of which a tenth is warm-up.
+
+Left out: RandAugment. Changed: batch 64 at learning rate 2e-3; Adam's own epsilon, of 1e-8; the learning rate moves
+every step; fp32, the faster one for small matrices on a CPU.
+"""
+
+LAPTOP_CONVMIXER = LAPTOP.model_copy(
+    update={
+        "name": "structured_init_convmixer_laptop",
+        "epochs": 1.5,
+        "warmup_epochs": 0.15,
+        "batch_size": 128,
+        "learning_rate": 0.01,
+    }
+)
+"""``CIFAR_CONVMIXER`` in the same way, at its own learning rate."""
+
+LAPTOP_NOTE = "CIFAR-10, 4x4 patches, width 48, three layers, 0.8 epochs"
+LAPTOP_EVALUATIONS = 2
+GPU_NOTE = "the paper's own models and protocol on CIFAR, one GPU"
+
+_DEFAULTS: dict[str, dict[str, Scalar]] = {
+    "vit_t": {"dim": 192, "num_heads": 3},
+    "vit_s": {"dim": 384, "num_heads": 6},
+    "convmixer": {"dim": 256, "depth": 8, "kernel_size": 5, "patch_size": 2, "spatial": "trained"},
+}
+_VIT_DEFAULTS: dict[str, Scalar] = {
+    "depth": 12,
+    "patch_size": 2,
+    "pooling": "average",
+    "position": "sinusoidal",
+    "initialization": "trunc_normal",
+    "pseudo_input_first": "PE",
+    "pseudo_input_following": "PE",
+    "same_for_all_layers": True,
+}
+
+
+def default_options(model: str) -> dict[str, Scalar]:
+    """What the model's builder takes for options that are not given."""
+    return _DEFAULTS[model] if model == "convmixer" else {**_VIT_DEFAULTS, **_DEFAULTS[model]}
+
+
+def _experiment(
+    model: str, recipe: Recipe, options: dict[str, Scalar], dataset: str = "cifar10", image_size: int = 32
+) -> Experiment:
+    defaults = default_options(model)
+    options = {key: value for key, value in options.items() if value != defaults[key]}
+    return Experiment(model=model, dataset=dataset, image_size=image_size, recipe=recipe, model_options=options)
+
+
+def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **options: Scalar) -> Experiment:
+    """The paper's ViT on a set of 32 x 32 images; ``method`` is one of ``METHODS``."""
+    return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
+
+
+def imagenet_vit(method: str, recipe: Recipe = IMAGENET) -> Experiment:
+    """ViT-T on ImageNet-1K, with patches of 16 x 16 pixels."""
+    return _experiment("vit_t", recipe, {"initialization": METHODS[method], "patch_size": 16}, "imagenet", 224)
+
+
+def laptop_vit(method: str, *, dim: int = 48, depth: int = 3, **options: Scalar) -> Experiment:
+    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise."""
+    options = {"initialization": METHODS[method], "dim": dim, "depth": depth, "patch_size": 4, **options}
+    return _experiment("vit_t", LAPTOP, options)
+
+
+def convmixer(kernel_size: int, dim: int, spatial: str) -> Experiment:
+    """A cell of Table 4."""
+    return _experiment("convmixer", CIFAR_CONVMIXER, {"kernel_size": kernel_size, "dim": dim, "spatial": spatial})
+
+
+def laptop_convmixer(kernel_size: int, dim: int, spatial: str) -> Experiment:
+    """A cell of Table 4 with an eighth of its width, in three layers and 4 x 4 patches."""
+    options: dict[str, Scalar] = {"kernel_size": kernel_size, "dim": dim // 8, "spatial": spatial}
+    return _experiment("convmixer", LAPTOP_CONVMIXER, {**options, "depth": 3, "patch_size": 4})
+
+
+def cell(row: tuple[str, ...], column: str, experiment: Experiment) -> Entry:
+    """The experiment's final accuracy in one place: what every cell of this paper's tables is."""
+    return Entry(row=row, columns={column: "top1_percent"}, experiment=experiment)

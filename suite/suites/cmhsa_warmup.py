@@ -1,0 +1,94 @@
+"""Li et al., "Can Vision Transformers Perform Convolution?", Fig. 2 and Section 4.3: who needs a warm-up?
+
+The self-attention phase of CMHSA-5 trains with and without its five epochs of warm-up, from the convolution phase and
+from a random initialization. The runs with warm-up from the convolution phase are those of ``cmhsa_cifar100``.
+
+Where the paper leaves room: it keeps "all the other hyperparameters", whose learning rate it does not state; here each
+of the four searches the paper's grid. All are 200 epochs long, a phase's length, also those from a random
+initialization; the paper's figure shows the first 100. Its "validation loss" is ours on the test set.
+"""
+
+from suite.protocols.cmhsa import GPU, LAPTOP, PAPER, Candidates, Scale
+from suite.tables import CurveFigure, Entry, Headline, Place, Profile, Suite, Table
+
+CMHSA_5 = "CMHSA-5 (ours)"
+FIGURE = "warmup_and_initialization"
+_INITIALIZATIONS = ("convolutional", "random")
+_WARMUPS = ("with", "without")
+
+
+def _starts(scale: Scale) -> dict[tuple[str, str], Candidates]:
+    """The four curves by initialization and warm-up."""
+    runs: dict[tuple[str, str], Candidates] = {}
+    for warmup in _WARMUPS:
+        runs["convolutional", warmup] = scale.two_phases(kernel_size=5, with_warmup=warmup == "with")
+        runs["random", warmup] = scale.random_attention(with_warmup=warmup == "with")
+    return {(start, warmup): runs[start, warmup] for start in _INITIALIZATIONS for warmup in _WARMUPS}
+
+
+def _entries(scale: Scale) -> list[Entry]:
+    starts = _starts(scale)
+    in_text = [_entry((CMHSA_5, warmup), starts["convolutional", warmup]) for warmup in _WARMUPS]
+    return [*in_text, *(_entry(row, candidates, FIGURE) for row, candidates in starts.items())]
+
+
+def _entry(row: tuple[str, str], candidates: Candidates, table: str = "") -> Entry:
+    columns = {"top1": "top1_percent", **({"test_loss": "test_loss"} if table else {})}
+    return Entry(row=row, columns=columns, experiment=candidates[0], alternatives=candidates[1:], table=table)
+
+
+SUITE = Suite(
+    name="cmhsa_warmup",
+    paper="CMHSA (Li et al., Can Vision Transformers Perform Convolution?)",
+    item="Fig. 2, Section 4.3",
+    question="Can attention that starts from a trained convolution do without a warm-up?",
+    tables=(
+        Table(name="cmhsa_warmup_text", item="Section 4.3", row_keys=("model", "warmup")),
+        Table(
+            name=FIGURE,
+            item="Fig. 2, after the last epoch",
+            row_keys=("initialization", "warmup"),
+            columns=("top1", "test_loss"),
+            decimals=2,
+            ranked="none",
+        ),
+    ),
+    profiles={
+        "laptop": Profile.laptop(
+            _entries(LAPTOP),
+            "CIFAR-10 at 16 pixels in patches of 4, three layers of width 48, two learning rates a phase, phases of "
+            "0.4 epochs, a tenth of each for the warm-up",
+            num_evaluations=5,
+        ),
+        "gpu": Profile.gpu(
+            _entries(GPU),
+            "the paper's models, images and search, a tenth of its epochs: 20 a phase",
+            num_evaluations=20,
+        ),
+        "paper": Profile.paper(_entries(PAPER)),
+    },
+    headline=Headline(
+        text="CMHSA-5 without warm-up over with",
+        better=Place(row=(CMHSA_5, "without"), column="top1"),
+        baseline=Place(row=(CMHSA_5, "with"), column="top1"),
+    ),
+    figures=(
+        CurveFigure(
+            name="figure2",
+            item="Fig. 2",
+            metric="test_loss",
+            y_label="Validation loss",
+            panels={
+                f"{start.capitalize()} initialization": {
+                    f"{warmup} warm-up": Place(row=(start, warmup), column="top1", table=FIGURE) for warmup in _WARMUPS
+                }
+                for start in _INITIALIZATIONS
+            },
+        ),
+    ),
+    footnotes=(
+        "Each place and curve is its search's best learning rate by test accuracy; the paper keeps one, not stated.",
+        "The position bias of the transfer starts with M = 10; the paper's M = 40 would freeze attention.",
+        "The paper's figure shows the first 100 epochs, ours all 200.",
+    ),
+)

@@ -1,0 +1,86 @@
+"""ConViT, Fig. 11a (arXiv:2103.10697): does the convolutional prior help on CIFAR-100, and more in larger models?
+
+The "+" models of both families train on CIFAR-100 upsampled to 224 pixels for 3000 epochs, all else as on ImageNet.
+The figure draws accuracy over the epochs, and how much the best of ConViT exceeds the best of DeiT.
+
+Where text and code leave room: images are normalized by CIFAR-100's own mean and deviation, where the authors' code
+uses ImageNet's. Upsampling is done by the random resized crop; test images go to 256 pixels and lose a border of 16,
+as in DeiT's code. Warm-up stays at 5 epochs.
+"""
+
+from suite.protocols.convit import LAPTOP_EVALUATIONS, SIZES, TITLES, Family, gpu, laptop, paper
+from suite.spec import Experiment
+from suite.tables import CurveFigure, Entry, Headline, Place, Profile, RelativeGain, Suite, Table
+
+_PLUS = tuple(size for size in SIZES if size.endswith("+"))
+
+
+def _laptop(family: Family, size: str) -> Experiment:
+    return laptop(family, size, patch_size=16).model_copy(update={"image_size": 64})
+
+
+def _gpu(family: Family, size: str) -> Experiment:
+    return gpu(family, size).model_copy(update={"dataset": "cifar100"})
+
+
+def _paper(family: Family, size: str) -> Experiment:
+    experiment = paper(family, size)
+    return experiment.model_copy(update={"dataset": "cifar100", "recipe": experiment.recipe.with_epochs(3000)})
+
+
+def _fill(size: str, family: Family, experiment: Experiment) -> Entry:
+    columns = {f"{family}_top1": "top1_percent", f"{family}_best_top1": "best_top1_percent"}
+    return Entry(row=(size,), columns=columns, experiment=experiment)
+
+
+_CELLS = [(size, family) for size in _PLUS for family in TITLES]
+
+SUITE = Suite(
+    name="convit_cifar100",
+    paper="ConViT (arXiv:2103.10697)",
+    item="Fig. 11a",
+    question="Does the convolutional prior help on CIFAR-100, and more in larger models?",
+    tables=(
+        Table(
+            name="convit_figure11a",
+            item="Fig. 11a",
+            row_keys=("size",),
+            columns=("deit_top1", "convit_top1", "deit_best_top1", "convit_best_top1", "gain_percent"),
+            ranked="in_rows",
+            derived=(RelativeGain(column="gain_percent", better="convit_best_top1", baseline="deit_best_top1"),),
+        ),
+    ),
+    profiles={
+        "laptop": Profile.laptop(
+            [_fill(size, family, _laptop(family, size)) for size, family in _CELLS],
+            "CIFAR-10 upsampled to 64 pixels, four-layer models of an eighth of the width, 0.6 epochs",
+            num_evaluations=LAPTOP_EVALUATIONS,
+        ),
+        "gpu": Profile.gpu(
+            [_fill(size, family, _gpu(family, size)) for size, family in _CELLS],
+            "CIFAR-100 at 32 pixels, the paper's models with 4x4 patches, 300 epochs",
+        ),
+        "paper": Profile.paper([_fill(size, family, _paper(family, size)) for size, family in _CELLS]),
+    },
+    headline=Headline(
+        text="ConViT-B+ over DeiT-B+, best accuracy of each",
+        better=Place(row=("B+",), column="convit_best_top1"),
+        baseline=Place(row=("B+",), column="deit_best_top1"),
+    ),
+    figures=(
+        CurveFigure(
+            name="figure11a",
+            item="Fig. 11a",
+            metric="top1_percent",
+            y_label="Top-1 accuracy (%)",
+            panels={
+                size: {title: Place(row=(size,), column=f"{family}_top1") for family, title in TITLES.items()}
+                for size in _PLUS
+            },
+        ),
+    ),
+    footnotes=(
+        "The paper prints one accuracy, 82.1 % at 10 million parameters, which is ConViT-Ti+'s.",
+        "The paper sees ConViT overfit after 1000 of 3000 epochs: final and best accuracy differ.",
+    ),
+)

@@ -1,0 +1,88 @@
+"""ConViT, Fig. 8 and Fig. 12 left (arXiv:2103.10697): the more convolutional, the better?
+
+ConViT-S+ with 0, 3, 6 and 9 GPSA layers and locality strengths 0.01, 0.1 and 1 trains on the first 100 classes of
+ImageNet for 300 epochs; Fig. 8 right and Fig. 12 left show accuracy on the way by the number of GPSA layers.
+
+Where text and code leave room: Fig. 8's and Fig. 12's captions say S+, the text says S; S+ is trained, by the recipe
+of the "+" models. Without GPSA layers there is no strength: one run fills that row, a ConViT whose class token is
+there from the first block, not a DeiT. The strength of the curves is not given; it is 1, the ConViT's own.
+"""
+
+from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, Scale, gpu, laptop, paper
+from suite.tables import CurveFigure, Entry, Headline, HeatmapFigure, Place, Profile, Suite, Table
+
+_NUM_LAYERS = ("0", "3", "6", "9")
+_STRENGTHS = ("0.01", "0.1", "1")
+_PAPER_LAYERS = {layers: int(layers) for layers in _NUM_LAYERS}
+
+
+def _entries(scale: Scale, dataset: str, num_layers: dict[str, int]) -> list[Entry]:
+    entries = []
+    for layers in _NUM_LAYERS:
+        for strength in _STRENGTHS:
+            options = {} if layers == "0" else {"locality_strength": float(strength)}
+            experiment = scale("convit", "S+", num_gpsa_layers=num_layers[layers], **options)
+            experiment = experiment.model_copy(update={"dataset": dataset})
+            entries.append(Entry(row=(layers, strength), columns={"top1": "top1_percent"}, experiment=experiment))
+    return entries
+
+
+SUITE = Suite(
+    name="convit_locality",
+    paper="ConViT (arXiv:2103.10697)",
+    item="Fig. 8, Fig. 12 left",
+    question="Is a network better the more of its layers start convolutional, and the more local they are?",
+    tables=(
+        Table(
+            name="convit_figure8",
+            item="Fig. 8 left",
+            row_keys=("num_gpsa_layers", "locality_strength"),
+            columns=("top1",),
+        ),
+    ),
+    profiles={
+        "laptop": Profile.laptop(
+            _entries(laptop, "cifar10", {"0": 0, **LAPTOP_LAYERS}),
+            "CIFAR-10 at 32 pixels, models of an eighth of the width, 0, 1, 2 and 3 GPSA layers of four, 0.6 epochs",
+            num_evaluations=LAPTOP_EVALUATIONS,
+        ),
+        "gpu": Profile.gpu(
+            _entries(gpu, "cifar100", _PAPER_LAYERS),
+            "CIFAR-100 at 32 pixels, the paper's S+ model with 4x4 patches, 300 epochs",
+        ),
+        "paper": Profile.paper(_entries(paper, "imagenet100", _PAPER_LAYERS)),
+    },
+    headline=Headline(
+        text="nine GPSA layers over none, at strength 1",
+        better=Place(row=("9", "1"), column="top1"),
+        baseline=Place(row=("0", "1"), column="top1"),
+    ),
+    figures=(
+        HeatmapFigure(
+            name="figure8_left",
+            item="Fig. 8 left",
+            column="top1",
+            x_key="locality_strength",
+            y_key="num_gpsa_layers",
+            x_label="Locality strength",
+            y_label="Number of GPSA layers",
+            value_label="Top-1 accuracy (%)",
+        ),
+        CurveFigure(
+            name="figure12_left",
+            item="Fig. 12 left, and the accuracies of Fig. 8 right",
+            metric="top1_percent",
+            y_label="Top-1 accuracy (%)",
+            panels={
+                "Locality strength 1": {
+                    f"{layers} GPSA layers": Place(row=(layers, "1"), column="top1") for layers in _NUM_LAYERS
+                }
+            },
+        ),
+    ),
+    footnotes=(
+        "Fig. 8: the paper's text says ConViT-S, its caption ConViT-S+, as Fig. 12's; S+ is trained.",
+        "The paper draws these accuracies and prints none.",
+        "Without GPSA layers there is no locality strength: the three cells of that row are one run.",
+    ),
+)

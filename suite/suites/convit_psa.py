@@ -1,0 +1,58 @@
+"""ConViT, Fig. 9 (arXiv:2103.10697): what becomes of the convolutional start without gates?
+
+ConViT-B with vanilla positional self-attention, which adds content and position before one softmax, beside DeiT-B,
+on ImageNet for 300 epochs. It should lead early and fall behind late, staying local.
+
+Where text and code leave room: the authors' code has no vanilla PSA. It starts convolutional by Eq. 5 with strength 1,
+but its queries and keys start random: at zero, as in Eq. 5, both would have no gradient for ever.
+"""
+
+from suite.protocols.convit import LAPTOP_EVALUATIONS, Scale, gpu, laptop, paper
+from suite.tables import CurveFigure, Entry, Headline, Place, Profile, Suite, Table
+
+_COLUMNS = {"top1": "top1_percent", "best_top1": "best_top1_percent", "mean_nonlocality": "mean_nonlocality"}
+_PSA = "ConViT-B, vanilla PSA"
+_DEIT = "DeiT-B"
+
+
+def _entries(scale: Scale) -> list[Entry]:
+    experiments = {_PSA: scale("convit", "B", attention="summed"), _DEIT: scale("deit", "B")}
+    return [Entry(row=(model,), columns=_COLUMNS, experiment=e) for model, e in experiments.items()]
+
+
+SUITE = Suite(
+    name="convit_psa",
+    paper="ConViT (arXiv:2103.10697)",
+    item="Fig. 9",
+    question="Does a convolutional start help without gates?",
+    tables=(Table(name="convit_figure9", item="Fig. 9", row_keys=("model",), columns=tuple(_COLUMNS)),),
+    profiles={
+        "laptop": Profile.laptop(
+            _entries(laptop),
+            "CIFAR-10 at 32 pixels, four-layer models of an eighth of the width, 0.6 epochs",
+            num_evaluations=LAPTOP_EVALUATIONS,
+        ),
+        "gpu": Profile.gpu(_entries(gpu), "CIFAR-10 at 32 pixels, the paper's B models with 4x4 patches, 300 epochs"),
+        "paper": Profile.paper(_entries(paper)),
+    },
+    headline=Headline(
+        text="ConViT-B with vanilla PSA over DeiT-B",
+        better=Place(row=(_PSA,), column="top1"),
+        baseline=Place(row=(_DEIT,), column="top1"),
+    ),
+    figures=(
+        CurveFigure(
+            name="figure9",
+            item="Fig. 9",
+            metric="top1_percent",
+            y_label="Top-1 accuracy (%)",
+            panels={
+                "ConViT-B without gates": {
+                    "ConViT - vanilla PSA": Place(row=(_PSA,), column="top1"),
+                    "DeiT": Place(row=(_DEIT,), column="top1"),
+                }
+            },
+        ),
+    ),
+    footnotes=("The paper draws the curves and prints no accuracy.",),
+)

@@ -1,0 +1,91 @@
+"""Cordonnier et al., both tables and the slides' Fig. 2 (arXiv:1911.03584): is attention by position as good as a CNN?
+
+Networks of six attention layers, whose nine heads look by position alone, train on CIFAR-10 beside ResNet18; of the
+generalized quadratic network the degenerate heads are then removed, and the rest is trained on. One leaderboard holds
+the main text's table and the appendix's, which repeats it. Profile ``gpu`` is the paper's protocol: one GPU carries it.
+
+Where text and code leave room: ResNet18's learning rate falls to a tenth at epochs 80, 150 and 250 without warm-up, as
+in the authors' code. Heads are pruned by the paper's limits, a condition number of 1e5 and an eigenvalue of 1e-5; the
+code's condition number is 1000. Centers start from the paper's N(0, 2 I), spreads with its variance of 0.01. The
+learned encoding is 400 wide per axis, as only that fits its published size. FLOPs are two per multiplication of linear
+layers, as only that fits the published ones. Float32 throughout. The last weights are evaluated.
+"""
+
+from suite.protocols.cordonnier import LAPTOP, LAPTOP_NOTE, PAPER, Scale
+from suite.spec import Experiment
+from suite.tables import CurveFigure, Entry, Headline, Place, Profile, Suite, Table
+
+_COLUMNS = {
+    "accuracy": "top1_fraction",
+    "params_m": "num_parameters_millions",
+    "flops_b": "linear_gflops",
+}
+_CURVES = {
+    "ResNet18": Place(row=("ResNet18",), column="accuracy"),
+    "SA quadratic": Place(row=("SA quadratic",), column="accuracy"),
+    "SA learned": Place(row=("SA learned",), column="accuracy"),
+    "SA learned with content": Place(row=("SA learned with content",), column="accuracy", table="slides_figure2"),
+}
+
+
+def _rows(scale: Scale) -> dict[str, Experiment]:
+    """The appendix's table, in its order."""
+    return {
+        "ResNet18": scale.resnet(),
+        "SA quadratic": scale.network("sa_quadratic"),
+        "SA quadratic generalized": scale.network("sa_quadratic_generalized"),
+        "SA quadratic generalized pruned": scale.pruned(),
+        "SA learned": scale.network("sa_learned"),
+    }
+
+
+def _entries(scale: Scale) -> list[Entry]:
+    in_table = [Entry(row=(row,), columns=_COLUMNS, experiment=e) for row, e in _rows(scale).items()]
+    content = scale.network("sa_learned_content")
+    only_drawn = Entry(row=("SA learned with content",), columns=_COLUMNS, experiment=content, table="slides_figure2")
+    return [*in_table, only_drawn]
+
+
+SUITE = Suite(
+    name="cordonnier_cifar10",
+    paper="Cordonnier et al. (arXiv:1911.03584)",
+    item="Tables of Section 4 and Appendix A.1, Fig. 2 of the slides",
+    question="Does attention that looks by position alone do as well as a small ResNet?",
+    tables=(
+        Table(name="cordonnier_table", item="Tables of Section 4.2 and Appendix A.1", row_keys=("model",)),
+        Table(
+            name="slides_figure2",
+            item="Fig. 2 of the slides, the model that no table has",
+            row_keys=("model",),
+            columns=tuple(_COLUMNS),
+            decimals=3,
+            ranked="none",
+        ),
+    ),
+    profiles={
+        "laptop": Profile.laptop(_entries(LAPTOP), LAPTOP_NOTE, num_evaluations=5),
+        "gpu": Profile.gpu(_entries(PAPER), "", num_evaluations=100),
+        "paper": Profile.paper(_entries(PAPER)),
+    },
+    headline=Headline(
+        text="Quadratic attention over ResNet18",
+        better=Place(row=("SA quadratic",), column="accuracy"),
+        baseline=Place(row=("ResNet18",), column="accuracy"),
+    ),
+    figures=(
+        CurveFigure(
+            name="test_accuracy",
+            item="Fig. 2 of the slides",
+            metric="top1_percent",
+            y_label="Test accuracy (%)",
+            panels={"CIFAR-10": _CURVES},
+        ),
+    ),
+    footnotes=(
+        "Pruned: beyond a condition number of 1e5 by the paper (laptop: 2), of 1000 by its code.",
+        "Pruned: the paper's network lost 2, 4, 1, 2, 6 and 0 heads, from the first layer to the last.",
+        "flops_b: two per multiplication of linear layers, as the paper counts; attention times values is left out.",
+        "SA learned: embeddings of the text's 200 per axis make 12.2 million parameters, of the code's 400 the 12.3.",
+        "The paper's offset is query - key in Eq. 8 and key - query in Section 4.3; here it is the latter.",
+    ),
+)

@@ -1,0 +1,83 @@
+"""Cordonnier et al., Figs 3 to 6, 10, 12 and 14 (arXiv:1911.03584): where do heads learn to look?
+
+Networks of six attention layers train on CIFAR-10, and their heads' attention is drawn before and after: the centers
+and widths of quadratic encodings with 9 and 16 heads, isotropic and of any covariance; the maps around the central
+pixel of learned encodings, with content averaged over 100 test images and on single ones. The table is ours, as the
+paper only draws. The networks with nine heads are those of ``cordonnier_cifar10``, and trained once for both.
+
+Where text and code leave room: the 16 heads are isotropic, as in the authors' code; the encoding with content is that
+of their later code, of a query with keys and with offsets. Figures bear the numbers of the slides and of the published
+paper; the arXiv text at hand numbers them otherwise (16 heads are its Fig. 10). Which figure 10 is of the published
+paper is not said there: content on single images is taken for it.
+"""
+
+from suite.protocols.cordonnier import LAPTOP, LAPTOP_NOTE, PAPER, Scale
+from suite.spec import Experiment
+from suite.tables import CentersFigure, Entry, Headline, MapsFigure, Place, Profile, Suite, Table
+
+QUADRATIC, QUADRATIC_16 = "SA quadratic, 9 heads", "SA quadratic, 16 heads"
+GENERALIZED, LEARNED, CONTENT = "SA quadratic generalized", "SA learned", "SA learned with content"
+_MEASURED = {"mean_nonlocality": "mean_nonlocality", "params_m": "num_parameters_millions"}
+
+
+def _networks(scale: Scale) -> dict[str, Experiment]:
+    return {
+        QUADRATIC: scale.network("sa_quadratic"),
+        QUADRATIC_16: scale.network("sa_quadratic", num_heads=16),
+        GENERALIZED: scale.network("sa_quadratic_generalized"),
+        LEARNED: scale.network("sa_learned"),
+        CONTENT: scale.network("sa_learned_content"),
+    }
+
+
+def _entries(scale: Scale) -> list[Entry]:
+    """The accuracy is that of the run which draws the maps and evaluates the network again, the rest the training's."""
+    entries = []
+    for row, network in _networks(scale).items():
+        entries.append(Entry(row=(row,), columns={"top1": "top1_percent"}, experiment=network.then("maps")))
+        entries.append(Entry(row=(row,), columns=_MEASURED, experiment=network))
+    return entries
+
+
+def _maps(*rows: str) -> dict[str, Place]:
+    return {row: Place(row=(row,), column="top1") for row in rows}
+
+
+SUITE = Suite(
+    name="cordonnier_heads",
+    paper="Cordonnier et al. (arXiv:1911.03584)",
+    item="Figs 3 to 6, 10, 12, 14",
+    question="Do heads that are free to look anywhere learn the places of a convolution's kernel?",
+    tables=(
+        Table(
+            name="networks",
+            item="The networks whose heads are drawn",
+            row_keys=("model",),
+            columns=("top1", *_MEASURED),
+            ranked="none",
+        ),
+    ),
+    profiles={
+        "laptop": Profile.laptop(_entries(LAPTOP), LAPTOP_NOTE, num_evaluations=5),
+        "gpu": Profile.gpu(_entries(PAPER), "", num_evaluations=100),
+        "paper": Profile.paper(_entries(PAPER)),
+    },
+    headline=Headline(
+        text="16 quadratic heads over 9",
+        better=_maps(QUADRATIC_16)[QUADRATIC_16],
+        baseline=_maps(QUADRATIC)[QUADRATIC],
+    ),
+    figures=(
+        CentersFigure(name="figures3_and_4", item="Figs 3 and 4, nine heads", models=_maps(QUADRATIC)),
+        MapsFigure(name="figure5", item="Fig. 5, learned", what="around", models=_maps(LEARNED)),
+        MapsFigure(name="figure6", item="Fig. 6, learned with content", what="central", models=_maps(CONTENT)),
+        MapsFigure(name="figure10", item="Fig. 10, content on images", what="images", models=_maps(CONTENT)),
+        CentersFigure(name="figure12", item="Fig. 12, any covariance", models=_maps(GENERALIZED)),
+        CentersFigure(name="figure14", item="Fig. 14, sixteen heads", models=_maps(QUADRATIC_16)),
+    ),
+    footnotes=(
+        "The table is ours: the paper gives no numbers for 16 heads nor for content.",
+        "Circles hold 50 % and 90 % of a head's attention.",
+        "The paper's text and its slides number the figures differently; here it is the slides' numbering.",
+    ),
+)

@@ -1,0 +1,60 @@
+"""Structured initialization, Figs 3 to 6 (arXiv:2404.01139): what does attention look like before and after training?
+
+The averaged attention maps of ViT-T/h3 on CIFAR-10, before and after training, from impulse, mimetic and random
+initialization: the 48x48 upper left corner of the map between all patches. The paper prints no numbers, so the table
+is ours: the accuracies that the same runs reached. The trainings are ``init_datasets``'s.
+
+Where text and code leave room: which impulse is drawn is not said: Imp.-3. "Random" is Trunc Normal, the start of the
+ConvNeXt that the captions cite for it. Maps are averaged over 100 test images, the paper's over training ones. Figs 4
+and 5 show all layers before training and Fig. 3 three of them; one figure here shows all, before and after.
+"""
+
+from collections.abc import Callable
+
+from suite.protocols.structured_init import GPU_NOTE, LAPTOP_EVALUATIONS, LAPTOP_NOTE, cell, laptop_vit, vit
+from suite.spec import Experiment
+from suite.tables import Entry, Headline, MapsFigure, Place, Profile, Suite, Table
+
+METHODS = ("Imp.-3", "Mimetic", "Trunc Normal")
+
+
+def _entries(make: Callable[[str], Experiment]) -> list[Entry]:
+    return [cell((method,), "top1", make(method).then("maps")) for method in METHODS]
+
+
+_PLACES = {
+    "Impulse (Imp.-3)": Place(row=("Imp.-3",), column="top1"),
+    "Mimetic": Place(row=("Mimetic",), column="top1"),
+    "Random (Trunc Normal)": Place(row=("Trunc Normal",), column="top1"),
+}
+
+SUITE = Suite(
+    name="init_attention_maps",
+    paper="Structured initialization (arXiv:2404.01139)",
+    item="Figs 3 to 6",
+    question="What does attention look like before and after training, from each initialization?",
+    tables=(
+        Table(
+            name="structured_init_attention_maps",
+            item="Figs 3 to 6",
+            row_keys=("method",),
+            columns=("top1",),
+            decimals=2,
+        ),
+    ),
+    profiles={
+        "laptop": Profile.laptop(_entries(laptop_vit), LAPTOP_NOTE, num_evaluations=LAPTOP_EVALUATIONS),
+        "gpu": Profile.gpu(_entries(vit), GPU_NOTE),
+        "paper": Profile.paper(_entries(vit)),
+    },
+    headline=Headline(
+        text="Imp.-3 over Trunc Normal, the runs whose maps are drawn",
+        better=_PLACES["Impulse (Imp.-3)"],
+        baseline=_PLACES["Random (Trunc Normal)"],
+    ),
+    figures=(MapsFigure(name="figures3_to_6", item="Figs 3 to 6", what="corner", models=_PLACES, before=True),),
+    footnotes=(
+        "The paper says that its figures average over CIFAR-10's training images; here it is 100 test images.",
+        "The paper names neither the impulse's window nor the random initialization: here Imp.-3 and Trunc Normal.",
+    ),
+)

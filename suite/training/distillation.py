@@ -1,0 +1,67 @@
+"""The teacher of a hard distillation (arXiv:2012.12877, Eq. 3), as ConViT's Table 4 uses it.
+
+    loss = 1/2 CE(logits, label) + 1/2 CE(logits, argmax of the teacher's logits)
+
+without a distillation token: Table 4's DeiT rows are those of the DeiT paper without it. The teacher sees the same
+augmented images.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import timm
+import torch
+import torch.nn.functional as F
+from timm.models import load_checkpoint
+from torch import Tensor, nn
+
+from suite.errors import DataError
+from suite.records import RunDirectory
+from suite.spec import Experiment, Resources
+from suite.training.start import choose_parent, trained_network
+
+
+class Teacher:
+    """A trained network whose answers a student learns beside the labels.
+
+    Raises:
+        DataError: weights of a timm teacher that are not given or do not fit.
+        RunError: a parent run whose weights are gone.
+    """
+
+    def __init__(
+        self, run: RunDirectory, experiment: Experiment, resources: Resources, num_classes: int, device: torch.device
+    ) -> None:
+        parent = choose_parent(run, experiment)
+        if parent is not None:
+            network = trained_network(parent.run, parent.experiment, num_classes)
+        else:
+            network = _from_timm(str(experiment.kind_options["teacher"]), resources.teacher_weights, num_classes)
+        self._network = network.to(device).eval().requires_grad_(False)
+        self._autocast = experiment.recipe.precision == "bf16"
+
+    @torch.no_grad()
+    def labels(self, images: Tensor) -> Tensor:
+        """(B, 3, S, S) -> (B,), the most likely classes."""
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=self._autocast):
+            labels: Tensor = self._network(images).argmax(-1)
+        return labels
+
+    def loss(self, images: Tensor, logits: Tensor, label_loss: Tensor) -> Tensor:
+        """Eq. 3 from the loss by the labels alone."""
+        return 0.5 * label_loss + 0.5 * F.cross_entropy(logits, self.labels(images))
+
+
+def _from_timm(name: str, weights: str | None, num_classes: int) -> nn.Module:
+    if weights is None:
+        raise DataError(
+            f"the teacher {name} needs its trained weights, which are not part of this project: "
+            "--teacher-weights FILE names them (.pth or .safetensors, as timm's own)"
+        )
+    network: nn.Module = timm.create_model(name, num_classes=num_classes)
+    try:
+        load_checkpoint(network, str(Path(weights)))
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        raise DataError(f"{weights} are no weights of {name} for {num_classes} classes: {error}") from error
+    return network

@@ -1,0 +1,41 @@
+"""Runs that train nothing: a finished run evaluated with a part of it masked, or its attention maps recorded."""
+
+from __future__ import annotations
+
+from imagesets.loader import ImageLoader
+from suite.models.build import count_parameters
+from suite.records import Result, RunDirectory
+from suite.spec import Experiment, Resources
+from suite.training.distributed import Ranks
+from suite.training.evaluate import evaluate
+from suite.training.maps import record_maps
+from suite.training.outcome import Work, make_result
+from suite.training.start import choose_parent, masked, start_network, trained_network
+
+
+def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> Result | None:
+    """Carry an experiment of kind "masking" or "maps" out; the first rank returns the result, the others None.
+
+    Raises:
+        RunError: a parent that is not finished, or whose weights are gone.
+        SpecError: there is nothing of that kind to mask.
+    """
+    parent = choose_parent(run, experiment)
+    assert parent is not None
+    images = ImageLoader(experiment, resources)
+    network = trained_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
+    precision = experiment.recipe.precision
+    if experiment.kind == "masking":
+        with masked(network, experiment):
+            accuracy = evaluate(network, images, ranks, precision)
+    else:
+        accuracy = evaluate(network, images, ranks, precision)
+        if ranks.is_first:
+            before = start_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
+            record_maps(before, network, images, run.maps_path)
+    if not ranks.is_first:
+        return None
+    work = Work(num_corrupt_images=len(images.corrupt))
+    return make_result(
+        run, experiment, resources, ranks, images, network, count_parameters(network), accuracy, parent, work
+    )

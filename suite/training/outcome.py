@@ -1,0 +1,93 @@
+"""From what a run has done to its ``Result``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from torch import nn
+
+from imagesets.loader import ImageLoader
+from suite.attempts import device_hours, num_requeues, read_attempts
+from suite.models.flops import count_flops
+from suite.records import Result, RunDirectory
+from suite.spec import Experiment, Resources
+from suite.training.cost import mfu_percent
+from suite.training.distributed import Ranks
+from suite.training.environment import commit, device_name
+from suite.training.evaluate import Accuracy
+from suite.training.start import Parent
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run did beside its accuracy; all zero for one that only measures."""
+
+    num_steps: int = 0
+    train_s: float = 0.0
+    best_top1_percent: float = 0.0
+    num_corrupt_images: int = 0
+    nonlocality: float | None = None  # mean over layers and heads
+    gate: float | None = None
+
+
+def make_result(
+    run: RunDirectory,
+    experiment: Experiment,
+    resources: Resources,
+    ranks: Ranks,
+    images: ImageLoader,
+    network: nn.Module,
+    num_parameters: int,
+    accuracy: Accuracy,
+    parent: Parent | None,
+    work: Work,
+) -> Result:
+    """The first rank's record of a finished run; ``num_parameters`` since ZeRO stage 3 hides them from ``network``."""
+    attempts, device = read_attempts(run), device_name(resources)
+    images_seen = work.num_steps * experiment.recipe.batch_size
+    images_per_s = images_seen / max(work.train_s, 1e-9)
+    num_classes = images.info.num_classes
+    options: dict[str, Any] = getattr(network, "options", {}) if experiment.kind == "pruning" else {}
+    flops = count_flops(
+        experiment.model,
+        num_classes=num_classes,
+        image_size=experiment.image_size,
+        **{**experiment.model_options, **{key: options[key] for key in ("heads_per_layer",) if key in options}},
+    )
+    inherits = parent is not None and experiment.kind in ("transfer", "pruning")
+    return Result(
+        experiment=experiment,
+        top1_percent=accuracy.top1_percent,
+        top5_percent=accuracy.top5_percent,
+        test_loss=accuracy.loss,
+        best_top1_percent=max(work.best_top1_percent, accuracy.top1_percent),
+        num_parameters=num_parameters,
+        num_train_images=images.num_train,
+        num_test_images=accuracy.num_images,
+        loader=resources.loader,
+        num_corrupt_images=work.num_corrupt_images,
+        num_steps=work.num_steps,
+        images_seen=images_seen,
+        train_s=work.train_s,
+        images_per_s=images_per_s,
+        device=device,
+        num_ranks=ranks.num_ranks,
+        num_nodes=attempts[-1].num_nodes if attempts else 1,
+        num_attempts=len(attempts),
+        num_requeues=num_requeues(attempts),
+        device_hours=device_hours(attempts),
+        mfu_percent=mfu_percent(experiment, num_classes, images_per_s / ranks.num_ranks, device)
+        if experiment.is_trained
+        else None,
+        inference_images_per_s=accuracy.images_per_s,
+        num_macs=flops.total // 2,
+        num_linear_macs=flops.linear // 2,
+        lineage_train_s=work.train_s + (parent.result.lineage_train_s if parent is not None and inherits else 0.0),
+        mean_nonlocality=work.nonlocality,
+        mean_gate=work.gate,
+        parent=parent.experiment.id if parent is not None else "",
+        commit=commit(),
+        finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

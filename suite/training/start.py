@@ -1,0 +1,111 @@
+"""What a run's network is before its first step: freshly initialized, or made from a finished run.
+
+Between the experiment and the training loop. Seeds torch's global state, so that the same experiment always gets the
+same network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from suite.errors import RunError
+from suite.models.build import build_model
+from suite.models.cmhsa import AttentionPhase, ConvolutionPhase, transfer
+from suite.models.cordonnier import SelfAttentionNetwork
+from suite.models.head_pruning import prune_heads
+from suite.models.masking import mask_attention, mask_position_embedding
+from suite.records import Result, RunDirectory
+from suite.spec import Experiment
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The finished run that another one takes over."""
+
+    experiment: Experiment
+    run: RunDirectory
+    result: Result
+
+
+def choose_parent(run: RunDirectory, experiment: Experiment) -> Parent | None:
+    """Of the experiment's parents the one with the best top-1 accuracy, the first of equals; None without parents.
+
+    Raises:
+        RunError: if one of them is not finished.
+        RecordError: if one of their results cannot be read.
+    """
+    found = []
+    for parent in experiment.parents:
+        directory = run.of_parent(parent)
+        result = directory.read_result()
+        if result is None:
+            raise RunError(f"{experiment.id} needs {parent.id}, which is not finished; the same grid trains it first")
+        found.append(Parent(parent, directory, result))
+    return max(found, key=lambda parent: parent.result.top1_percent, default=None)
+
+
+def start_network(run: RunDirectory, experiment: Experiment, num_classes: int) -> nn.Module:
+    """The network before the first step of ``experiment``, whose run is ``run``, on the CPU.
+
+    Raises:
+        RunError: a parent that is not finished or has lost its weights.
+    """
+    parent = choose_parent(run, experiment) if experiment.kind in ("transfer", "pruning") else None
+    if parent is None:
+        return _fresh(experiment, num_classes)
+    source = trained_network(parent.run, parent.experiment, num_classes)
+    if experiment.kind == "transfer":
+        network = _fresh(experiment, num_classes)
+        assert isinstance(source, ConvolutionPhase)
+        assert isinstance(network, AttentionPhase)
+        transfer(source, network)
+        return network
+    assert isinstance(source, SelfAttentionNetwork)
+    limits: dict[str, Any] = dict(experiment.kind_options)
+    return prune_heads(source, **limits)
+
+
+def trained_network(run: RunDirectory, experiment: Experiment, num_classes: int) -> nn.Module:
+    """The network that a finished run has left, on the CPU.
+
+    Raises:
+        RunError: its weights cannot be read, or are of another network.
+    """
+    network = start_network(run, experiment, num_classes)
+    try:
+        network.load_state_dict(load_file(run.weights_path))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise RunError(
+            f"cannot take over {run.weights_path}: {reason}. Delete {run.result_path} to train that run again."
+        ) from error
+    return network
+
+
+@contextlib.contextmanager
+def masked(network: nn.Module, experiment: Experiment) -> Iterator[None]:
+    """Inside the ``with``, what an experiment of kind "masking" masks is switched off."""
+    what = experiment.kind_options.get("mask")
+    num_layers = experiment.kind_options.get("num_layers", 0)
+    if what == "position_embedding":
+        with mask_position_embedding(network):
+            yield
+    else:
+        with mask_attention(network, what, int(num_layers)):  # type: ignore[arg-type]  # checks the name itself
+            yield
+
+
+def _fresh(experiment: Experiment, num_classes: int) -> nn.Module:
+    torch.manual_seed(experiment.seed)
+    options = dict(experiment.model_options)
+    if experiment.recipe.drop_path:
+        options["drop_path"] = experiment.recipe.drop_path
+    return build_model(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)

@@ -1,0 +1,264 @@
+"""ConViT's suites: their cells, the paper's recipes to the letter, and which runs they share."""
+
+import inspect
+from collections import Counter
+
+import pytest
+
+from leaderboards.layout import check_layout
+from suite.models.convit import MODELS as CONVIT
+from suite.models.convit import ConViT
+from suite.models.deit import MODELS as DEIT_MODELS
+from suite.protocols import convit
+from suite.protocols.deit import DEIT
+from suite.spec import Experiment
+from suite.suites import get_suite, list_suites
+from suite.tables import CurveFigure, LayerFigure, MapsFigure
+
+NAMES = [name for name in list_suites() if name.startswith("convit_")]
+ALL = [*NAMES, "sample_efficiency"]
+PROFILES = ("laptop", "gpu", "paper", "smoke")
+
+
+def experiments(name: str, profile: str = "paper") -> list[Experiment]:
+    return get_suite(name).profile(profile).experiments()
+
+
+def find(name: str, row: tuple[str, ...], column: str, table: str = "", profile: str = "paper") -> Experiment:
+    """The experiment of one cell."""
+    suite = get_suite(name)
+    (found,) = (
+        entry.experiment
+        for entry in suite.entries_of(suite.profile(profile), suite.table(table))
+        if entry.row == row and column in entry.columns
+    )
+    return found
+
+
+def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
+    assert [name.removeprefix("convit_") for name in NAMES] == [
+        "ablation",
+        "cifar100",
+        "distillation",
+        "imagenet",
+        "locality",
+        "masking",
+        "probes",
+        "psa",
+    ]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    ("name", "num_cells", "num_trained", "num_teachers"),
+    [
+        ("convit_imagenet", 12 * 5 + 6, 12, 0),
+        ("convit_ablation", 14, 14, 0),
+        ("convit_distillation", 6, 6, 1),
+        ("convit_masking", 4 + 9, 2, 0),
+        ("convit_locality", 12, 10, 0),
+        ("convit_psa", 6, 2, 0),
+        ("convit_cifar100", 12, 6, 0),
+        ("convit_probes", 6 + 6 + 3 + 4, 6, 0),
+    ],
+)
+def test_every_profile_fills_every_cell(name, profile, num_cells, num_trained, num_teachers):
+    suite = get_suite(name)
+    scale = suite.profile(profile)
+    check_layout(suite, scale)
+    assert sum(len(entry.columns) for entry in scale.entries) == num_cells
+    trained = [experiment for experiment in scale.experiments() if experiment.is_trained]
+    assert len(trained) == num_trained + (num_teachers if profile != "paper" else 0)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("name", ALL)
+def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
+    suite = get_suite(name)
+    scale = suite.profile(profile)
+    places = [suite.headline.better, suite.headline.baseline]
+    for figure in suite.figures:
+        drawn = figure.panels.values() if isinstance(figure, CurveFigure) else [getattr(figure, "models", {})]
+        for place in (place for models in drawn for place in models.values()):
+            entry = suite.find_entry(scale, place)
+            assert entry is not None
+            assert (entry.experiment.kind == "maps") == isinstance(figure, MapsFigure)
+            if isinstance(figure, LayerFigure) and figure.quantity == "gates":
+                assert entry.experiment.model.startswith("convit")
+            places.append(place)
+    assert all(suite.find_entry(scale, place) is not None for place in places)
+    if any(isinstance(figure, CurveFigure) for figure in suite.figures):
+        assert scale.num_evaluations >= 6
+
+
+# -- the protocol at the paper's scale
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_plus_models_train_with_half_the_batch_at_4e_4_and_all_others_with_deits_recipe(name):
+    for experiment in experiments(name):
+        length = {"epochs": experiment.recipe.epochs, "name": experiment.recipe.name}
+        expected = DEIT.model_copy(update=length)
+        if experiment.model.endswith("_plus"):
+            expected = expected.model_copy(update={"batch_size": 512, "learning_rate": 4e-4})
+        assert experiment.recipe == expected
+        assert experiment.image_size == 224
+
+
+@pytest.mark.parametrize(
+    ("name", "lengths"),
+    [
+        ("convit_imagenet", {("imagenet", 1.0, 300): 12}),
+        ("convit_ablation", {("imagenet", 1.0, 300): 7, ("imagenet", 0.1, 3000): 7}),
+        ("convit_distillation", {("imagenet", 1.0, 300): 6}),
+        ("convit_masking", {("imagenet", 1.0, 300): 2}),
+        ("convit_locality", {("imagenet100", 1.0, 300): 10}),
+        ("convit_psa", {("imagenet", 1.0, 300): 2}),
+        ("convit_cifar100", {("cifar100", 1.0, 3000): 6}),
+        ("convit_probes", {("imagenet", 1.0, 300): 6}),
+        ("sample_efficiency", {("imagenet", f, 300 / f): 2 for f in (0.05, 0.1, 0.3, 0.5, 1.0)}),
+    ],
+)
+def test_data_and_epochs_are_the_papers(name, lengths):
+    trained = [experiment for experiment in experiments(name) if experiment.is_trained]
+    assert Counter((e.dataset, e.train_fraction, e.recipe.epochs) for e in trained) == lengths
+
+
+def test_table_1s_rows_are_the_models_with_those_heads_and_widths():
+    for size, family in convit.SHAPES:
+        row = (size, convit.TITLES[family], *map(str, convit.SHAPES[size, family]))
+        experiment = find("convit_imagenet", row, "top1")
+        assert experiment.model_options == {}
+        built = {**CONVIT, **DEIT_MODELS}[experiment.model].keywords
+        assert (built["num_heads"], built["dim"]) == convit.SHAPES[size, family]
+
+
+@pytest.mark.parametrize(
+    ("ref", "marks", "options"),
+    [
+        ("a (ConViT)", "1111", {}),
+        ("b", "0111", {"train_gates": False}),
+        ("c", "1011", {"conv_init": False}),
+        ("d", "0011", {"train_gates": False, "conv_init": False}),
+        ("f", "0101", {"train_gates": False, "train_gpsa": False}),
+        ("g", "0001", {"train_gates": False, "conv_init": False, "train_gpsa": False}),
+    ],
+)
+def test_table_3s_marks_are_the_models_switches(ref, marks, options):
+    for column in ("full_data_top1", "ten_percent_data_top1"):
+        experiment = find("convit_ablation", (ref, *marks), column)
+        assert (experiment.model, experiment.model_options) == ("convit_s_plus", options)
+    assert find("convit_ablation", ("e (DeiT)", *"0000"), "full_data_top1").model == "deit_s_plus"
+
+
+def test_figure_8_varies_strength_and_gpsa_layers_and_without_layers_there_is_one_run():
+    options = find("convit_locality", ("6", "0.01"), "top1").model_options
+    assert options == {"num_gpsa_layers": 6, "locality_strength": 0.01}
+    assert find("convit_locality", ("9", "1"), "top1").model_options == {"num_gpsa_layers": 9}
+    assert len({find("convit_locality", ("0", strength), "top1").id for strength in ("0.01", "0.1", "1")}) == 1
+
+
+def test_figure_9_is_vanilla_psa_beside_deit():
+    assert [(e.model, e.model_options) for e in experiments("convit_psa")] == [
+        ("convit_b", {"attention": "summed"}),
+        ("deit_b", {}),
+    ]
+
+
+def test_students_differ_from_table_1s_runs_only_by_the_teacher():
+    for column in ("deit_s", "deit_b", "convit_s_plus"):
+        alone = find("convit_distillation", ("No distillation",), column)
+        taught = find("convit_distillation", ("Hard distillation",), column)
+        assert (taught.kind, taught.kind_options) == ("distillation", {"teacher": "regnety_160"})
+        assert taught.recipe == alone.recipe
+        for profile, width in (("gpu", {}), ("laptop", {"width": 4})):
+            (teacher,) = find("convit_distillation", ("Hard distillation",), column, profile=profile).parents
+            assert (teacher.model, teacher.model_options) == ("resnet18_cifar", width)
+
+
+@pytest.mark.parametrize(("profile", "num_masked"), [("paper", [3, 5, 10]), ("gpu", [3, 5, 10]), ("laptop", [1, 2, 3])])
+def test_table_6_masks_as_many_layers_as_it_says_or_as_many_of_the_laptops_three(profile, num_masked):
+    for part in ("content", "position"):
+        for row, expected in zip(("3", "5", "10"), num_masked, strict=True):
+            experiment = find("convit_masking", (row,), f"mask_{part}", "convit_table6", profile)
+            assert experiment.kind_options == {"mask": part, "num_layers": expected}
+    experiment = find("convit_masking", ("DeiT-Ti",), "mask_pos_embed", profile=profile)
+    assert experiment.kind_options == {"mask": "position_embedding"}
+
+
+# -- sharing
+
+
+def trained_ids(name: str, profile: str) -> set[str]:
+    return {experiment.id for experiment in experiments(name, profile) if experiment.is_trained}
+
+
+def test_masking_trains_nothing_that_table_1_does_not():
+    for profile in PROFILES:
+        assert trained_ids("convit_masking", profile) < trained_ids("convit_imagenet", profile)
+
+
+@pytest.mark.parametrize("profile", ["paper", "gpu"])
+def test_the_probes_train_nothing_that_table_1_does_not(profile):
+    assert trained_ids("convit_probes", profile) < trained_ids("convit_imagenet", profile)
+
+
+def test_runs_of_one_table_are_those_of_the_others_at_the_papers_scale():
+    table1 = {e.model: e.id for e in experiments("convit_imagenet")}
+    assert find("sample_efficiency", ("100",), "deit_top1").id == table1["deit_s"]
+    assert find("convit_ablation", ("a (ConViT)", *"1111"), "full_data_top1").id == table1["convit_s_plus"]
+    assert find("convit_ablation", ("e (DeiT)", *"0000"), "full_data_top1").id == table1["deit_s_plus"]
+    assert find("convit_distillation", ("No distillation",), "deit_b").id == table1["deit_b"]
+    assert find("convit_psa", ("DeiT-B",), "top1").id == table1["deit_b"]
+    assert find("convit_masking", ("ConViT-Ti",), "no_mask").id == table1["convit_ti"]
+
+
+def test_the_laptop_shares_runs_too():
+    table1 = trained_ids("convit_imagenet", "laptop")
+    assert len(table1 & trained_ids("convit_ablation", "laptop")) == 2
+    assert len(table1 & trained_ids("convit_locality", "laptop")) == 1
+    assert len(table1 & trained_ids("convit_psa", "laptop")) == 1
+    probed = trained_ids("convit_probes", "laptop")
+    assert len(probed & trained_ids("convit_distillation", "laptop")) == 2
+    assert len(trained_ids("convit_ablation", "laptop") & trained_ids("convit_distillation", "laptop")) == 1
+
+
+def test_a_switch_left_at_the_models_default_makes_no_other_experiment():
+    parameters = inspect.signature(ConViT).parameters
+    defaults = {name: parameters[name].default for name in ("attention", "locality_strength", "conv_init")}
+    switches = {name: parameters[name].default for name in ("train_gates", "train_gpsa")}
+    for scale in (convit.laptop, convit.gpu, convit.paper):
+        assert scale("convit", "Ti", **defaults, **switches).id == scale("convit", "Ti").id
+
+
+def test_the_teacher_on_a_gpu_is_the_resnet_of_another_papers_table():
+    resnets = {e.id for e in experiments("cordonnier_cifar10", "gpu") if e.model == "resnet18_cifar"}
+    taught = find("convit_distillation", ("Hard distillation",), "deit_s", profile="gpu")
+    assert {teacher.id for teacher in taught.parents} == resnets
+
+
+def test_the_laptops_teacher_and_students_learn_from_the_same_images():
+    for experiment in experiments("convit_distillation", "laptop"):
+        assert (experiment.dataset, experiment.train_fraction) == ("cifar10", 0.1)
+
+
+# -- the smaller scales
+
+
+def test_finished_runs_of_sample_efficiency_keep_their_identity():
+    assert find("sample_efficiency", ("5",), "deit_top1", profile="laptop").id == "deit_micro-0d98b4b15f656a5a/seed-0"
+    seen = [round(e.recipe.epochs * e.train_fraction, 9) for e in experiments("sample_efficiency", "laptop")]
+    assert seen == [1.2] * 10
+
+
+def test_the_laptop_trains_an_eighth_of_the_width_with_the_papers_heads():
+    experiment = convit.laptop("convit", "S+")
+    assert experiment.model_options == {"dim": 72, "num_heads": 9, "depth": 4, "num_gpsa_layers": 3}
+    plain = convit.laptop("convit", "S").recipe
+    assert experiment.recipe.batch_size == plain.batch_size / 2
+    assert experiment.recipe.learning_rate == pytest.approx(0.4 * plain.learning_rate)
+
+
+def test_the_laptop_upsamples_for_figure_11a_as_the_paper_does():
+    for experiment in experiments("convit_cifar100", "laptop"):
+        assert (experiment.image_size, experiment.model_options["patch_size"]) == (64, 16)

@@ -1,0 +1,215 @@
+"""Runs that take over from other runs, and what is logged of attention: against what their definitions say."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from imagesets.loader import ImageLoader
+from suite.errors import DataError
+from suite.execute import EXIT_BLOCKED, run
+from suite.models.head_pruning import degenerate_heads
+from suite.models.masking import mask_attention, mask_position_embedding
+from suite.models.probes import attention_maps, gating_values, nonlocality
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.records import RunDirectory
+from suite.spec import Experiment, Recipe, Resources, with_ancestors
+from suite.training.distillation import Teacher
+from suite.training.distributed import Ranks
+from suite.training.evaluate import evaluate
+from suite.training.start import start_network, trained_network
+
+SHORT = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "warmup_epochs": 0.0})
+NOTHING = SHORT.model_copy(update={"epochs": 0.1, "learning_rate": 1e-12})  # one step that moves nothing
+
+
+def experiment(model: str, recipe: Recipe = SHORT, **options: object) -> Experiment:
+    return Experiment(model=model, dataset="cifar10_sample", image_size=32, recipe=recipe, model_options=options)
+
+
+CONVIT = experiment("convit_micro")
+PHASE_1 = tuple(
+    experiment("cmhsa_conv_micro", SHORT.model_copy(update={"learning_rate": rate})) for rate in (1e-3, 1e-7)
+)
+PHASE_2 = experiment("cmhsa_micro", NOTHING, bias_strength=40.0).model_copy(
+    update={"kind": "transfer", "parents": PHASE_1}
+)
+SMALL_SA = {"dim": 16, "hidden_dim": 16, "depth": 2, "patch_size": 8, "num_heads": 4, "spread_std": 0.6}
+GENERALIZED = experiment("sa_quadratic_generalized", **SMALL_SA)
+PRUNED = GENERALIZED.then("pruning", max_condition_number=3.0).model_copy(update={"recipe": NOTHING})
+STUDENT = experiment("deit_micro", NOTHING).model_copy(update={"kind": "distillation", "parents": (CONVIT,)})
+MASKS = {
+    "position_embedding": CONVIT.then("masking", mask="position_embedding"),
+    "content": CONVIT.then("masking", mask="content", num_layers=2),
+}
+MAPS = CONVIT.then("maps")
+ALL = with_ancestors([PHASE_2, PRUNED, STUDENT, *MASKS.values(), MAPS])
+TRAIN = """
+import os, sys
+from pathlib import Path
+import suite.training.loop, deepspeed
+from suite.execute import run
+from suite.spec import Resources
+for path in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        os._exit(run(Path(path), Resources()))
+    assert os.waitpid(child, 0)[1] == 0, path
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    store = tmp_path_factory.mktemp("runs")
+    for one in ALL:
+        RunDirectory.of(store, one).create(one)
+    paths = [str(RunDirectory.of(store, one).path) for one in ALL]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", TRAIN, *paths], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return store
+
+
+def result(store, one):
+    return RunDirectory.of(store, one).read_result()
+
+
+def logits(network, images):
+    with torch.no_grad():
+        return network.eval()(images)
+
+
+@pytest.fixture(scope="module")
+def images():
+    return ImageLoader(CONVIT).test_batch(0, 20).images
+
+
+def test_the_second_phase_starts_as_the_function_of_the_better_first_phase(store, images):
+    best = max(PHASE_1, key=lambda one: result(store, one).top1_percent)
+    first = trained_network(RunDirectory.of(store, best), best, 10)
+    second = trained_network(RunDirectory.of(store, PHASE_2), PHASE_2, 10)
+    torch.testing.assert_close(logits(second, images), logits(first, images), rtol=1e-3, atol=1e-4)
+    assert result(store, PHASE_2).parent == best.id
+    trained_s = result(store, PHASE_2).train_s + result(store, best).train_s
+    assert result(store, PHASE_2).lineage_train_s == pytest.approx(trained_s)
+
+
+def test_a_pruned_run_trains_on_without_the_heads_that_the_rule_removes(store):
+    parent = trained_network(RunDirectory.of(store, GENERALIZED), GENERALIZED, 10)
+    layers = [block.attention for block in parent.blocks]
+    kept = [int((~degenerate_heads(layer, 3.0, 1e-5)).sum()) for layer in layers]
+    assert 0 < sum(kept) < 8, "the test needs a network with heads of both kinds"
+    state = load_file(RunDirectory.of(store, PRUNED).weights_path)
+    assert [len(state[f"blocks.{number}.attention.centers_H2"]) for number in range(2)] == kept
+    assert result(store, PRUNED).num_parameters < result(store, GENERALIZED).num_parameters
+    assert result(store, PRUNED).num_linear_macs < result(store, GENERALIZED).num_linear_macs
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_a_masking_run_reports_the_masked_accuracy_and_trains_nothing(store, mask):
+    network = trained_network(RunDirectory.of(store, CONVIT), CONVIT, 10)
+    masked = mask_position_embedding(network) if mask == "position_embedding" else mask_attention(network, mask, 2)
+    with masked:
+        expected = evaluate(network, ImageLoader(CONVIT), Ranks(0, 1, torch.device("cpu")), "fp32")
+    found = result(store, MASKS[mask])
+    assert (found.top1_percent, found.test_loss) == pytest.approx((expected.top1_percent, expected.loss))
+    assert found.test_loss != pytest.approx(result(store, CONVIT).test_loss)
+    assert (found.num_steps, found.images_seen, found.train_s) == (0, 0, 0)
+    assert found.parent == CONVIT.id
+
+
+def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store, images):
+    batch = ImageLoader(CONVIT).test_batch(0, 100).images
+    run = RunDirectory.of(store, CONVIT)
+    networks = {"before": start_network(run, CONVIT, 10), "after": trained_network(run, CONVIT, 10)}
+    with safe_open(RunDirectory.of(store, MAPS).maps_path, "pt") as file:
+        tensors, about = {key: file.get_tensor(key) for key in file.keys()}, file.metadata()  # noqa: SIM118
+    assert json.loads(about["grid"]) == [4, 4]
+    for when, network in networks.items():
+        for number, map_BHNN in enumerate(attention_maps(network, batch).values()):
+            patches = map_BHNN[:, :, -16:, -16:]
+            single = patches[:, :, 10].unflatten(-1, (4, 4))  # row 2, column 2
+            torch.testing.assert_close(tensors[f"{when}/{number:02d}/images"], single[:4])
+            torch.testing.assert_close(tensors[f"{when}/{number:02d}/central"], single.mean(0))
+            torch.testing.assert_close(tensors[f"{when}/{number:02d}/corner"], patches.mean(0))
+    torch.testing.assert_close(tensors["after/00/gates"], next(iter(gating_values(networks["after"]).values())))
+    assert tensors["images"].shape == (4, 32, 32, 3)
+    assert tensors["images"].dtype == torch.uint8
+
+
+def test_nonlocality_and_gates_are_logged_at_the_start_and_after_each_epoch(store):
+    run = RunDirectory.of(store, CONVIT)
+    lines = [line for line in run.read_metrics() if "nonlocality" in line]
+    assert [line["step"] for line in lines] == [0, 5]  # half an epoch
+    network = trained_network(run, CONVIT, 10)
+    batch = ImageLoader(CONVIT).test_batch(0, 100).images
+    for layer, expected in zip(lines[-1]["nonlocality"], nonlocality(network, batch).values(), strict=True):
+        assert layer == pytest.approx(expected.tolist(), abs=2e-6)
+    assert len(lines[-1]["gates"]) == 2
+    assert result(store, CONVIT).mean_nonlocality == pytest.approx(np.mean(lines[-1]["nonlocality"]), abs=1e-6)
+
+
+def test_a_student_learns_labels_and_the_teachers_answers_by_halves(store, images):
+    run = RunDirectory.of(store, STUDENT)
+    teacher = Teacher(run, STUDENT, Resources(), 10, torch.device("cpu"))
+    answers = logits(trained_network(RunDirectory.of(store, CONVIT), CONVIT, 10), images).argmax(-1)
+    student = torch.randn(20, 10)
+    expected = -student.log_softmax(-1)[torch.arange(20), answers].mean() / 2 + 3.0 / 2
+    torch.testing.assert_close(teacher.loss(images, student, torch.tensor(3.0)), expected)
+    assert result(store, STUDENT).parent == CONVIT.id
+
+
+def test_the_logged_loss_of_a_distillation_is_that_of_eq_3(store):
+    run = RunDirectory.of(store, STUDENT)
+    batch, labels = ImageLoader(STUDENT).train_batch(0)
+    own = logits(start_network(run, STUDENT, 10), batch)
+    answers = logits(trained_network(RunDirectory.of(store, CONVIT), CONVIT, 10), batch).argmax(-1)
+    expected = (torch.nn.functional.cross_entropy(own, target) for target in (labels, answers))
+    logged = next(line["loss"] for line in run.read_metrics() if "loss" in line)
+    assert logged == pytest.approx(sum(expected).item() / 2, rel=1e-4)
+
+
+def test_a_run_whose_parent_is_missing_neither_trains_nor_fails(tmp_path):
+    directory = RunDirectory.of(tmp_path, MAPS)
+    directory.create(MAPS)
+    assert run(directory.path, Resources()) == EXIT_BLOCKED
+    assert directory.status() == "new"
+
+
+def test_a_teacher_without_weights_says_which_option_names_them(tmp_path):
+    student = experiment("deit_micro").model_copy(
+        update={"kind": "distillation", "kind_options": {"teacher": "resnet18"}}
+    )
+    with pytest.raises(DataError, match="--teacher-weights FILE"):
+        Teacher(RunDirectory.of(tmp_path, student), student, Resources(), 10, torch.device("cpu"))
+
+
+def test_a_timm_teachers_weights_come_from_its_file(tmp_path):
+    import timm
+    from safetensors.torch import save_file
+
+    network = timm.create_model("resnet10t", num_classes=10)
+    save_file(network.state_dict(), tmp_path / "teacher.safetensors")
+    student = experiment("deit_micro").model_copy(
+        update={"kind": "distillation", "kind_options": {"teacher": "resnet10t"}}
+    )
+    resources = Resources(teacher_weights=str(tmp_path / "teacher.safetensors"))
+    teacher = Teacher(RunDirectory.of(tmp_path, student), student, resources, 10, torch.device("cpu"))
+    batch = torch.randn(3, 3, 32, 32)
+    assert torch.equal(teacher.labels(batch), logits(network, batch).argmax(-1))
+
+
+def test_an_experiment_that_depends_on_another_is_named_by_it():
+    assert CONVIT.then("maps").cell_id != experiment("convit_micro", NOTHING).then("maps").cell_id
+    assert MAPS.with_seed(3).parents[0].seed == 3
+    assert MAPS.with_seed(3).cell_id == MAPS.cell_id
+    with pytest.raises(ValueError, match="0 parents"):
+        CONVIT.model_copy(update={"kind": "maps"})
+    with pytest.raises(ValueError, match="Did you mean 'num_layers'"):
+        CONVIT.then("masking", mask="content", num_layer=2)
