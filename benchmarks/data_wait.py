@@ -23,7 +23,7 @@ from timing import describe_machine, load
 
 from imagesets.loader import Batch, ImageLoader
 from suite.models.build import build_model
-from suite.recipes import DEIT
+from suite.protocols.deit import DEIT
 from suite.spec import Experiment, Recipe, Resources
 from suite.training.optim import build_optimizer
 

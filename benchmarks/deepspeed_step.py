@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from suite.models.build import build_model
-from suite.recipes import DEIT_LAPTOP
+from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Recipe, Resources
 from suite.training import distributed
 from suite.training.optim import build_optimizer

@@ -19,7 +19,8 @@ from launchers.plan import Job
 from launchers.status import read_status
 from leaderboards.collect import collect
 from suite.records import Result, RunDirectory
-from suite.spec import Entry, Experiment, Profile, Recipe, Resources
+from suite.spec import Experiment, Recipe, Resources
+from suite.tables import Entry, Profile
 
 RECIPE = Recipe(
     name="deit",

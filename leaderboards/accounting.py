@@ -10,21 +10,22 @@ from typing import Any
 
 from suite.errors import RecordError
 from suite.records import Result, find_runs
-from suite.spec import Profile
+from suite.tables import Profile
 
 _COLUMNS = (
-    "run", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent", "device_hours", "images_per_s",
-    "mfu_percent", "device", "num_nodes", "num_ranks", "num_attempts", "num_requeues", "loader", "num_corrupt_images",
-    "commit", "finished_at",
+    "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
+    "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes", "num_ranks", "num_attempts", "num_requeues",
+    "loader", "num_corrupt_images", "protocol_version", "commit", "finished_at",
 )  # fmt: skip
 
 
 def render_accounting(profile: Profile, store: Path) -> str:
-    """CSV of all readable results of a profile, cells in its order, seeds ascending."""
+    """CSV of all readable results of a profile, cells in its order, seeds ascending; also of the runs that others
+    depend on, and of all candidates of a search."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    for experiment in {entry.experiment.cell_id: entry.experiment for entry in profile.entries}.values():
+    for experiment in profile.experiments():
         for run in find_runs(store, experiment).values():
             with contextlib.suppress(RecordError):  # the leaderboard names it
                 result = run.read_result()
@@ -39,7 +40,7 @@ def _row(result: Result) -> dict[str, Any]:
     mfu = None if result.mfu_percent is None else round(result.mfu_percent, 2)
     return {
         **result.model_dump(exclude={"experiment"}),
-        **experiment.model_dump(include={"model", "dataset", "train_fraction", "seed"}),
+        **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
         "run": experiment.id,
         "device_hours": hours,
         "images_per_s": rate,

@@ -1,35 +1,28 @@
-"""Set a suite's finished runs beside the paper's table: CSV, Markdown and, where the paper has one, a figure.
+"""Set a suite's finished runs beside the paper's tables: CSV, Markdown and figures; or all suites', with an index.
 
 python leaderboards/build.py --suite sample_efficiency --runs runs --profile laptop
+python leaderboards/build.py --all --runs runs
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from leaderboards.accounting import render_accounting
-from leaderboards.aggregate import Board, aggregate
-from leaderboards.collect import collect
-from leaderboards.layout import check_layout
-from leaderboards.papers import load_paper_table
-from suite.errors import RunError, SpecError, SuiteError
+from leaderboards.aggregate import aggregate
+from leaderboards.cost import estimate_cost
+from leaderboards.output import Paths, check_store, make_boards, make_folder, read_runs, write_boards
+from suite.errors import SpecError, SuiteError
 from suite.files import write_atomically
-from suite.spec import Suite
-from suite.suites import get_suite
+from suite.suites import get_suite, list_suites
+from suite.tables import Suite
 
-
-@dataclass(frozen=True)
-class Paths:
-    """The files of one leaderboard; ``figure`` is None where the suite has none."""
-
-    csv: Path
-    markdown: Path
-    figure: Path | None
-    accounting: Path
+if TYPE_CHECKING:
+    from leaderboards.index import IndexLine
 
 
 def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = None, out: Path | None = None) -> Paths:
@@ -43,78 +36,99 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
         out: folder to write to; None: ``<store>/leaderboards/<suite_name>``.
 
     Raises:
-        SpecError: for an unknown suite or profile, a store that is not there, or a suite that does not fit its table.
+        SpecError: for an unknown suite or profile, a store that is not there, or a suite that does not fit its tables.
+        RecordError: for runs that must not be averaged.
         RunError: if the files cannot be written.
     """
-    suite = get_suite(suite_name)
-    board = make_board(suite, profile, store, num_seeds)
-    accounting = render_accounting(suite.profile(profile), store)
-    paths = write_board(board, accounting, out or store / "leaderboards" / suite_name)
+    boards = make_boards(get_suite(suite_name), profile, store, num_seeds)
+    paths = write_boards(boards, store, out or store / "leaderboards" / suite_name)
     from leaderboards.terminal import print_summary
 
-    print_summary(board, paths.markdown)
+    print_summary(boards, paths.markdown)
     return paths
 
 
-def make_board(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Board:
-    """The leaderboard as data."""
-    _check_store(store)
-    profile = suite.profile(profile_name)
-    paper = load_paper_table(suite.table, suite.row_keys)
-    check_layout(suite, profile, paper)
-    return aggregate(suite, profile_name, paper, collect(profile, store, num_seeds))
+def build_all(store: Path, profile: str | None = None, num_seeds: int | None = None, out: Path | None = None) -> bool:
+    """Build every suite that has runs, at every scale or the given one, and the index of all suites.
+
+    A suite that cannot be built is named in the index and does not keep the others from it.
+
+    Args:
+        store: the run store that ``launchers/grid.py`` wrote.
+        profile: the only scale to look at; None: all.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        out: folder of the index and of the suites' own; None: ``<store>/leaderboards``.
+
+    Returns:
+        Whether all could be built.
+    """
+    from leaderboards.index import render_index, render_index_csv
+
+    check_store(store)
+    out = out or store / "leaderboards"
+    make_folder(out)
+    lines = []
+    for suite in map(get_suite, list_suites()):
+        for name in _started_profiles(suite, store, profile) or [""]:
+            lines.append(_build_line(suite, name, store, num_seeds, out))
+            print(lines[-1].summary)
+    write_atomically(out / "index.csv", render_index_csv(lines).encode())
+    write_atomically(out / "index.md", render_index(lines).encode())
+    print(f"Index: {out / 'index.md'}")
+    return not any(line.error for line in lines)
 
 
-def write_board(board: Board, accounting: str, out: Path) -> Paths:
-    """Write ``<profile>.csv``, ``.md``, ``.png`` and ``.runs.csv`` into ``out``."""
-    from leaderboards.render import render_csv, render_markdown
+def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, out: Path) -> IndexLine:
+    """Build one suite at one scale, and tell of it; without runs (profile "") only the paper's numbers are read."""
+    from leaderboards.index import IndexLine
 
     try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
-    path = out / board.profile_name
-    csv_path, markdown_path = path.with_suffix(".csv"), path.with_suffix(".md")
-    write_atomically(csv_path, render_csv(board).encode())
-    write_atomically(markdown_path, render_markdown(board).encode())
-    accounting_path = path.with_suffix(".runs.csv")
-    write_atomically(accounting_path, accounting.encode())
-    figure_path = _write_figure(board, path.with_suffix(".png"))
-    return Paths(csv=csv_path, markdown=markdown_path, figure=figure_path, accounting=accounting_path)
+        scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
+        runs = read_runs(suite, scale, store, num_seeds)
+        boards = aggregate(suite, scale, runs)
+        if not profile:
+            return IndexLine(suite, boards=boards)
+        write_boards(boards, store, out / suite.name)
+        return IndexLine(suite, profile, boards, estimate_cost(boards.profile, runs))
+    except SuiteError as error:
+        print(f"error: {suite.name}{profile and f', {profile}'}: {error}", file=sys.stderr)
+        return IndexLine(suite, profile, error=str(error))
 
 
-def _write_figure(board: Board, path: Path) -> Path | None:
-    if board.suite.figure is None:
-        return None
-    from leaderboards.figure import draw_figure
-
-    write_atomically(path, draw_figure(board, board.suite.figure))
-    return path
-
-
-def _check_store(store: Path) -> None:
-    if not store.is_dir():
-        raise SpecError(
-            f"there is no run store {store}: expected a folder that holds experiments/. "
-            "Run launchers/grid.py first, or name another folder with --runs."
-        )
+def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
+    """The scales at which at least one experiment of an entry has a folder in the store."""
+    try:
+        found = set(os.listdir(store / "experiments"))
+    except FileNotFoundError:
+        return []
+    started = []
+    for name in [only] if only else [*suite.profiles, "smoke"]:
+        candidates = (candidate for entry in suite.profile(name).entries for candidate in entry.candidates)
+        if any(f"{candidate.model}-{candidate.cell_id}" in found for candidate in candidates):
+            started.append(name)
+    return started
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Set a suite's finished runs beside the paper's table.")
-    parser.add_argument("--suite", required=True, metavar="NAME", help="which suite, such as sample_efficiency")
+    parser = argparse.ArgumentParser(description="Set a suite's finished runs beside the paper's tables.")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--suite", metavar="NAME", help="which suite, such as sample_efficiency")
+    what.add_argument("--all", action="store_true", help="every suite that has runs, and an index of all suites")
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
-    parser.add_argument("--profile", default="laptop", help="laptop, gpu, paper or smoke (default: laptop)")
+    parser.add_argument(
+        "--profile", help="laptop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
+    )
     parser.add_argument(
         "--seeds", type=positive, metavar="N", help="seeds planned per cell (default: as many as the fullest cell has)"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards/SUITE)"
+        "--out", type=Path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards, or its folder SUITE)"
     )
     args = parser.parse_args(arguments)
     try:
-        get_suite(args.suite).profile(args.profile)
-        _check_store(args.runs)
+        for name in list_suites() if args.all else [args.suite]:
+            get_suite(name).profile(args.profile or "laptop")
+        check_store(args.runs)
     except SpecError as error:
         parser.error(str(error))
     return args
@@ -131,7 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line: 0, 1 for what went wrong with the records, 2 for a misused command line."""
     args = _parse(arguments)
     try:
-        build(args.suite, args.profile, args.runs, args.seeds, args.out)
+        if args.all:
+            return 0 if build_all(args.runs, args.profile, args.seeds, args.out) else 1
+        build(args.suite, args.profile or "laptop", args.runs, args.seeds, args.out)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,78 +1,120 @@
 """Run store -> what is known about every cell of a profile. Reads files only and never decides what they mean.
 
-Every result that exists is read, whatever its seed: to leave one out would be to choose.
+Every result that exists is read, whatever its seed: to leave one out would be to choose. One that another version of
+the protocol made is no result of this experiment: it is told as void.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from leaderboards.metrics import read_metric
+from suite.attempts import device_hours, read_attempts
 from suite.errors import RecordError
-from suite.records import Result, RunDirectory, find_runs
-from suite.spec import Experiment, Profile
+from suite.records import PROTOCOL_VERSION, Result, RunDirectory, find_runs
+from suite.spec import Experiment, with_ancestors
+from suite.tables import Profile, RelativeTo, Table
+
+ALWAYS_READ = ("top1_percent", "images_per_s")  # what a search is decided by, and what is told of every cell
 
 
 @dataclass(frozen=True)
 class SeedFailure:
-    """A run that has no usable result. ``log_path`` is the file to open next."""
+    """A run that has no usable result. ``log_path`` is the file to open next, "" where there is none."""
 
     seed: int
     reason: str
     log_path: str
+    state: Literal["failed", "void"] = "failed"
 
 
-@dataclass(frozen=True)
+@dataclass
 class CellRuns:
-    """The runs of one experiment that differ only in their seed.
+    """The runs of one experiment that differ only in their seed; what is asked of their results, by seed.
 
-    ``values`` holds the asked metrics by seed. The ``Result`` objects are let go at once: thousands of them
-    alive would keep the garbage collector busy for as long as the reading itself.
+    The ``Result`` objects are let go at once: thousands of them alive would keep the garbage collector busy for as
+    long as the reading itself.
     """
 
-    values: dict[int, dict[str, float]]
-    failures: tuple[SeedFailure, ...]
-    num_found: int  # run directories, finished or not
+    values: dict[int, dict[str, float]] = field(default_factory=dict)
+    failures: tuple[SeedFailure, ...] = ()
+    num_found: int = 0  # run directories, finished or not
+    unfinished: set[int] = field(default_factory=set)  # with a run directory, but neither result nor failure
+    device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
+    commits: dict[int, str] = field(default_factory=dict)
+    loaders: dict[int, str] = field(default_factory=dict)
+    num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
+    parents: dict[int, str] = field(default_factory=dict)  # ids of the runs that these took over
 
 
 @dataclass(frozen=True)
 class Collection:
-    """All runs of a profile, by ``Experiment.cell_id``."""
+    """All runs of a profile, also those that others depend on, by ``Experiment.cell_id``."""
 
     cells: dict[str, CellRuns]
     num_planned: int  # seeds per cell
 
 
-def collect(profile: Profile, store: Path, num_seeds: int | None = None) -> Collection:
+def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables: Iterable[Table] = ()) -> Collection:
     """Read the runs of every entry; an experiment that stands in several entries is read once.
 
     Args:
         profile: the entries to look for.
         store: the run store that the grid wrote.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has on disk, at least 1,
+        num_seeds: seeds planned per cell; None: as many as the fullest cell of an entry has on disk, at least 1,
             so that uneven cells show as partial.
+        tables: whose derived columns may need metrics that no entry names.
+
+    Raises:
+        RecordError: if two folders stand for the same seed.
     """
-    experiments = {entry.experiment.cell_id: entry.experiment for entry in profile.entries}
-    metrics = sorted({metric for entry in profile.entries for metric in entry.columns.values()})
-    cells = {cell_id: read_cell(store, experiment, metrics) for cell_id, experiment in experiments.items()}
-    num_planned = num_seeds or max([1, *(cell.num_found for cell in cells.values())])
+    candidates = [candidate for entry in profile.entries for candidate in entry.candidates]
+    experiments = {experiment.cell_id: experiment for experiment in with_ancestors(candidates)}
+    metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
+    metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
+    cells = {cell_id: read_cell(store, experiment, sorted(metrics)) for cell_id, experiment in experiments.items()}
+    num_planned = num_seeds or max([1, *(cells[candidate.cell_id].num_found for candidate in candidates)])
     return Collection(cells=cells, num_planned=num_planned)
 
 
 def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> CellRuns:
     """The metrics and failures of one cell. A file that cannot be read is a failure of its seed alone."""
     runs = find_runs(store, experiment)
-    values: dict[int, dict[str, float]] = {}
+    cell = CellRuns(num_found=len(runs))
     failures = []
     for seed, run in runs.items():
         outcome = _read_run(run, seed)
+        if isinstance(outcome, Result) and outcome.protocol_version == PROTOCOL_VERSION:
+            _keep(cell, outcome, metrics)
+            continue
         if isinstance(outcome, Result):
-            values[seed] = {metric: read_metric(outcome, metric) for metric in metrics}
-        elif outcome is not None:
+            cell.device_hours[seed] = outcome.device_hours
+            outcome = _void(outcome, run)
+        else:
+            cell.device_hours[seed] = device_hours(read_attempts(run))
+        if outcome is None:
+            cell.unfinished.add(seed)
+        else:
             failures.append(outcome)
-    return CellRuns(values=values, failures=tuple(failures), num_found=len(runs))
+    cell.failures = tuple(failures)
+    return cell
+
+
+def _keep(cell: CellRuns, result: Result, metrics: Iterable[str]) -> None:
+    """What is shown of a result, so that the rest of it can be let go."""
+    seed = result.experiment.seed
+    found = {metric: read_metric(result, metric) for metric in metrics}
+    cell.values[seed] = {metric: value for metric, value in found.items() if value is not None}
+    cell.device_hours[seed] = result.device_hours
+    cell.commits[seed] = result.commit
+    cell.loaders[seed] = result.loader
+    if result.num_corrupt_images:
+        cell.num_corrupt_images[seed] = result.num_corrupt_images
+    if result.parent:
+        cell.parents[seed] = result.parent
 
 
 def _read_run(run: RunDirectory, seed: int) -> Result | SeedFailure | None:
@@ -88,3 +130,11 @@ def _read_run(run: RunDirectory, seed: int) -> Result | SeedFailure | None:
     if failure is None:
         return None
     return SeedFailure(seed, failure.reason, failure.log_path or str(run.log_path))
+
+
+def _void(result: Result, run: RunDirectory) -> SeedFailure:
+    reason = (
+        f"void: made under protocol {result.protocol_version}, expected {PROTOCOL_VERSION} (CHANGELOG.md says what "
+        "changed). Run the grid again with --retry-failed: it trains it again"
+    )
+    return SeedFailure(result.experiment.seed, reason, str(run.result_path), "void")

@@ -1,23 +1,78 @@
-"""Whether a suite fits the paper's table: checked before any run is read, so that a misspelt column is told at once."""
+"""Where a suite's entries, derived columns, figures and headline stand in its tables.
+
+Checked before any run is read, so that a misspelt column is told at once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from leaderboards.metrics import check_metric
-from leaderboards.papers import PaperTable
+from leaderboards.papers import PaperTable, load_paper_table
 from suite.errors import SpecError, unknown_name
-from suite.spec import Profile, Suite
+from suite.tables import (
+    CurveFigure,
+    Derived,
+    Entry,
+    Figure,
+    HeatmapFigure,
+    LineFigure,
+    Place,
+    Profile,
+    RelativeGain,
+    RelativeTo,
+    Row,
+    ScatterFigure,
+    Suite,
+    Table,
+)
+
+RESERVED = ("long", "runs")  # <profile>.long.csv and <profile>.runs.csv are no tables
 
 
-def check_layout(suite: Suite, profile: Profile, paper: PaperTable) -> None:
-    """Check rows, columns, metrics, derived columns and the figure against the paper's table.
+def lay_out(table: Table, entries: Iterable[Entry]) -> PaperTable:
+    """The paper's table, or our own layout: the entries' rows in order of first appearance, without numbers.
 
     Raises:
-        SpecError: names what the table does not have, or a place that two entries claim.
+        SpecError: if the paper has no such table.
+        RecordError: if its CSV cannot be used.
     """
-    places: set[tuple[tuple[str, ...], str]] = set()
+    if not table.columns:
+        return load_paper_table(table.name, table.row_keys)
+    rows: dict[Row, dict[str, str]] = {entry.row: dict.fromkeys(table.columns, "") for entry in entries}
+    return PaperTable(table.name, (*table.row_keys, *table.columns), table.row_keys, rows, table.decimals)
+
+
+def check_layout(suite: Suite, profile: Profile) -> None:
+    """Check a profile's entries, and the suite's derived columns, figures and headline, against its tables.
+
+    Raises:
+        SpecError: names what a table does not have, or a place that two entries claim.
+        RecordError: if a paper's CSV cannot be used.
+    """
+    names = [table.name for table in suite.tables] + [figure.name for figure in suite.figures]
+    for name in (name for i, name in enumerate(names) if name in RESERVED or name in names[:i]):
+        raise SpecError(f"suite {suite.name}: the name {name!r} is taken; give that table or figure another.")
+    scales = {id(scale): scale for scale in (profile, *suite.profiles.values())}.values()
+    layouts = {}  # a figure may name a row that this profile leaves out
+    for table in suite.tables:
+        layouts[table.name] = lay_out(table, (e for scale in scales for e in suite.entries_of(scale, table)))
+        entries = suite.entries_of(profile, table)
+        _check_entries(suite, entries, layouts[table.name])
+        for derived in table.derived:
+            _check_derived(derived, entries, layouts[table.name])
     for entry in profile.entries:
-        if entry.row not in paper.rows:
-            raise unknown_name("row", " / ".join(entry.row), (" / ".join(row) for row in paper.rows))
+        suite.table(entry.table)
+    for place in (suite.headline.better, suite.headline.baseline):
+        _check_place(place, suite, layouts)
+    for figure in suite.figures:
+        _check_figure(figure, suite, layouts)
+
+
+def _check_entries(suite: Suite, entries: Sequence[Entry], paper: PaperTable) -> None:
+    places: set[tuple[Row, str]] = set()
+    for entry in entries:
+        _check_row(entry.row, paper)
         for column, metric in entry.columns.items():
             _check_column(column, paper)
             check_metric(metric)
@@ -27,25 +82,62 @@ def check_layout(suite: Suite, profile: Profile, paper: PaperTable) -> None:
                     "expected one. Remove one of them."
                 )
             places.add((entry.row, column))
-    for gain in suite.derived:
-        for column in (gain.column, gain.better, gain.baseline):
+
+
+def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable) -> None:
+    _check_column(derived.column, paper)
+    if isinstance(derived, RelativeTo):
+        check_metric(derived.metric)
+        _check_row(derived.baseline, paper)
+        measured: dict[Row, set[str]] = {}
+        for entry in entries:
+            measured.setdefault(entry.row, set()).update(candidate.cell_id for candidate in entry.candidates)
+            if len(measured[entry.row]) > len(entry.candidates):
+                raise SpecError(
+                    f"column {derived.column} needs one experiment in row {' / '.join(entry.row)}, found several "
+                    "entries with different ones. Split the row, or measure that column by an entry."
+                )
+    elif isinstance(derived, RelativeGain):
+        _check_column(derived.better, paper)
+        _check_column(derived.baseline, paper)
+    else:
+        for column in derived.columns:
             _check_column(column, paper)
-    _check_figure(suite, paper)
 
 
-def _check_figure(suite: Suite, paper: PaperTable) -> None:
-    figure = suite.figure
-    if figure is None:
+def _check_figure(figure: Figure, suite: Suite, layouts: dict[str, PaperTable]) -> None:
+    if isinstance(figure, LineFigure):
+        keys, columns = [figure.x_key], [*figure.lines.values(), figure.gain_column or ""]
+    elif isinstance(figure, HeatmapFigure):
+        keys, columns = [figure.x_key, figure.y_key], [figure.column]
+    elif isinstance(figure, ScatterFigure):
+        keys, columns = [figure.group_key, figure.label_key], [figure.x_column, figure.y_column]
+    else:
+        models = [figure.models] if not isinstance(figure, CurveFigure) else figure.panels.values()
+        for place in (place for places in models for place in places.values()):
+            _check_place(place, suite, layouts)
         return
-    if figure.x_key not in paper.row_keys:
-        raise unknown_name("row key", figure.x_key, paper.row_keys)
-    for column in figure.lines.values():
+    paper = layouts[suite.table(figure.table).name]
+    for key in keys:
+        if key not in paper.row_keys:
+            raise unknown_name("row key", key, paper.row_keys)
+    for column in filter(None, columns):
         _check_column(column, paper)
-    if figure.gain_column is not None:
-        _check_column(figure.gain_column, paper)
+
+
+def _check_place(place: Place, suite: Suite, layouts: dict[str, PaperTable]) -> None:
+    paper = layouts[suite.table(place.table).name]
+    _check_row(place.row, paper)
+    _check_column(place.column, paper)
+
+
+def _check_row(row: Row, paper: PaperTable) -> None:
+    if len(row) != len(paper.row_keys):
+        raise SpecError(f"row {' / '.join(row)} has {len(row)} keys, table {paper.name} {len(paper.row_keys)}.")
+    if row not in paper.rows:
+        raise unknown_name("row", " / ".join(row), (" / ".join(known) for known in paper.rows))
 
 
 def _check_column(column: str, paper: PaperTable) -> None:
-    columns = paper.header[len(paper.row_keys) :]
-    if column not in columns:
-        raise unknown_name("column", column, columns)
+    if column not in paper.columns:
+        raise unknown_name("column", column, paper.columns)

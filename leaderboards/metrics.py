@@ -10,8 +10,13 @@ SCALED_METRICS = {
     "top1_fraction": ("top1_percent", 1e-2),
     "top5_fraction": ("top5_percent", 1e-2),
     "num_parameters_millions": ("num_parameters", 1e-6),
+    "linear_gmacs": ("num_linear_macs", 1e-9),
+    "linear_gflops": ("num_linear_macs", 2e-9),  # Cordonnier's "FLOPS": two for each multiply-add of linear layers
 }
-PLAIN_METRICS = tuple(name for name, field in Result.model_fields.items() if field.annotation in (int, float))
+PLAIN_METRICS = tuple(
+    name for name, field in Result.model_fields.items() if field.annotation in (int, float, float | None)
+)
+_ACCURACIES = ("top1_percent", "top5_percent", "best_top1_percent", "top1_fraction", "top5_fraction")
 
 
 def check_metric(metric: str) -> None:
@@ -20,11 +25,21 @@ def check_metric(metric: str) -> None:
     Raises:
         SpecError: with the nearest valid name.
     """
-    valid = [*PLAIN_METRICS, *SCALED_METRICS]
-    check_name("metric", metric, valid)
+    check_name("metric", metric, [*PLAIN_METRICS, *SCALED_METRICS])
 
 
-def read_metric(result: Result, metric: str) -> float:
-    """The value of ``metric``; its name says the unit."""
+def read_metric(result: Result, metric: str) -> float | None:
+    """The value of ``metric``, whose name says the unit; None where a run has none, such as a gate without GPSA."""
     name, scale = SCALED_METRICS.get(metric, (metric, 1.0))
-    return float(getattr(result, name)) * scale
+    value: float | None = getattr(result, name)
+    return None if value is None else float(value) * scale
+
+
+def is_accuracy(metric: str) -> bool:
+    """Whether higher is better, so that models may be ranked by it and tested against the paper's number."""
+    return metric in _ACCURACIES
+
+
+def in_points(metric: str) -> float:
+    """What makes percentage points of a difference in ``metric``."""
+    return 100.0 if metric.endswith("_fraction") else 1.0

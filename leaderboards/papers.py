@@ -13,12 +13,21 @@ PAPERS = Path(__file__).parent / "papers"
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table as printed: ``rows`` maps the leading ``row_keys`` columns to the row's cells by column."""
+    """A table as printed: ``rows`` maps the leading ``row_keys`` columns to the row's cells by column.
+
+    A layout of our own, where the paper only draws, has empty cells and states its decimals in ``own_decimals``.
+    """
 
     name: str
     header: tuple[str, ...]
     row_keys: tuple[str, ...]
     rows: dict[tuple[str, ...], dict[str, str]]
+    own_decimals: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that hold numbers."""
+        return self.header[len(self.row_keys) :]
 
     def value(self, row: tuple[str, ...], column: str) -> float | None:
         """The printed number, or None where the paper leaves the cell empty.
@@ -37,6 +46,8 @@ class PaperTable:
 
     def decimals(self, column: str) -> int:
         """How many decimals the paper prints in this column."""
+        if self.own_decimals is not None:
+            return self.own_decimals
         return max(len(cells[column].partition(".")[2]) for cells in self.rows.values())
 
 

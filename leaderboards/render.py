@@ -1,120 +1,174 @@
-"""Board -> CSV in the layout of the paper's table, and Markdown that reads well in a terminal too.
-
-Neither holds a date or a machine's name, so that the same runs give the same bytes.
-"""
+"""SuiteBoard -> Markdown that reads well in a terminal too. It holds no date and no machine's name, so that the same
+runs give the same bytes."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil
+from typing import Protocol
 
-from leaderboards.aggregate import STATUSES, Board, Cell
-from leaderboards.notation import NOTHING, write_difference, write_ours, write_status, write_value
+from leaderboards.aggregate import STATUSES, Board, SuiteBoard
+from leaderboards.cells import Cell
+from leaderboards.metrics import is_accuracy
+from leaderboards.notation import NOTHING, write_interval, write_ours, write_signed, write_status
+from leaderboards.notes import render_notes, section
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
+OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
 LEGEND = """\
-Ours is the mean over n seeds, ± half the width of its 95 % confidence interval (Student's t, from two seeds on);
-diff is ours minus the paper's, before rounding. What is not complete is marked in the table: partial 2/3 (two of three
-seeds are done), failed (a seed has no usable result; the mean is of the others, and the CSV leaves the place empty),
-missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
+Ours is the mean over n seeds with its 95 % confidence interval: none from one seed, Student's t up to nine, written
+± half its width; from ten on the BCa bootstrap, written (low to high). Diff is ours minus the paper's, before rounding.
+What is not complete is marked in the table: partial 2/3 (two of three runs are done), failed (a seed has no usable
+result; the mean is of the others, and the CSV leaves the place empty), void (the same, for a result of another version
+of the protocol), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
+RANKS = {
+    "in_columns": "#1 is the best of a column; cells of a column whose intervals overlap share a rank.",
+    "in_rows": "#1 is the best of a row; cells of a row that show the same metric and whose intervals overlap share "
+    "a rank.",
+}
+REACHED = """\
+Reached: "no" where a one-sided t-test of the seeds against the paper's number finds ours significantly below it
+(p < 0.05), else "yes", which means *not significantly below*."""
 
 
-def render_csv(board: Board) -> str:
-    """The paper's table with our means: its header, row order and decimals.
+class Scaled(Protocol):
+    """A board, or a whole suite's boards, at one scale."""
 
-    A cell without a value is empty, and so is a failed one: the file has no place to say that seeds are left out.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(board.paper.header)
-    for row in board.paper.rows:
-        columns = board.paper.header[len(row) :]
-        writer.writerow([*row, *(_csv_value(board, row, column) for column in columns)])
-    return text.getvalue()
+    @property
+    def profile_name(self) -> str: ...
 
 
-def render_markdown(board: Board) -> str:
+def render_markdown(boards: SuiteBoard) -> str:
     """The whole leaderboard for a reader: scale first, then the tables, what failed, and the footnotes."""
-    suite = board.suite
+    suite = boards.suite
     blocks = [
         f"# {suite.name}: ours beside {suite.paper}, {suite.item}",
         suite.question,
-        _scale_note(board),
-        _counts(board),
-        *(_table(board, columns) for columns in _split(board.columns)),
-        LEGEND,
-        *_unfilled(board),
-        *_failures(board),
-        *_list("## Notes", suite.footnotes),
+        _scale_note(boards),
+        f"Headline: {write_headline(boards)}.",
+        _counts(boards),
+        *(block for board in boards.tables.values() for block in _table_section(board)),
+        *_legend(boards),
+        *render_notes(boards),
+        *section("## Notes", suite.footnotes),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def scale_title(board: Board) -> str:
+def scale_title(board: Scaled) -> str:
     """One line that says whether the numbers may be compared with the paper's."""
     if board.profile_name == "paper":
         return "Profile paper: the paper's own scale."
     return f"Profile {board.profile_name}: another scale than the paper's, not comparable with its numbers."
 
 
-def _csv_value(board: Board, row: tuple[str, ...], column: str) -> str:
-    cell = board.cells.get((row, column))
-    if cell is None or cell.mean is None or cell.status == "failed":
-        return ""
-    return write_value(cell.mean, board.paper.decimals(column))
+def write_headline(boards: SuiteBoard) -> str:
+    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``."""
+    text, cell = boards.suite.headline.text, boards.headline
+    if cell is None:
+        return f"{text}: not in this profile"
+    paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, difference_decimals(cell))})"
+    return f"{text}: {write_difference(cell)}{paper}"
 
 
-def _scale_note(board: Board) -> str:
-    lines = [f"**{scale_title(board)}**"]
-    if board.profile.scale_note:
-        lines.append(f"{board.profile.scale_note.rstrip('.')}.")
-    if board.profile_name != "paper":
+def write_difference(cell: Cell) -> str:
+    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies."""
+    if cell.mean is None:
+        return write_status(cell)
+    decimals = difference_decimals(cell)
+    unit = " points" if is_accuracy(cell.metric) else ""
+    status = "" if cell.status == "done" else f", {write_status(cell)}"
+    return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
+
+
+def difference_decimals(cell: Cell) -> int:
+    return 1 if is_accuracy(cell.metric) else 2
+
+
+def _scale_note(boards: SuiteBoard) -> str:
+    lines = [f"**{scale_title(boards)}**"]
+    if boards.profile.scale_note:
+        lines.append(f"{boards.profile.scale_note.rstrip('.')}.")
+    if boards.profile_name != "paper":
         lines.append(
             "The differences below say how far apart the two scales are, not how well the paper is reproduced."
         )
     return "\n".join(f"> {line}" for line in lines)
 
 
-def _split(columns: Sequence[str]) -> list[Sequence[str]]:
-    """Evenly into as few tables as fit: four columns make two and two."""
-    num_tables = max(1, ceil(len(columns) / COLUMNS_PER_TABLE))
-    size = ceil(len(columns) / num_tables)
+def _counts(boards: SuiteBoard) -> str:
+    counts = ", ".join(f"{boards.count(status)} {status}" for status in STATUSES)
+    return f"{boards.num_cells} cells: {counts}."
+
+
+def _legend(boards: SuiteBoard) -> list[str]:
+    cells = [(board.table.ranked, cell) for board in boards.tables.values() for cell in board.cells.values()]
+    ranked = dict.fromkeys(kind for kind, cell in cells if cell.rank is not None)
+    said = [LEGEND, *(RANKS[kind] for kind in ranked)]
+    return [*said, REACHED] if any(cell.reached for _, cell in cells) else said
+
+
+def _table_section(board: Board) -> list[str]:
+    """The table in as many blocks as fit a page's width, and what it leaves out."""
+    title = f"## {board.table.item}"
+    if not board.cells:
+        return [title, "This profile fills no place of this table."]
+    blocks = [title, *(_table(board, columns) for columns in _split(board))]
+    unfilled = [column for column in board.paper.columns if column not in board.columns]
+    if unfilled:
+        blocks.append(f"Columns that this profile does not fill: {', '.join(unfilled)}.")
+    return blocks
+
+
+def _split(board: Board) -> list[Sequence[str]]:
+    """Evenly into as few blocks as fit: four columns make two and two."""
+    columns = board.columns
+    num_blocks = ceil(len(columns) / (COLUMNS_PER_TABLE if board.has_paper else OWN_COLUMNS_PER_TABLE))
+    size = ceil(len(columns) / num_blocks)
     return [columns[i : i + size] for i in range(0, len(columns), size)]
 
 
 def _table(board: Board, columns: Sequence[str]) -> str:
     header = [*board.paper.row_keys]
     for column in columns:
-        header += [f"{column}, ours", "paper", "diff"]
+        header += [f"{column}, ours", *(["paper", "diff"] if board.has_paper else [])]
+        header += ["reached"] if _is_tested(board, column) else []
     lines = [[*row, *(text for column in columns for text in _group(board, row, column))] for row in board.paper.rows]
     num_keys = len(board.paper.row_keys)
-    return _pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])
+    return pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])
 
 
-def _group(board: Board, row: tuple[str, ...], column: str) -> tuple[str, str, str]:
-    """Ours, the paper's and the difference at one place of the table."""
+def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
+    """Ours, the paper's and the difference at one place of the table, and whether the paper's was reached."""
     decimals = board.paper.decimals(column)
     cell = board.cells.get((row, column))
-    if cell is None:
-        return NOTHING, board.paper.rows[row][column] or NOTHING, NOTHING
-    return _ours(cell, decimals), write_value(cell.paper, decimals), write_difference(cell, decimals)
+    texts = [NOTHING if cell is None else _ours(cell, decimals)]
+    if board.has_paper:
+        texts.append(board.paper.rows[row][column] or NOTHING)
+        texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
+    if _is_tested(board, column):
+        texts.append((cell and cell.reached) or NOTHING)
+    return texts
+
+
+def _is_tested(board: Board, column: str) -> bool:
+    return any(cell.reached for cell in board.cells.values() if cell.column == column)
 
 
 def _ours(cell: Cell, decimals: int) -> str:
     ours, status = write_ours(cell, decimals), write_status(cell)
+    rank = "" if cell.rank is None else f" #{cell.rank}"
     if cell.status != "done":
-        return f"{ours} **{status}**".strip()
-    return f"{ours or 'undefined'} ({status})"  # a relative gain over a baseline of 0 is undefined
+        return f"{ours} **{status}**{rank}".strip()
+    return f"{ours or 'undefined'} ({status}){rank}"  # such as a relative gain over a baseline of 0
 
 
 def _is_numeric(lines: list[list[str]], index: int) -> bool:
     return all(line[index].replace(".", "", 1).isdecimal() for line in lines)
 
 
-def _pad(header: list[str], lines: list[list[str]], right: list[bool]) -> str:
+def pad(header: list[str], lines: list[list[str]], right: list[bool]) -> str:
     """A Markdown table whose columns also line up as plain text."""
     cells = [[text.replace("|", "\\|") for text in line] for line in [header, *lines]]
     widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
@@ -124,31 +178,3 @@ def _pad(header: list[str], lines: list[list[str]], right: list[bool]) -> str:
         for line in cells
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in [rows[0], rule, *rows[1:]])
-
-
-def _counts(board: Board) -> str:
-    counts = ", ".join(f"{board.count(status)} {status}" for status in STATUSES)
-    return f"{len(board.cells)} cells: {counts}."
-
-
-def _unfilled(board: Board) -> list[str]:
-    """The paper's columns that no entry and no derived column fills."""
-    header = board.paper.header[len(board.paper.row_keys) :]
-    unfilled = [column for column in header if column not in board.columns]
-    return [f"Columns of the paper that this suite does not fill: {', '.join(unfilled)}."] if unfilled else []
-
-
-def _failures(board: Board) -> list[str]:
-    """One line per failed seed: a run that fills several columns is told once."""
-    columns: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for cell in board.cells.values():
-        for failure in cell.failures:
-            reason = " ".join(failure.reason.split())
-            key = cell.row, f"seed {failure.seed}: {reason}\n  See `{failure.log_path}`"
-            columns.setdefault(key, []).append(cell.column)
-    return _list("## Failed", (f"{' / '.join(row)}, {', '.join(c)}, {what}" for (row, what), c in columns.items()))
-
-
-def _list(title: str, items: Iterable[str]) -> list[str]:
-    text = "\n".join(f"- {item}" for item in items)
-    return [f"{title}\n\n{text}"] if text else []

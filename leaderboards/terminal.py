@@ -1,44 +1,90 @@
-"""Board -> a short table for the terminal: ours / the paper's at every place."""
+"""SuiteBoard -> short tables for the terminal: ours / the paper's at every place that the profile fills."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaderboards.aggregate import Board
+from leaderboards.aggregate import Board, SuiteBoard
+from leaderboards.cells import Cell
 from leaderboards.notation import NOTHING, write_status, write_value
-from leaderboards.render import scale_title
+from leaderboards.render import scale_title, write_headline
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-STYLES = {"done": "", "partial": "yellow", "failed": "red", "missing": "dim"}
+STYLES = {"done": "", "partial": "yellow", "failed": "red", "void": "red", "missing": "dim"}
 COLUMNS_BESIDE = 6  # with more, the paper's number goes below ours, so that 80 characters still hold a row
+WIDEST_KEY = 20  # what is longer is folded
+GAP, EDGES = 2, 2  # characters between columns, and around the table
 
 
-def print_summary(board: Board, markdown: Path) -> None:
-    """Print the table, its scale, and where the whole leaderboard lies."""
+def print_summary(boards: SuiteBoard, markdown: Path) -> None:
+    """Print the tables, their scale, and where the whole leaderboard lies."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(_table(board), soft_wrap=False)
-    console.print("Ours / the paper's. " + scale_title(board))
+    for board in boards.tables.values():
+        if len(boards.tables) > 1:
+            console.print(f"\n{board.table.item}")
+        for columns in _split(board, console.width):
+            console.print(_table(board, columns), soft_wrap=False)
+    console.print("Ours / the paper's. " + scale_title(boards))
+    console.print(f"{write_headline(boards)}.")
     console.print(f"Leaderboard: {markdown}")
 
 
-def _table(board: Board) -> Table:
+def _split(board: Board, width: int) -> list[list[str]]:
+    """The columns in as few tables as the terminal's width holds whole."""
+    keys = EDGES + sum(GAP + _key_width(board, i) for i in range(len(board.paper.row_keys)))
+    blocks: list[list[str]] = []
+    left = 0
+    for column in board.columns:
+        needed = GAP + _width(board, column)
+        if not blocks or needed > left:
+            blocks.append([])
+            left = width - keys
+        blocks[-1].append(column)
+        left -= needed
+    return blocks
+
+
+def _key_width(board: Board, index: int) -> int:
+    """That of its longest value, which may be folded, and of a word of its name, which may not."""
+    values = min(WIDEST_KEY, max((len(row[index]) for row in _rows(board)), default=0))
+    return max(_word(board.paper.row_keys[index]), values)
+
+
+def _width(board: Board, column: str) -> int:
+    return max(_word(column), *(_widest_line(board, row, column) for row in _rows(board)))
+
+
+def _rows(board: Board) -> list[tuple[str, ...]]:
+    """Those with at least one place that is filled."""
+    return [row for row in board.paper.rows if any((row, column) in board.cells for column in board.columns)]
+
+
+def _word(name: str) -> int:
+    return max(map(len, _wrappable(name).split(" ")))
+
+
+def _widest_line(board: Board, row: tuple[str, ...], column: str) -> int:
+    return max(map(len, _cell(board, row, column).plain.split("\n")))
+
+
+def _table(board: Board, columns: list[str]) -> Table:
     """One line per row of the paper's table; what is not done is named and coloured."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for key in board.paper.row_keys:
-        table.add_column(_wrappable(key), overflow="fold")
-    for column in board.columns:
-        table.add_column(_wrappable(column), justify="right", overflow="fold")
-    for row in board.paper.rows:
-        table.add_row(*row, *(_cell(board, row, column) for column in board.columns))
+    for i, key in enumerate(board.paper.row_keys):
+        table.add_column(_wrappable(key), overflow="fold", min_width=_key_width(board, i))
+    for column in columns:
+        table.add_column(_wrappable(column), justify="right", overflow="fold", min_width=_width(board, column))
+    for row in _rows(board):
+        table.add_row(*row, *(_cell(board, row, column) for column in columns))
     return table
 
 
@@ -49,13 +95,17 @@ def _wrappable(name: str) -> str:
 def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     from rich.text import Text
 
-    decimals = board.paper.decimals(column)
     cell = board.cells.get((row, column))
     if cell is None:
         return Text(NOTHING, style="dim")
-    ours, paper = write_value(cell.mean, decimals), write_value(cell.paper, decimals)
-    separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
-    text = Text.assemble((ours, STYLES[cell.status]), (separator + paper, "dim"))
+    text = Text(write_value(cell.mean, board.paper.decimals(column)), style=STYLES[cell.status])
+    if board.has_paper:
+        text.append(_paper(board, cell), style="dim")
     if cell.status != "done":
         text.append(f"\n{write_status(cell)}", style=STYLES[cell.status])
     return text
+
+
+def _paper(board: Board, cell: Cell) -> str:
+    separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
+    return separator + write_value(cell.paper, board.paper.decimals(cell.column))

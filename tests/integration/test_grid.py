@@ -33,7 +33,7 @@ def run_grid(store, *options):
     return subprocess.run(grid_command(store, *options), capture_output=True, text=True, timeout=300)
 
 
-def leaderboard(store, name="smoke.csv"):
+def leaderboard(store, name="smoke.convit_table2.csv"):
     return (store / "leaderboards/sample_efficiency" / name).read_bytes()
 
 
@@ -175,6 +175,19 @@ def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     assert not run.failure_path.exists()
 
 
+def test_a_masked_evaluation_waits_for_the_run_that_it_masks_and_takes_one_that_another_suite_has_trained(tmp_path):
+    masking = [*grid_command(tmp_path), "--suite", "convit_masking", "--only", "model=deit_micro"]
+    first = subprocess.run([*masking, "kind=masking"], capture_output=True, text=True, timeout=300)
+    assert first.returncode == 0, first.stdout
+    assert "2 runs: 2 new" in first.stdout  # also the one that is masked
+    rows = (tmp_path / "leaderboards/convit_masking/smoke.convit_table5.csv").read_text().splitlines()
+    assert all(float(cell) > 0 for cell in rows[1].split(",")[1:])
+    trained = subprocess.run(
+        [*grid_command(tmp_path), "--suite", "convit_imagenet", "--dry-run"], capture_output=True, text=True
+    )
+    assert "1 finished" in trained.stdout
+
+
 @pytest.mark.parametrize("loader", ["folder", "webdataset", pytest.param("ffcv", marks=needs_ffcv)])
 def test_any_loader_gives_the_leaderboard_of_memory(undisturbed, tmp_path, loader):
     options = ["--dataset", "cifar10_sample", "--format", loader, "--out", str(tmp_path)]
@@ -191,8 +204,8 @@ def test_any_loader_gives_the_leaderboard_of_memory(undisturbed, tmp_path, loade
 def test_another_precision_is_another_leaderboard(tmp_path):
     options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.05")
     assert run_grid(tmp_path, *options).returncode == 0
-    assert leaderboard(tmp_path, "smoke-bf16.csv").decode().splitlines()[1].startswith("5,")
-    assert leaderboard(tmp_path, "smoke-bf16.csv").decode().splitlines()[1].split(",")[1]
+    assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].startswith("5,")
+    assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].split(",")[1]
 
 
 @pytest.mark.parametrize(

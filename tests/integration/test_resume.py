@@ -11,7 +11,7 @@ import pytest
 from safetensors.torch import load_file
 
 from suite.attempts import read_attempts
-from suite.recipes import DEIT_LAPTOP
+from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 

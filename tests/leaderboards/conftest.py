@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from suite.records import Result, RunDirectory
-from suite.spec import Entry, Experiment, LineFigure, Profile, Recipe, RelativeGain, Suite
+from suite.records import PROTOCOL_VERSION, Result, RunDirectory
+from suite.spec import Experiment, Recipe
+from suite.tables import Entry, Headline, LineFigure, Place, Profile, RelativeGain, Suite, Table
 
 ROWS = ("5", "10", "30", "50", "100")
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
@@ -33,26 +34,36 @@ def make_profile(image_size: int, scale_note: str) -> Profile:
     return Profile(entries=entries, scale_note=scale_note, device="cpu", sustained_flops=1e9)
 
 
-def make_result(experiment: Experiment, top1_percent: float) -> Result:
-    return Result(
-        experiment=experiment,
-        top1_percent=top1_percent,
-        top5_percent=top1_percent / 2 + 50,
-        test_loss=1.0,
-        best_top1_percent=top1_percent,
-        num_parameters=5_700_000,
-        num_train_images=100,
-        num_test_images=100,
-        num_steps=10,
-        images_seen=80,
-        train_s=1.0,
-        images_per_s=80.0,
-        device="cpu",
-        num_ranks=1,
-        num_attempts=1,
-        commit="0" * 40,
-        finished_at="2000-01-01T00:00:00+00:00",
-    )
+def make_result(experiment: Experiment, top1_percent: float, **fields: object) -> Result:
+    known = {
+        "experiment": experiment,
+        "top1_percent": top1_percent,
+        "top5_percent": top1_percent / 2 + 50,
+        "test_loss": 1.0,
+        "best_top1_percent": top1_percent,
+        "num_parameters": 5_700_000,
+        "num_train_images": 100,
+        "num_test_images": 100,
+        "num_steps": 10,
+        "images_seen": 80,
+        "train_s": 1.0,
+        "images_per_s": 80.0,
+        "device": "cpu",
+        "num_ranks": 1,
+        "num_attempts": 1,
+        "commit": "0" * 40,
+        "finished_at": "2000-01-01T00:00:00+00:00",
+        "protocol_version": PROTOCOL_VERSION,
+    }
+    return Result.model_validate(known | fields)
+
+
+def finish_run(store: Path, experiment: Experiment, top1_percent: float, **fields: object) -> RunDirectory:
+    """A finished run of any experiment."""
+    run = RunDirectory.of(store, experiment)
+    run.create(experiment)
+    run.write_result(make_result(experiment, top1_percent, **fields))
+    return run
 
 
 @pytest.fixture(autouse=True)
@@ -68,21 +79,36 @@ def table2() -> Suite:
         paper="ConViT",
         item="Table 2",
         question="Does a convolutional prior help?",
-        table="convit_table2",
-        row_keys=("train_size_percent",),
-        profiles={"laptop": make_profile(32, "tiny images"), "paper": make_profile(224, "")},
-        derived=(
-            RelativeGain(column="top1_gap_percent", better="convit_top1", baseline="deit_top1"),
-            RelativeGain(column="top5_gap_percent", better="convit_top5", baseline="deit_top5"),
+        tables=(
+            Table(
+                name="convit_table2",
+                item="Table 2",
+                row_keys=("train_size_percent",),
+                ranked="in_rows",
+                derived=(
+                    RelativeGain(column="top1_gap_percent", better="convit_top1", baseline="deit_top1"),
+                    RelativeGain(column="top5_gap_percent", better="convit_top5", baseline="deit_top5"),
+                ),
+            ),
         ),
-        figure=LineFigure(
-            x_key="train_size_percent",
-            x_label="Training set (%)",
-            y_label="Top-1 accuracy (%)",
-            lines={"ConViT": "convit_top1", "DeiT": "deit_top1"},
-            gain_column="top1_gap_percent",
-            gain_label="Relative gain (%)",
-            log_x=True,
+        profiles={"laptop": make_profile(32, "tiny images"), "paper": make_profile(224, "")},
+        headline=Headline(
+            text="ConViT over DeiT on 5 %",
+            better=Place(row=("5",), column="convit_top1"),
+            baseline=Place(row=("5",), column="deit_top1"),
+        ),
+        figures=(
+            LineFigure(
+                name="figure2a",
+                item="Fig. 2a",
+                x_key="train_size_percent",
+                x_label="Training set (%)",
+                y_label="Top-1 accuracy (%)",
+                lines={"ConViT": "convit_top1", "DeiT": "deit_top1"},
+                gain_column="top1_gap_percent",
+                gain_label="Relative gain (%)",
+                log_x=True,
+            ),
         ),
         footnotes=("a footnote",),
     )
@@ -93,11 +119,7 @@ def finish(tmp_path: Path) -> Finish:
     """Puts a finished run of the laptop profile into the store ``tmp_path``: family, row, seed, top-1."""
 
     def finish(family: str, row: str, seed: int, top1_percent: float) -> RunDirectory:
-        experiment = make_experiment(family, row, 32).with_seed(seed)
-        run = RunDirectory.of(tmp_path, experiment)
-        run.create(experiment)
-        run.write_result(make_result(experiment, top1_percent))
-        return run
+        return finish_run(tmp_path, make_experiment(family, row, 32).with_seed(seed), top1_percent)
 
     return finish
 
@@ -113,3 +135,34 @@ def fill(finish: Finish) -> Callable[[int], None]:
                 finish("convit", row, seed, 50 + 6 * place + 0.25 * seed**2)
 
     return fill
+
+
+@pytest.fixture
+def finish_experiment(tmp_path: Path) -> Callable[..., RunDirectory]:
+    """Puts a finished run of any experiment into the store ``tmp_path``: experiment, top-1, other fields of it."""
+
+    def finish(experiment: Experiment, top1_percent: float, **fields: object) -> RunDirectory:
+        return finish_run(tmp_path, experiment, top1_percent, **fields)
+
+    return finish
+
+
+@pytest.fixture
+def own_suite() -> Callable[..., Suite]:
+    """Makes a suite of one table of our own with the columns a, b, c: entries, and fields of the table."""
+
+    def own_suite(*entries: Entry, **fields: object) -> Suite:
+        table = Table(name="ours", item="Ours", row_keys=("model",), columns=("a", "b", "c"), decimals=2)
+        place = Place(row=entries[0].row, column="a")
+        profile = Profile(entries=entries, scale_note="small", device="cpu", sustained_flops=1e9)
+        return Suite(
+            name="own",
+            paper="Nobody",
+            item="nothing",
+            question="Who is best?",
+            tables=(table.model_copy(update=fields),),
+            profiles={"laptop": profile, "paper": profile.model_copy(update={"scale_note": ""})},
+            headline=Headline(text="a over a", better=place, baseline=place),
+        )
+
+    return own_suite

@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.metrics import check_metric, read_metric
+from leaderboards.metrics import check_metric, is_accuracy, read_metric
 from suite.errors import SpecError
 
 
@@ -14,3 +14,18 @@ def test_a_metric_can_be_shown_in_the_papers_unit(finish):
 def test_text_is_no_metric():
     with pytest.raises(SpecError, match="unknown metric 'device'"):
         check_metric("device")
+
+
+def test_flops_are_counted_as_the_papers_do(finish):
+    result = finish("deit", "5", 0, 93.8).read_result().model_copy(update={"num_linear_macs": 3_088_000_000})
+    assert read_metric(result, "linear_gmacs") == pytest.approx(3.088)
+    assert read_metric(result, "linear_gflops") == pytest.approx(6.176)
+
+
+def test_a_metric_that_a_run_does_not_have_has_no_value(finish):
+    assert read_metric(finish("deit", "5", 0, 93.8).read_result(), "mean_gate") is None
+
+
+def test_only_what_is_better_when_higher_is_an_accuracy():
+    assert is_accuracy("top1_fraction")
+    assert not any(map(is_accuracy, ("test_loss", "train_s", "images_per_s", "num_parameters", "")))

@@ -1,10 +1,10 @@
 import pytest
 
 from leaderboards import papers
-from leaderboards.layout import check_layout
+from leaderboards.layout import check_layout, lay_out
 from leaderboards.papers import load_paper_table
 from suite.errors import RecordError, SpecError
-from suite.spec import LineFigure, RelativeGain
+from suite.tables import CurveFigure, Headline, LayerFigure, MeanOf, Place, RelativeGain, RelativeTo, Table
 
 
 @pytest.fixture
@@ -64,13 +64,15 @@ def with_entry(suite, **update):
 
 
 def test_a_suite_that_fits_its_table_passes(table2):
-    check_layout(table2, table2.profile("laptop"), load_paper_table(table2.table, table2.row_keys))
+    check_layout(table2, table2.profile("laptop"))
 
 
 @pytest.mark.parametrize(
     ("update", "said"),
     [
         ({"row": ("7",)}, "unknown row '7'"),
+        ({"row": ("5", "5")}, "row 5 / 5 has 2 keys, table convit_table2 1"),
+        ({"table": "convit_tabel2"}, "Did you mean 'convit_table2'"),
         ({"columns": {"deit_top": "top1_percent"}}, "Did you mean 'deit_top"),
         ({"columns": {"deit_top1": "top1"}}, "unknown metric 'top1'. Did you mean 'top"),
         ({"columns": {"convit_top1": "top1_percent"}}, "two entries fill row 5, column convit_top1"),
@@ -79,18 +81,79 @@ def test_a_suite_that_fits_its_table_passes(table2):
 def test_an_entry_outside_the_table_is_refused(table2, update, said):
     suite, profile = with_entry(table2, **update)
     with pytest.raises(SpecError, match=said):
-        check_layout(suite, profile, load_paper_table(suite.table, suite.row_keys))
+        check_layout(suite, profile)
 
 
 @pytest.mark.parametrize(
-    "update",
+    "derived",
     [
-        {"derived": (RelativeGain(column="gap", better="convit_top1", baseline="deit_top1"),)},
-        {"figure": LineFigure(x_key="size", x_label="", y_label="", lines={})},
-        {"figure": LineFigure(x_key="train_size_percent", x_label="", y_label="", lines={"DeiT": "deit"})},
+        RelativeGain(column="gap", better="convit_top1", baseline="deit_top1"),
+        RelativeGain(column="top1_gap_percent", better="convit_top1", baseline="deit"),
+        RelativeTo(column="top1_gap_percent", metric="time", baseline=("5",)),
+        RelativeTo(column="top1_gap_percent", metric="train_s", baseline=("6",)),
+        MeanOf(column="top1_gap_percent", columns=("deit_top1", "convit")),
     ],
 )
-def test_derived_columns_and_figures_outside_the_table_are_refused(table2, update):
-    suite = table2.model_copy(update=update)
+def test_derived_columns_outside_the_table_are_refused(table2, derived):
+    table = table2.tables[0].model_copy(update={"derived": (derived,)})
+    suite = table2.model_copy(update={"tables": (table,)})
     with pytest.raises(SpecError, match="unknown"):
-        check_layout(suite, suite.profile("laptop"), load_paper_table(suite.table, suite.row_keys))
+        check_layout(suite, suite.profile("laptop"))
+
+
+def test_a_ratio_to_a_row_needs_one_experiment_a_row(table2):
+    derived = RelativeTo(column="top1_gap_percent", metric="train_s", baseline=("5",))
+    table = table2.tables[0].model_copy(update={"derived": (derived,)})
+    suite = table2.model_copy(update={"tables": (table,)})
+    with pytest.raises(SpecError, match="needs one experiment in row 5"):
+        check_layout(suite, suite.profile("laptop"))
+
+
+@pytest.mark.parametrize("update", [{"x_key": "size"}, {"lines": {"DeiT": "deit"}}, {"table": "table3"}])
+def test_figures_outside_the_table_are_refused(table2, update):
+    suite = table2.model_copy(update={"figures": (table2.figures[0].model_copy(update=update),)})
+    with pytest.raises(SpecError, match="unknown"):
+        check_layout(suite, suite.profile("laptop"))
+
+
+HERE, ELSEWHERE = Place(row=("5",), column="deit_top1"), Place(row=("6",), column="deit_top1")
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        CurveFigure(name="f", item="", metric="loss", y_label="", panels={"a": {"x": HERE, "y": ELSEWHERE}}),
+        LayerFigure(name="f", item="", quantity="gates", models={"a": ELSEWHERE}),
+    ],
+)
+def test_places_of_a_figure_outside_the_table_are_refused(table2, figure):
+    suite = table2.model_copy(update={"figures": (figure,)})
+    with pytest.raises(SpecError, match="unknown row '6'"):
+        check_layout(suite, suite.profile("laptop"))
+
+
+def test_a_figure_may_name_a_place_that_a_profile_leaves_empty(table2):
+    profile = table2.profile("laptop")
+    check_layout(table2, profile.model_copy(update={"entries": profile.entries[2:]}))
+
+
+def test_a_headline_outside_the_table_is_refused(table2):
+    suite = table2.model_copy(update={"headline": Headline(text="", better=HERE, baseline=ELSEWHERE)})
+    with pytest.raises(SpecError, match="unknown row '6'"):
+        check_layout(suite, suite.profile("laptop"))
+
+
+@pytest.mark.parametrize("name", ["long", "runs", "convit_table2"])
+def test_a_figure_cannot_take_a_files_name_that_is_taken(table2, name):
+    suite = table2.model_copy(update={"figures": (table2.figures[0].model_copy(update={"name": name}),)})
+    with pytest.raises(SpecError, match=f"the name '{name}' is taken"):
+        check_layout(suite, suite.profile("laptop"))
+
+
+def test_a_table_of_our_own_has_the_entries_rows_in_order_and_no_numbers(table2):
+    table = Table(name="ours", item="", row_keys=("size",), columns=("a", "b"), decimals=2)
+    entries = table2.profile("laptop").entries
+    own = lay_out(table, [entries[2], entries[0], entries[3]])
+    assert list(own.rows) == [("10",), ("5",)]
+    assert own.header == ("size", "a", "b")
+    assert (own.value(("5",), "a"), own.decimals("b")) == (None, 2)

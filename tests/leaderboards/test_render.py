@@ -3,14 +3,15 @@ import io
 
 import pytest
 
-from leaderboards.build import make_board
+from leaderboards.build import make_boards
 from leaderboards.papers import PAPERS
-from leaderboards.render import render_csv, render_markdown
+from leaderboards.render import render_markdown
+from leaderboards.sheets import render_csv
 from suite.records import Failure
 
 
-def csv_of(board):
-    return list(csv.reader(io.StringIO(render_csv(board))))
+def csv_of(boards):
+    return list(csv.reader(io.StringIO(render_csv(boards.board()))))
 
 
 def table_rows(markdown):
@@ -19,7 +20,7 @@ def table_rows(markdown):
 
 def test_the_csv_has_the_papers_header_row_keys_and_decimals(table2, fill, tmp_path):
     fill(3)
-    lines = csv_of(make_board(table2, "laptop", tmp_path))
+    lines = csv_of(make_boards(table2, "laptop", tmp_path))
     paper = list(csv.reader((PAPERS / "convit_table2.csv").open()))
     assert lines[0] == paper[0]
     assert [line[0] for line in lines] == [line[0] for line in paper]
@@ -32,13 +33,13 @@ def test_the_csv_of_the_papers_values_is_the_papers_csv(table2, finish, tmp_path
     for row in list(csv.DictReader(paper)):
         for family in ("deit", "convit"):
             finish(family, row["train_size_percent"], 0, float(row[f"{family}_top1"]))
-    ours = csv_of(make_board(table2, "laptop", tmp_path))
+    ours = csv_of(make_boards(table2, "laptop", tmp_path))
     assert [line[:3] for line in ours] == [line.split(",")[:3] for line in paper]
 
 
 def test_a_place_without_value_is_empty_in_the_csv(table2, finish, tmp_path):
     finish("deit", "5", 0, 40.0)
-    lines = csv_of(make_board(table2, "laptop", tmp_path))
+    lines = csv_of(make_boards(table2, "laptop", tmp_path))
     assert lines[1] == ["5", "40.0", "", "", "70.0", "", ""]
     assert lines[2] == ["10", "", "", "", "", "", ""]
 
@@ -46,25 +47,25 @@ def test_a_place_without_value_is_empty_in_the_csv(table2, finish, tmp_path):
 def test_a_failed_cell_is_empty_in_the_csv_and_marked_in_the_markdown(table2, finish, tmp_path):
     finish("deit", "5", 0, 40.0)
     finish("deit", "5", 1, 99.0).result_path.write_text('{"top1_percent": 99.0')
-    board = make_board(table2, "laptop", tmp_path)
-    assert csv_of(board)[1][1] == ""
-    assert "40.0 **failed 1/2**" in render_markdown(board)
+    boards = make_boards(table2, "laptop", tmp_path)
+    assert csv_of(boards)[1][1] == ""
+    assert "40.0 **failed 1/2**" in render_markdown(boards)
 
 
 def test_the_csv_ends_lines_with_a_line_feed_alone(table2, tmp_path):
-    assert "\r" not in render_csv(make_board(table2, "laptop", tmp_path))
+    assert "\r" not in render_csv(make_boards(table2, "laptop", tmp_path).board())
 
 
 def test_a_markdown_row_shows_ours_the_papers_and_the_difference(table2, fill, tmp_path):
     fill(3)
-    rows = table_rows(render_markdown(make_board(table2, "laptop", tmp_path)))
+    rows = table_rows(render_markdown(make_boards(table2, "laptop", tmp_path)))
     assert rows[0][:4] == ["train_size_percent", "deit_top1, ours", "paper", "diff"]
-    assert rows[2][:7] == ["5", "40.5 ± 1.2 (n=3)", "34.8", "+5.7", "50.4 ± 1.3 (n=3)", "47.8", "+2.6"]
+    assert rows[2][:7] == ["5", "40.5 ± 1.2 (n=3) #2", "34.8", "+5.7", "50.4 ± 1.3 (n=3) #1", "47.8", "+2.6"]
 
 
 def test_one_seed_shows_no_interval(table2, fill, tmp_path):
     fill(1)
-    rows = table_rows(render_markdown(make_board(table2, "laptop", tmp_path)))
+    rows = table_rows(render_markdown(make_boards(table2, "laptop", tmp_path)))
     assert rows[2][1] == "40.0 (n=1)"
 
 
@@ -72,19 +73,19 @@ def test_what_is_not_done_is_marked_and_counted(table2, finish, tmp_path):
     finish("deit", "5", 0, 40.0)
     finish("deit", "10", 0, 40.0)
     finish("deit", "10", 1, 41.0)
-    markdown = render_markdown(make_board(table2, "laptop", tmp_path))
+    markdown = render_markdown(make_boards(table2, "laptop", tmp_path))
     rows = table_rows(markdown)
     assert rows[2][1:3] == ["40.0 **partial 1/2**", "34.8"]
     assert rows[4][1:4] == ["**missing 0/2**", "66.1", "-"]
-    assert "30 cells: 2 done, 2 partial, 0 failed, 26 missing." in markdown
+    assert "30 cells: 2 done, 2 partial, 0 failed, 0 void, 26 missing." in markdown
 
 
 def test_a_failed_run_is_listed_once_with_its_reason_and_log(table2, finish, tmp_path):
     run = finish("convit", "30", 0, 40.0)
     run.result_path.unlink()
     run.write_failure(Failure(kind="error", reason="the loss\nis nan", log_path="logs/9.txt"))
-    markdown = render_markdown(make_board(table2, "laptop", tmp_path))
-    assert "- 30, convit_top1, convit_top5, seed 0: the loss is nan\n  See `logs/9.txt`\n" in markdown
+    markdown = render_markdown(make_boards(table2, "laptop", tmp_path))
+    assert "- 30, convit_top1, convit_top5: seed 0: the loss is nan\n  See `logs/9.txt`\n" in markdown
     assert markdown.count("the loss is nan") == 1
 
 
@@ -92,38 +93,39 @@ def test_a_corrupt_result_does_not_hide_the_other_cells(table2, fill, finish, tm
     fill(1)
     run = finish("deit", "5", 0, 40.0)
     run.result_path.write_text("{")
-    markdown = render_markdown(make_board(table2, "laptop", tmp_path))
-    assert "26 done, 0 partial, 4 failed, 0 missing" in markdown
+    markdown = render_markdown(make_boards(table2, "laptop", tmp_path))
+    assert "26 done, 0 partial, 4 failed, 0 void, 0 missing" in markdown
     assert str(run.result_path) in markdown
 
 
 @pytest.mark.parametrize("profile", ["laptop", "smoke"])
 def test_a_profile_of_another_scale_says_so_before_its_numbers(table2, tmp_path, profile):
-    markdown = render_markdown(make_board(table2, profile, tmp_path))
+    markdown = render_markdown(make_boards(table2, profile, tmp_path))
     said = markdown.index(f"Profile {profile}: another scale than the paper's, not comparable with its numbers.")
     assert said < markdown.index("| train_size_percent")
     assert table2.profile(profile).scale_note in markdown
 
 
 def test_the_papers_own_scale_is_not_called_another(table2, tmp_path):
-    assert "another scale" not in render_markdown(make_board(table2, "paper", tmp_path))
+    assert "another scale" not in render_markdown(make_boards(table2, "paper", tmp_path))
 
 
 def test_the_markdown_names_the_paper_the_question_and_the_footnotes(table2, tmp_path):
-    markdown = render_markdown(make_board(table2, "laptop", tmp_path))
+    markdown = render_markdown(make_boards(table2, "laptop", tmp_path))
     assert markdown.startswith("# table2: ours beside ConViT, Table 2\n\nDoes a convolutional prior help?\n")
     assert markdown.endswith("## Notes\n\n- a footnote\n")
 
 
 def test_columns_line_up_as_plain_text(table2, fill, tmp_path):
     fill(2)
-    lines = [line for line in render_markdown(make_board(table2, "laptop", tmp_path)).splitlines() if line[:1] == "|"]
+    lines = [line for line in render_markdown(make_boards(table2, "laptop", tmp_path)).splitlines() if line[:1] == "|"]
     bars = [[i for i, character in enumerate(line) if character == "|"] for line in lines]
     assert len({tuple(places) for places in bars}) == 2  # two tables of three columns each
 
 
 def test_columns_that_no_entry_fills_are_named_and_left_out(table2, tmp_path):
-    suite = table2.model_copy(update={"derived": table2.derived[:1]})
-    board = make_board(suite, "laptop", tmp_path)
-    assert board.columns == ["deit_top1", "convit_top1", "top1_gap_percent", "deit_top5", "convit_top5"]
-    assert "does not fill: top5_gap_percent." in render_markdown(board)
+    table = table2.tables[0].model_copy(update={"derived": table2.tables[0].derived[:1]})
+    suite = table2.model_copy(update={"tables": (table,)})
+    boards = make_boards(suite, "laptop", tmp_path)
+    assert boards.board().columns == ["deit_top1", "convit_top1", "top1_gap_percent", "deit_top5", "convit_top5"]
+    assert "does not fill: top5_gap_percent." in render_markdown(boards)

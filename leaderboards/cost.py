@@ -1,0 +1,72 @@
+"""What a profile's runs have cost so far, and what is to go judged by those that have finished.
+
+No FLOPs here, which would need torch: ``launchers/grid.py --list`` estimates by them before anything has run.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from leaderboards.collect import Collection
+from suite.spec import Experiment
+from suite.tables import Profile
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Hours of a device: a GPU's, or a core's where the profile is for CPUs.
+
+    ``hours_to_go`` is of the runs whose like has finished; ``num_unknown`` of those that are left have none.
+    """
+
+    hours_spent: float
+    hours_to_go: float
+    num_unknown: int
+    unit: str
+
+
+def estimate_cost(profile: Profile, collection: Collection) -> Cost:
+    """Over distinct runs, also those that others depend on.
+
+    A run that is left costs as much as the finished ones of its cell; without any, as those of the same model on the
+    same data per image seen (``epochs * train_fraction``), which is what training cost grows with.
+    """
+    experiments = {experiment.cell_id: experiment for experiment in profile.experiments()}
+    of_cell = {cell_id: _finished_hours(collection, cell_id) for cell_id in experiments}
+    of_family: dict[Hashable, list[float]] = {}
+    for cell_id, experiment in experiments.items():
+        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in of_cell[cell_id])
+    to_go, num_unknown = 0.0, 0
+    for cell_id, experiment in experiments.items():
+        left = sum(seed not in collection.cells[cell_id].values for seed in range(collection.num_planned))
+        known = of_cell[cell_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+        if known:
+            to_go += left * statistics.fmean(known)
+        else:
+            num_unknown += left
+    spent = sum(hours for cell in collection.cells.values() for hours in cell.device_hours.values())
+    return Cost(spent, to_go, num_unknown, "GPU-hours" if profile.device == "gpu" else "core-hours")
+
+
+def write_to_go(cost: Cost) -> str:
+    """``1.5``, ``1.5 + ? (3 runs)`` where the cost of some is not known, ``?`` where nothing is."""
+    unknown = f"? ({cost.num_unknown} run{'s' if cost.num_unknown > 1 else ''})" if cost.num_unknown else ""
+    if unknown and not cost.hours_to_go:
+        return unknown
+    return f"{cost.hours_to_go:.3g}" + (f" + {unknown}" if unknown else "")
+
+
+def _finished_hours(collection: Collection, cell_id: str) -> list[float]:
+    cell = collection.cells[cell_id]
+    return [cell.device_hours[seed] for seed in cell.values]
+
+
+def _family(experiment: Experiment) -> Hashable:
+    return experiment.kind, experiment.model, experiment.dataset, experiment.image_size
+
+
+def _length(experiment: Experiment) -> float:
+    """Images seen, in whole training sets; one measurement is as long as another."""
+    return experiment.recipe.epochs * experiment.train_fraction if experiment.is_trained else 1.0

@@ -1,0 +1,105 @@
+"""Measured cells -> those that the paper derives from them: relative gains, ratios to a baseline row, means.
+
+The mean of a derived cell is derived from the means; its interval comes from the values derived seed by seed, which
+needs the same seeds on all sides.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from leaderboards.cells import Cell, CellStatus
+from leaderboards.collect import Collection
+from leaderboards.measured import measured_cells, summary
+from leaderboards.metrics import in_points
+from leaderboards.papers import PaperTable
+from suite.tables import Entry, RelativeGain, RelativeTo, Row, Table
+
+Cells = Mapping[tuple[Row, str], Cell]
+Formula = Callable[[Sequence[float]], float | None]
+
+
+def add_derived(
+    table: Table, cells: Cells, entries: Sequence[Entry], paper: PaperTable, collection: Collection
+) -> dict[tuple[Row, str], Cell]:
+    """The cells and, where all that they need has a cell, those of the table's derived columns, in their order."""
+    found = dict(cells)
+    for derived in table.derived:
+        measured = _measure(derived, entries, paper, collection) if isinstance(derived, RelativeTo) else {}
+        formula: Formula
+        for row in paper.rows:
+            if isinstance(derived, RelativeGain):
+                sources, formula = [found.get((row, derived.better)), found.get((row, derived.baseline))], _gain
+            elif isinstance(derived, RelativeTo):
+                sources, formula = [measured.get(row), measured.get(derived.baseline)], _ratio
+            else:
+                sources, formula = [found.get((row, column)) for column in derived.columns], _mean
+            known = [source for source in sources if source is not None]
+            if len(known) == len(sources):
+                printed = paper.value(row, derived.column)
+                found[row, derived.column] = combine(row, derived.column, known, formula, printed)
+    return found
+
+
+def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
+    """A cell derived from others. It lacks what the worst of them lacks; their failures are told there."""
+    seeds = [seed for seed in sources[0].values if all(seed in source.values for source in sources)]
+    by_seed = {seed: formula([source.values[seed] for source in sources]) for seed in seeds}
+    values = {seed: value for seed, value in by_seed.items() if value is not None}
+    matched = all(len(source.values) == len(values) for source in sources)
+    means = [source.mean for source in sources if source.mean is not None]
+    metrics = {source.metric for source in sources}
+    return Cell(
+        row=row,
+        column=column,
+        values=values,
+        **{**summary(values if matched else {}), "mean": formula(means) if len(means) == len(sources) else None},
+        paper=paper,
+        status=_worst(sources),
+        num_done=min(source.num_done for source in sources),
+        num_planned=sources[0].num_planned,
+        metric=metrics.pop() if formula is _mean and len(metrics) == 1 else "",
+    )
+
+
+def difference_of(better: Cell, baseline: Cell) -> Cell:
+    """By how much one cell exceeds another, in percentage points where these are accuracies; so for the paper's."""
+    scale = in_points(better.metric)
+    have_paper = better.paper is not None and baseline.paper is not None
+    paper = scale * ((better.paper or 0.0) - (baseline.paper or 0.0)) if have_paper else None
+    cell = combine(better.row, better.column, [better, baseline], lambda pair: scale * (pair[0] - pair[1]), paper)
+    return replace(cell, metric=better.metric)
+
+
+def relative_gain(better: float, baseline: float) -> float | None:
+    """``100 * (better - baseline) / baseline`` in percent; None where the baseline is 0."""
+    return 100 * (better - baseline) / baseline if baseline else None
+
+
+def _gain(pair: Sequence[float]) -> float | None:
+    return relative_gain(*pair)
+
+
+def _ratio(pair: Sequence[float]) -> float | None:
+    return pair[0] / pair[1] if pair[1] else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(values)
+
+
+def _worst(sources: Sequence[Cell]) -> CellStatus:
+    statuses = {source.status for source in sources}
+    order: tuple[CellStatus, ...] = ("failed", "void", "missing", "partial")
+    return next((status for status in order if status in statuses), "done")
+
+
+def _measure(
+    derived: RelativeTo, entries: Sequence[Entry], paper: PaperTable, collection: Collection
+) -> dict[Row, Cell]:
+    """The metric of each row's runs, though no column of the table may show it."""
+    asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in entries]
+    cells = measured_cells(asked, paper, collection, is_paper=False)
+    return {row: cell for (row, _), cell in cells.items()}

@@ -1,0 +1,58 @@
+"""A suite's board and run store -> the figures of its paper, as PNG and SVG.
+
+Each kind of figure has a module; what is read is kept apart from how it is drawn, and both from ``style``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from suite.tables import (
+    CentersFigure,
+    CurveFigure,
+    Figure,
+    HeatmapFigure,
+    LayerFigure,
+    LineFigure,
+    MapsFigure,
+    ScatterFigure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from leaderboards.aggregate import SuiteBoard
+
+
+def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:
+    """``{"png": ..., "svg": ...}``, the same bytes for the same data; {} where there is nothing to draw yet.
+
+    Raises:
+        RecordError: if a run's metrics or maps cannot be read.
+    """
+    from leaderboards.figures import style  # matplotlib takes as long to start as the rest of a leaderboard
+
+    with style.default_style():
+        canvas = _draw(figure, boards, store)
+        return {} if canvas is None else style.save(canvas)
+
+
+def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
+    from leaderboards.figures import centers, curves, grids, layers, lines, maps, scatter
+
+    match figure:
+        case LineFigure():
+            return lines.draw_lines(figure, boards)
+        case HeatmapFigure():
+            return grids.draw_heatmap(figure, boards)
+        case ScatterFigure():
+            return scatter.draw_scatter(figure, boards)
+        case CurveFigure():
+            return curves.draw_curves(figure, boards, store)
+        case LayerFigure():
+            return layers.draw_layers(figure, boards, store)
+        case MapsFigure():
+            return maps.draw_maps(figure, boards, store)
+        case CentersFigure():
+            return centers.draw_centers(figure, boards, store)

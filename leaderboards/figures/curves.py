@@ -1,0 +1,88 @@
+"""Runs -> a metric over the epochs of training: the mean of the seeds in a band from the lowest to the highest."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leaderboards.figures import style
+from leaderboards.figures.logged import Curve, read_curve
+from leaderboards.figures.places import runs_behind
+from suite.tables import CurveFigure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from leaderboards.aggregate import SuiteBoard
+
+Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
+_MOST_MARKERS = 25  # in a line
+
+
+def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+    """The figure; None while no run behind it has finished."""
+    found = find_curves(figure, boards, store)
+    if not any(found.values()):
+        return None
+    labels = list(dict.fromkeys(label for panel in figure.panels.values() for label in panel))
+    labels = [label for label in labels if any(label in curves for curves in found.values())]
+    marks = dict(zip(labels, style.marks(len(labels)), strict=True))
+    columns = style.num_columns(len(found), 3)
+    width, height = (6.8, 3.9) if columns == 1 else (3.3 * columns + 0.4, 2.7)
+    canvas = style.new_canvas(boards, figure, width, height * math.ceil(len(found) / columns) + 0.3, *_notes(found))
+    all_axes = style.panels(canvas, len(found), 3)
+    for number, (axes, (title, curves)) in enumerate(zip(all_axes, found.items(), strict=True)):
+        axes.set_title(title, fontsize=10)
+        axes.set_ylabel(figure.y_label if number % columns == 0 else "")
+        _draw_panel(axes, curves, marks, figure.log_y)
+    what = [{"label": label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
+            for label, (color, marker) in marks.items()]  # fmt: skip
+    style.add_legend(canvas, what, most=4 if width > 6 else 3)
+    return canvas
+
+
+def find_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Panels:
+    """The curves of the panels that this profile plans; those of a cell that lacks a failed seed are left out, as its
+    mean is in the table."""
+    found: Panels = {}
+    for title, places in figure.panels.items():
+        cells = {label: cell for label, place in places.items() if (cell := boards.cell(place)) is not None}
+        if not cells:
+            continue
+        found[title] = {}
+        for label, cell in cells.items():
+            runs = runs_behind(boards, places[label], store) if cell.is_usable else {}
+            curve = read_curve(runs.values(), figure.metric)
+            if curve is not None:
+                found[title][label] = curve
+    return found
+
+
+def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str, str]], log_y: bool) -> None:
+    if not curves:
+        style.say_nothing_there(axes)
+        return
+    style.tidy(axes)
+    for place, (label, curve) in enumerate(curves.items()):
+        color, marker = marks[label]
+        every = math.ceil(len(curve.epochs) / 8) if len(curve.epochs) > _MOST_MARKERS else 1
+        start = place * every // len(curves)  # markers of lines that meet stand beside each other
+        axes.plot(
+            curve.epochs, curve.mean, color=color, marker=marker, linewidth=1.8, markersize=5, markevery=(start, every)
+        )
+        if curve.num_seeds > 1:
+            axes.fill_between(curve.epochs, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
+    axes.set_xlabel("Epoch")
+    if log_y:
+        axes.set_yscale("log")
+        style.plain_log(axes.yaxis)
+
+
+def _notes(found: Panels) -> list[str]:
+    seeds = {curve.num_seeds for curves in found.values() for curve in curves.values()}
+    if max(seeds) == 1:
+        return ["One seed."]
+    num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    return [f"Lines: mean of {num} seeds; bands: from the lowest to the highest."]

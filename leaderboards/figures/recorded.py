@@ -1,0 +1,58 @@
+"""``maps.safetensors`` of a run of kind "maps" -> arrays; ``suite.training.maps`` says what stands in the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from suite.errors import RecordError
+from suite.records import RunDirectory
+
+Array = NDArray[Any]
+When = Literal["before", "after"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The maps of one run. ``grid`` is (rows, columns) of patches; ``arrays`` has the file's tensors by name."""
+
+    layers: tuple[str, ...]
+    grid: tuple[int, int]
+    num_images: int
+    arrays: dict[str, Array]
+
+    @property
+    def query(self) -> tuple[int, int]:
+        """(row, column) of the central query."""
+        return self.grid[0] // 2, self.grid[1] // 2
+
+    def of_layer(self, when: When, layer: int, what: str) -> Array | None:
+        """One tensor; None where this layer has none, such as gates, or where there is no such layer."""
+        return self.arrays.get(f"{when}/{layer:02d}/{what}")
+
+
+def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
+    """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
+
+    Raises:
+        RecordError: if the file cannot be read.
+    """
+    if not run.maps_path.exists():
+        return None
+    kinds = tuple(kinds)
+    try:
+        with safe_open(run.maps_path, framework="numpy") as file:
+            about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
+            arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
+        rows, columns = about["grid"]
+        return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise RecordError(
+            f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."
+        ) from error

@@ -1,0 +1,161 @@
+"""Board -> one column of a table against another, a point per row: ours filled, the paper's hollow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.transforms import Bbox
+
+from leaderboards.figures import style
+from suite.tables import ScatterFigure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from leaderboards.aggregate import Board, SuiteBoard
+
+# Where a label may stand, best first: (horizontal, vertical) alignment and the offset in points that goes with it.
+_SIDES = (
+    ("right", "bottom", -5, 5), ("left", "top", 5, -5), ("left", "bottom", 5, 5), ("right", "top", -5, -5),
+    ("left", "center", 7, 0), ("right", "center", -7, 0), ("center", "bottom", 0, 6), ("center", "top", 0, -6),
+    ("center", "bottom", 0, 16), ("center", "top", 0, -16),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Point:
+    """A row's two numbers; ``reach`` is what the interval of y goes below and above it."""
+
+    group: str
+    label: str
+    x: float
+    y: float
+    reach: tuple[float, float] | None
+    is_complete: bool = True
+
+
+def draw_scatter(figure: ScatterFigure, boards: SuiteBoard) -> Canvas | None:
+    """The figure; None while no row has both numbers."""
+    board = boards.board(figure.table)
+    ours, papers = find_points(board, figure), find_paper_points(board, figure)
+    if not ours:
+        return None
+    groups = list(dict.fromkeys(point.group for point in [*ours, *papers]))
+    marks = dict(zip(groups, style.marks(len(groups)), strict=True))
+    canvas = style.new_canvas(boards, figure, 7.2, 4.6)
+    axes = canvas.add_subplot()
+    style.tidy(axes)
+    axes.grid(axis="x", color=style.GRID, linewidth=0.7)
+    for group, mark in marks.items():
+        _draw_group(axes, [point for point in papers if point.group == group], *mark, of_paper=True)
+        _draw_group(axes, [point for point in ours if point.group == group], *mark, of_paper=False)
+    if figure.log_x:
+        axes.set_xscale("log")
+        style.plain_log(axes.xaxis)
+    axes.margins(0.1, 0.1)
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
+    what = [{"label": g, "color": c, "marker": m, "linewidth": 1.2} for g, (c, m) in marks.items()]
+    style.add_legend(canvas, what, _whose(figure, ours, bool(papers)))
+    _label_points(canvas, axes, [*ours, *papers], marks)
+    return canvas
+
+
+def find_points(board: Board, figure: ScatterFigure) -> list[Point]:
+    """Our means of the rows that have both."""
+    points = []
+    for row in board.paper.rows:
+        x, y = board.cells.get((row, figure.x_column)), board.cells.get((row, figure.y_column))
+        if x is None or y is None or x.mean is None or y.mean is None or not (x.is_usable and y.is_usable):
+            continue
+        has_interval = y.low is not None and y.high is not None
+        reach = (max(0.0, y.mean - (y.low or 0.0)), max(0.0, (y.high or 0.0) - y.mean)) if has_interval else None
+        is_complete = x.status == y.status == "done"
+        points.append(Point(*_names(board, figure, row), x.mean, y.mean, reach, is_complete))
+    return points
+
+
+def find_paper_points(board: Board, figure: ScatterFigure) -> list[Point]:
+    """The paper's numbers of the rows that this profile fills."""
+    points = []
+    for row in board.paper.rows:
+        x, y = board.cells.get((row, figure.x_column)), board.cells.get((row, figure.y_column))
+        if x is not None and y is not None and x.paper is not None and y.paper is not None:
+            points.append(Point(*_names(board, figure, row), x.paper, y.paper, None))
+    return points
+
+
+def _names(board: Board, figure: ScatterFigure, row: tuple[str, ...]) -> tuple[str, str]:
+    keys = board.paper.row_keys
+    return row[keys.index(figure.group_key)], row[keys.index(figure.label_key)]
+
+
+def _draw_group(axes: Axes, points: list[Point], color: str, marker: str, of_paper: bool) -> None:
+    """A thin line joins the models of a group in the order of x."""
+    points = sorted(points, key=lambda point: point.x)
+    x, y = [point.x for point in points], [point.y for point in points]
+    line: dict[str, Any] = {"linestyle": "--", "alpha": 0.5} if of_paper else {}
+    axes.plot(x, y, color=color, linewidth=1.2, **line)
+    for point in points:
+        if point.reach is not None:
+            below, above = point.reach
+            axes.errorbar([point.x], [point.y], yerr=[[below], [above]], color=color, linewidth=1.2, capsize=3)
+    for edge in (True, False):  # incomplete ones get a dot in the middle of a hollow marker
+        chosen = [point for point in points if point.is_complete is edge]
+        face = "white" if of_paper or not edge else color
+        at = [point.x for point in chosen], [point.y for point in chosen]
+        axes.plot(*at, color=color, marker=marker, markersize=7, markerfacecolor=face, linestyle="", zorder=4)
+        if not edge:
+            axes.plot(*at, color=color, marker=".", markersize=4, linestyle="", zorder=5)
+
+
+def _whose(figure: ScatterFigure, ours: list[Point], with_paper: bool) -> list[dict[str, Any]]:
+    with_interval = any(point.reach is not None for point in ours)
+    common = {"color": style.NEUTRAL, "marker": "o", "markersize": 7}
+    whose = [{"label": "ours, 95 % interval" if with_interval else "ours", **common}]
+    if with_paper:
+        whose.append({"label": f"paper, {figure.item}", "linestyle": "--", "markerfacecolor": "white", **common})
+    if not all(point.is_complete for point in ours):
+        dotted = {"marker": "$\\odot$", "linestyle": "", "color": style.NEUTRAL, "markersize": 7}
+        whose.append({"label": "ours, not all seeds", **dotted})
+    return whose
+
+
+def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: dict[str, tuple[str, str]]) -> None:
+    """Beside each point on the first side where the label meets no other; where there is none, on the best one."""
+    canvas.draw_without_rendering()  # settles the layout, which the labels then leave as it is
+    inside = axes.get_window_extent()
+    shade = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.3}
+    half = 4.5 * canvas.dpi / 72
+    at = [axes.transData.transform((point.x, point.y)) for point in points]
+    taken: list[Bbox] = [Bbox.from_extents(x - half, y - half, x + half, y + half) for x, y in at]
+    taken += [_error_bar(axes, point, point.reach) for point in points if point.reach is not None]
+    for point in points:
+        options = []
+        for horizontal, vertical, dx, dy in _SIDES:
+            label = axes.annotate(
+                point.label, (point.x, point.y), (dx, dy), textcoords="offset points", ha=horizontal, va=vertical,
+                fontsize=8, color=marks[point.group][0], bbox=shade, zorder=3,
+            )  # fmt: skip
+            label.set_in_layout(False)
+            box = label.get_window_extent()
+            hits = sum(box.overlaps(other) for other in taken) + 2 * (not _contains(inside, box))
+            options.append((hits, label, box))
+        best = min(options, key=lambda option: option[0])  # the first of equals
+        for option in options:
+            if option is not best:
+                option[1].remove()
+        taken.append(best[2])
+
+
+def _error_bar(axes: Axes, point: Point, reach: tuple[float, float]) -> Bbox:
+    x, low = axes.transData.transform((point.x, point.y - reach[0]))
+    _, high = axes.transData.transform((point.x, point.y + reach[1]))
+    return Bbox.from_extents(x - 1, low, x + 1, high)
+
+
+def _contains(outer: Bbox, inner: Bbox) -> bool:
+    return bool(outer.x0 <= inner.x0 and outer.y0 <= inner.y0 and inner.x1 <= outer.x1 and inner.y1 <= outer.y1)

@@ -1,0 +1,156 @@
+"""What all figures share: colours, the header, the legend, and how a canvas becomes bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from leaderboards.render import scale_title
+from suite.tables import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+    from leaderboards.aggregate import SuiteBoard
+
+# Okabe and Ito's colours, told apart by the colour-blind; markers repeat the distinction in black and white. With
+# seven of the one and ten of the other, the pairs repeat after seventy.
+BLACK, GREEN = "#000000", "#009E73"
+COLORS = ("#D55E00", "#0072B2", "#CC79A7", "#E69F00", "#56B4E9", BLACK, GREEN)
+MARKERS = ("o", "s", "^", "v", "P", "D", "X", "<", ">", "p")
+DEPTH_COLORS = "viridis"  # of what is ordered
+PALEST = 0.9  # of DEPTH_COLORS: its bright end cannot be read on white
+NEUTRAL = "#555555"
+GRID = "#dddddd"
+DPI = 160
+MARGIN_IN = 0.12
+_LINE_IN = 0.165  # of the text below the title
+
+
+@contextlib.contextmanager
+def default_style() -> Iterator[None]:
+    """Matplotlib's own defaults: a user's style must not change the bytes."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.hashsalt": "leaderboards", "svg.fonttype": "path"})
+        matplotlib.rcParams["image.composite_image"] = False  # which would take half of the time of a sheet of maps
+        yield
+
+
+def save(canvas: Canvas) -> dict[str, bytes]:
+    """The canvas as PNG and SVG, without a trace of when and with what they were made. Text in the SVG is outlines:
+    another font on the reader's side would make labels collide."""
+    return {
+        "png": _bytes(canvas, "png", {"Software": None}),
+        "svg": _bytes(canvas, "svg", {"Date": None, "Creator": None}),
+    }
+
+
+def _bytes(canvas: Canvas, kind: str, metadata: dict[str, None]) -> bytes:
+    file = io.BytesIO()
+    canvas.savefig(file, format=kind, dpi=DPI, metadata=metadata)
+    return file.getvalue()
+
+
+def new_canvas(boards: SuiteBoard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
+    """A canvas with ``height`` inches for the content below a header of question, item, scale and ``notes``."""
+    title = textwrap.wrap(boards.suite.question, int(11 * width))
+    paragraphs = (f"{boards.suite.paper}, {figure.item}", scale_title(boards), " ".join(filter(None, notes)))
+    below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]
+    title_in = 0.2 * len(title)
+    header_in = MARGIN_IN + title_in + _LINE_IN * len(below) + 0.1
+    total = height + header_in
+    canvas = Canvas(figsize=(width, total), dpi=DPI)
+    canvas.set_layout_engine("constrained", rect=(0, 0, 1, height / total), w_pad=0.08, h_pad=0.06)
+    at: dict[str, Any] = {"x": MARGIN_IN / width, "ha": "left", "va": "top"}
+    canvas.text(y=1 - MARGIN_IN / total, s="\n".join(title), fontsize=11, fontweight="bold", **at)
+    canvas.text(y=1 - (MARGIN_IN + title_in) / total, s="\n".join(below), fontsize=9, color=NEUTRAL, **at)
+    return canvas
+
+
+def marks(num: int, *reserved: str) -> list[tuple[str, str]]:
+    """(colour, marker) of so many series, without the colours that mean something else."""
+    colors = [color for color in COLORS if color not in reserved]
+    return [(colors[i % len(colors)], MARKERS[i % len(MARKERS)]) for i in range(num)]
+
+
+def depth_colors(num: int) -> list[Any]:
+    """From dark to light, for what is ordered, such as layers."""
+    colors = matplotlib.colormaps[DEPTH_COLORS]
+    return [colors(PALEST * i / max(1, num - 1)) for i in range(num)]
+
+
+def num_columns(num_panels: int, most: int) -> int:
+    """Of the grid with the fewest rows, the one without a nearly empty last row: four panels make two and two."""
+    return ceil(num_panels / ceil(num_panels / most))
+
+
+def panels(canvas: Canvas, num: int, most: int, **options: Any) -> list[Axes]:
+    """``num`` axes in rows of at most ``most``."""
+    columns = num_columns(num, most)
+    grid = canvas.subplots(ceil(num / columns), columns, squeeze=False, **options).ravel()
+    for axes in grid[num:]:
+        axes.remove()
+    return list(grid[:num])
+
+
+def tidy(axes: Axes) -> None:
+    """A light horizontal grid, no frame above and to the right."""
+    axes.grid(axis="y", color=GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def plain_log(axis: Axis) -> None:
+    """A logarithmic axis with its numbers written out: 0.5, 1, 2, 5, 10."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def name_keys(keys: Sequence[str], values: Sequence[str]) -> str:
+    """Row keys in words: a number says what it is of, a name speaks for itself."""
+    pairs = zip(keys, values, strict=True)
+    return ", ".join(
+        f"{key.removeprefix('num_').replace('_', ' ')} {value}" if _is_number(value) else value for key, value in pairs
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def say_nothing_there(axes: Axes, text: str = "no finished run yet") -> None:
+    """For a panel that keeps its place while it waits for its runs."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL)
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -> None:
+    """Below the axes, where no line can run under it; each of ``rows`` begins a new line and is broken into equal ones
+    of at most ``most`` entries. Matplotlib fills a legend by columns, hence the interleaving."""
+    sizes = [num_columns(len(row), most) for row in rows if row]
+    lines = [
+        row[i : i + size] for row, size in zip(filter(None, rows), sizes, strict=True) for i in range(0, len(row), size)
+    ]
+    nothing = {"label": " ", "linestyle": ""}
+    columns = list(zip_longest(*lines, fillvalue=nothing))
+    handles = [Line2D([], [], **style) for column in columns for style in column]
+    if handles:
+        canvas.legend(handles=handles, loc="outside lower center", ncols=len(columns), frameon=False, fontsize=9)

@@ -1,0 +1,118 @@
+"""All suites' boards -> one index: how far each is, its headline beside the paper's, and what it costs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leaderboards.aggregate import SuiteBoard
+from leaderboards.cells import Cell
+from leaderboards.cost import Cost, write_to_go
+from leaderboards.notation import NOTHING, write_signed
+from leaderboards.notes import section
+from leaderboards.render import difference_decimals, pad, write_difference, write_headline
+from suite.tables import Suite
+
+CSV_COLUMNS = (
+    "suite", "item", "profile", "cells_done", "cells", "headline", "difference", "low", "high", "paper_difference",
+    "status", "hours_spent", "hours_to_go", "runs_of_unknown_cost", "unit", "error",
+)  # fmt: skip
+LEGEND = """\
+Ours and paper are the headline's difference, ours with the 95 % interval over matched seeds.
+Spent counts all attempts of all runs, also of those that others depend on, as GPU-hours or core-hours; what suites
+share is counted in each. To go is judged by finished runs of the same cell, else of the same model on the same data by
+images seen; "?" where none has finished: `launchers/grid.py --suite NAME --list` estimates by FLOPs."""
+
+
+@dataclass(frozen=True)
+class IndexLine:
+    """A suite at one scale. Without runs, ``profile_name`` is "" and ``boards`` tells of the paper alone; a suite that
+    cannot be built has its ``error``."""
+
+    suite: Suite
+    profile_name: str = ""
+    boards: SuiteBoard | None = None
+    cost: Cost | None = None
+    error: str = ""
+
+    @property
+    def headline(self) -> Cell | None:
+        return None if self.boards is None else self.boards.headline
+
+    @property
+    def summary(self) -> str:
+        """For the terminal: two lines."""
+        if self.boards is None or self.cost is None:
+            return f"{self.suite.name}: {'cannot be built' if self.error else 'no runs'}"
+        cost = f"{self.cost.hours_spent:.3g} {self.cost.unit} so far, {write_to_go(self.cost)} to go"
+        return f"{self.suite.name}, {self.profile_name}: {_cells(self)} cells, {cost}\n  {write_headline(self.boards)}"
+
+
+def render_index(lines: Sequence[IndexLine]) -> str:
+    """Markdown: a line for each suite and scale, and what could not be built."""
+    header = ["suite", "item", "profile", "cells done", "headline", "ours", "paper", "spent", "to go"]
+    table = pad(header, [_texts(line) for line in lines], right=[False] * 3 + [True, False] + [True] * 4)
+    errors = section(
+        "## Not built", (f"{line.suite.name}, {line.profile_name}: {line.error}" for line in lines if line.error)
+    )
+    return "\n\n".join(["# Leaderboards of all suites", table, LEGEND, *errors]) + "\n"
+
+
+def render_index_csv(lines: Sequence[IndexLine]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_record(line) for line in lines)
+    return text.getvalue()
+
+
+def _texts(line: IndexLine) -> list[str]:
+    suite, cell, cost = line.suite, line.headline, line.cost
+    profile = f"[{line.profile_name}]({suite.name}/{line.profile_name}.md)" if cost else line.profile_name or "no runs"
+    return [
+        suite.name,
+        suite.item,
+        profile,
+        "not built" if line.error else _cells(line),
+        suite.headline.text,
+        write_difference(cell) if cell and cost else NOTHING,
+        write_signed(cell.paper, difference_decimals(cell)) if cell else NOTHING,
+        f"{cost.hours_spent:.3g} {cost.unit}" if cost else NOTHING,
+        f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
+    ]
+
+
+def _cells(line: IndexLine) -> str:
+    if line.boards is None or line.cost is None:
+        return NOTHING
+    return f"{line.boards.count('done')}/{line.boards.num_cells}"
+
+
+def _record(line: IndexLine) -> dict[str, Any]:
+    """Without runs the numbers are empty, but for the paper's."""
+    cell, boards, cost = line.headline, line.boards, line.cost
+    ours = cell if cost else None
+    numbers = {
+        "difference": ours and ours.mean,
+        "low": ours and ours.low,
+        "high": ours and ours.high,
+        "paper_difference": cell and cell.paper,
+        "hours_spent": cost and cost.hours_spent,
+        "hours_to_go": cost and cost.hours_to_go,
+    }
+    return {
+        "suite": line.suite.name,
+        "item": line.suite.item,
+        "profile": line.profile_name,
+        "cells_done": boards.count("done") if boards and cost else "",
+        "cells": boards.num_cells if boards and cost else "",
+        "headline": line.suite.headline.text,
+        "status": ours.status if ours else "",
+        "runs_of_unknown_cost": cost.num_unknown if cost else "",
+        "unit": cost.unit if cost else "",
+        "error": line.error,
+        **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+    }

@@ -1,0 +1,99 @@
+import io
+from xml.etree import ElementTree
+
+import pytest
+
+from leaderboards.figures import draw
+from leaderboards.output import make_boards
+from suite.errors import RecordError
+from suite.tables import CentersFigure, CurveFigure, HeatmapFigure, LayerFigure, MapsFigure, ScatterFigure
+
+image = pytest.importorskip("PIL.Image")
+
+PROBED = [
+    {"step": step, "num_steps": 4, "epoch": step / 2, "loss": 2.0 - step / 4, "top1_percent": 10.0 * step,
+     "nonlocality": [[1.0, 2.0], [3.0, 4.0]], "gates": [[0.7, 0.2]]}
+    for step in range(5)
+]  # fmt: skip
+KINDS = ("curves", "nonlocality", "gates", "images", "central", "around", "corner", "centers", "heatmap", "scatter")
+
+
+def figure_of(kind, places, map_places):
+    named = {"name": "figure1", "item": "Fig. 1"}
+    if kind == "curves":
+        return CurveFigure(**named, metric="top1_percent", y_label="Accuracy (%)", panels={"Both": places})
+    if kind in ("nonlocality", "gates"):
+        return LayerFigure(**named, quantity=kind, models=places)
+    if kind == "centers":
+        return CentersFigure(**named, models=map_places)
+    if kind == "heatmap":
+        keys = {"x_key": "model", "y_key": "model", "x_label": "Model", "y_label": "Model"}
+        return HeatmapFigure(**named, **keys, column="top1", value_label="Accuracy (%)")
+    if kind == "scatter":
+        keys = {"group_key": "model", "label_key": "model", "x_label": "Accuracy (%)", "y_label": "Accuracy (%)"}
+        return ScatterFigure(**named, **keys, x_column="top1", y_column="top1", log_x=True)
+    return MapsFigure(**named, what=kind, models=map_places, before=kind == "corner")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_figure_is_the_same_png_and_svg_for_the_same_data(
+    kind, places, map_places, leave_run, make_arrays, board_of, tmp_path
+):
+    figure = figure_of(kind, places, map_places)
+    leave_run("deit", lines=PROBED)
+    leave_run("convit", 0, lines=PROBED)
+    leave_run("convit", 1, lines=PROBED)
+    leave_run("deit", arrays=make_arrays(2, 2))
+    drawn = draw(figure, board_of(figure), tmp_path)
+    assert drawn == draw(figure, board_of(figure), tmp_path)
+    assert list(drawn) == ["png", "svg"]
+    picture = image.open(io.BytesIO(drawn["png"]))
+    picture.load()
+    assert picture.width > 600
+    assert set(picture.info) <= {"dpi"}
+    ElementTree.fromstring(drawn["svg"])
+    assert b"date" not in drawn["svg"]
+    assert b"matplotlib.org" not in drawn["svg"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_no_figure_without_a_finished_run(kind, places, map_places, board_of, tmp_path):
+    figure = figure_of(kind, places, map_places)
+    assert draw(figure, board_of(figure), tmp_path) == {}
+
+
+@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "images", "centers"])
+def test_there_is_no_figure_of_what_the_finished_runs_have_not_logged(
+    kind, places, map_places, leave_run, board_of, tmp_path
+):
+    figure = figure_of(kind, places, map_places)
+    leave_run("deit", lines=[{"step": 1, "num_steps": 1, "epoch": 1.0, "loss": 2.0}])
+    assert draw(figure, board_of(figure), tmp_path) == {}
+
+
+def test_maps_that_cannot_be_read_are_named_with_the_cure(map_places, leave_run, make_arrays, board_of, tmp_path):
+    figure = MapsFigure(name="figure7", item="Fig. 7", what="images", models=map_places)
+    run = leave_run("deit", arrays=make_arrays(2, 2))
+    run.maps_path.write_bytes(b"cut")
+    with pytest.raises(RecordError, match=r"maps.safetensors.*Delete"):
+        draw(figure, board_of(figure), tmp_path)
+
+
+def test_a_users_own_style_changes_nothing(table2, fill, tmp_path):
+    import matplotlib
+
+    fill(2)
+    boards = make_boards(table2, "laptop", tmp_path)
+    expected = draw(table2.figures[0], boards, tmp_path)
+    with matplotlib.rc_context({"font.size": 20.0, "axes.facecolor": "black", "svg.fonttype": "none"}):
+        assert draw(table2.figures[0], boards, tmp_path) == expected
+
+
+@pytest.mark.parametrize("case", ["partial", "failed"])
+def test_the_line_figure_is_drawn_whatever_is_missing(table2, finish, tmp_path, case):
+    finish("convit", "5", 0, 50.0)
+    finish("deit", "5", 0, 40.0)
+    run = finish("deit", "5", 1, 40.0)
+    if case == "failed":
+        run.result_path.write_text("")
+    assert draw(table2.figures[0], make_boards(table2, "laptop", tmp_path), tmp_path)

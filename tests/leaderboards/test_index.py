@@ -1,0 +1,129 @@
+import csv
+
+import pytest
+
+import leaderboards.build as build_module
+from leaderboards.build import build_all, main
+from leaderboards.collect import collect
+from leaderboards.cost import estimate_cost, write_to_go
+from suite.records import RunDirectory
+
+
+@pytest.fixture
+def three(table2, monkeypatch):
+    """Three suites: one with runs, one whose two folders stand for the same seed, one without runs."""
+
+    def on(name, dataset):
+        change = {"dataset": dataset}
+        profile = table2.profile("laptop").map_experiments(lambda e: e.model_copy(update=change))
+        return table2.model_copy(update={"name": name, "profiles": {"laptop": profile}})
+
+    suites = {"broken": on("broken", "cifar100"), "idle": on("idle", "svhn"), "table2": table2}
+    monkeypatch.setattr(build_module, "list_suites", lambda: sorted(suites))
+    monkeypatch.setattr(build_module, "get_suite", suites.__getitem__)
+    return suites
+
+
+def lines_of(store):
+    with (store / "leaderboards/index.csv").open(newline="") as file:
+        return {(line["suite"], line["profile"]): line for line in csv.DictReader(file)}
+
+
+def test_the_index_tells_of_every_suite_how_far_it_is_and_its_headline(three, fill, tmp_path, capsys):
+    fill(2)
+    assert main(["--all", "--runs", str(tmp_path)]) == 0
+    lines = lines_of(tmp_path)
+    assert list(lines) == [("broken", ""), ("idle", ""), ("table2", "laptop")]
+    line = lines["table2", "laptop"]
+    assert (line["cells_done"], line["cells"], line["unit"]) == ("30", "30", "core-hours")
+    assert float(line["difference"]) == pytest.approx(50.125 - 40.25)
+    half_width = 12.706204736 * 0.125  # differences by seed are 10 and 9.75
+    assert float(line["high"]) - float(line["difference"]) == pytest.approx(half_width)
+    assert float(line["paper_difference"]) == pytest.approx(13.0)
+    idle = lines["idle", ""]
+    assert (idle["cells"], idle["difference"]) == ("", "")
+    assert float(idle["paper_difference"]) == pytest.approx(13.0)
+    markdown = (tmp_path / "leaderboards/index.md").read_text()
+    row = next(line for line in markdown.splitlines() if "table2 " in line)
+    assert "[laptop](table2/laptop.md)" in row
+    assert "| +9.9 ± 1.6 points | +13.0 |" in row
+    assert (tmp_path / "leaderboards/table2/laptop.md").exists()
+    assert not (tmp_path / "leaderboards/idle").exists()
+    assert "table2, laptop: 30/30 cells" in capsys.readouterr().out
+
+
+def test_a_suite_that_cannot_be_built_does_not_lose_the_others(three, fill, finish_experiment, tmp_path, capsys):
+    fill(1)
+    experiment = three["broken"].profile("laptop").entries[0].experiment
+    finish_experiment(experiment, 50).path.rename(RunDirectory.of(tmp_path, experiment).path.with_name("seed-00"))
+    finish_experiment(experiment, 50)
+    assert main(["--all", "--runs", str(tmp_path)]) == 1
+    lines = lines_of(tmp_path)
+    assert "seed-0 and seed-00" in lines["broken", "laptop"]["error"]
+    assert lines["table2", "laptop"]["cells_done"] == "30"
+    assert "## Not built\n\n- broken, laptop: " in (tmp_path / "leaderboards/index.md").read_text()
+    assert "error: broken, laptop: " in capsys.readouterr().err
+
+
+def test_only_the_given_profile_is_built(three, fill, tmp_path):
+    fill(1)
+    main(["--all", "--runs", str(tmp_path), "--profile", "smoke"])
+    assert list(lines_of(tmp_path)) == [("broken", ""), ("idle", ""), ("table2", "")]
+
+
+def test_an_empty_store_gives_an_index_without_runs(three, tmp_path):
+    assert build_all(tmp_path)
+    assert {profile for _, profile in lines_of(tmp_path)} == {""}
+
+
+def test_all_and_one_suite_exclude_each_other(tmp_path, capsys):
+    for arguments in (["--all", "--suite", "table2"], []):
+        with pytest.raises(SystemExit) as stopped:
+            main([*arguments, "--runs", str(tmp_path)])
+        assert stopped.value.code == 2
+
+
+# -- cost
+
+
+def cost_of(suite, store, num_seeds):
+    profile = suite.profile("laptop")
+    return estimate_cost(profile, collect(profile, store, num_seeds))
+
+
+def test_what_is_left_of_a_cell_costs_what_its_finished_runs_did(table2, finish_experiment, tmp_path):
+    profile = table2.profile("laptop")
+    for entry in profile.entries:
+        finish_experiment(entry.experiment, 50, device_hours=2.0)
+    cost = cost_of(table2, tmp_path, 3)
+    assert (cost.hours_spent, cost.hours_to_go, cost.num_unknown) == (20, 40, 0)
+    assert write_to_go(cost) == "40"
+
+
+def test_a_cell_without_runs_is_judged_by_its_model_and_the_images_seen(table2, finish_experiment, tmp_path):
+    entries = table2.profile("laptop").entries  # DeiT, then ConViT, on 5, 10, 30, 50 and 100 %
+    finish_experiment(entries[0].experiment, 50, device_hours=0.5)
+    cost = cost_of(table2, tmp_path, 1)
+    assert cost.hours_to_go == pytest.approx(0.5 / 0.05 * (0.1 + 0.3 + 0.5 + 1.0))
+    assert cost.num_unknown == 5
+    assert write_to_go(cost) == "19 + ? (5 runs)"
+
+
+def test_without_any_finished_run_the_cost_to_go_is_left_open(table2, tmp_path):
+    assert write_to_go(cost_of(table2, tmp_path, 2)) == "? (20 runs)"
+
+
+def test_runs_that_others_depend_on_count_once(own_suite, table2, finish_experiment, tmp_path):
+    trained = table2.profile("laptop").entries[0].experiment
+    entries = [
+        table2.profile("laptop")
+        .entries[0]
+        .model_copy(
+            update={"row": (mask,), "columns": {"a": "top1_percent"}, "experiment": trained.then("masking", mask=mask)}
+        )
+        for mask in ("content", "position")
+    ]
+    finish_experiment(trained, 50, device_hours=3.0)
+    finish_experiment(entries[0].experiment, 20, device_hours=0.25)
+    cost = cost_of(own_suite(*entries), tmp_path, 1)
+    assert (cost.hours_spent, cost.hours_to_go) == (3.25, 0.25)

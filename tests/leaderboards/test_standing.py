@@ -1,0 +1,123 @@
+import pytest
+
+from leaderboards.build import make_boards
+from leaderboards.render import render_markdown
+from leaderboards.sheets import render_csv
+from suite.errors import RecordError
+from suite.records import Failure, RunDirectory
+from suite.spec import Experiment, Recipe
+from suite.tables import Entry
+
+RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
+TRAINED = Experiment(model="deit_ti", dataset="cifar10", image_size=32, recipe=RECIPE)
+PRUNED = TRAINED.then("pruning")
+MASKED = PRUNED.then("masking", mask="position_embedding")
+
+
+@pytest.fixture
+def suite(own_suite):
+    entries = [
+        Entry(row=(row,), columns={"a": "top1_percent"}, experiment=experiment)
+        for row, experiment in (("pruned", PRUNED), ("masked", MASKED))
+    ]
+    return own_suite(*entries)
+
+
+def cell_of(suite, store, row, num_seeds=None):
+    return make_boards(suite, "laptop", store, num_seeds).board().cells[(row,), "a"]
+
+
+def test_a_result_of_another_protocol_is_void_and_says_how_to_replace_it(suite, finish_experiment, tmp_path):
+    finish_experiment(TRAINED, 90)
+    finish_experiment(TRAINED.with_seed(1), 90)
+    finish_experiment(PRUNED, 80)
+    finish_experiment(PRUNED.with_seed(1), 20, protocol_version=0)
+    boards = make_boards(suite, "laptop", tmp_path)
+    cell = boards.board().cells[("pruned",), "a"]
+    assert (cell.status, cell.values) == ("void", {0: 80})
+    assert "80.00 **void 1/2**" in render_markdown(boards)
+    assert "made under protocol 0, expected" in render_markdown(boards)
+    assert "--retry-failed" in render_markdown(boards)
+    assert render_csv(boards.board()).splitlines()[1] == "pruned,,,"
+
+
+def test_what_took_over_a_void_run_is_void_too(suite, finish_experiment, tmp_path):
+    finish_experiment(TRAINED, 90, protocol_version=0)
+    finish_experiment(PRUNED, 80, parent=TRAINED.id)
+    cell = cell_of(suite, tmp_path, "pruned")
+    assert (cell.status, cell.mean) == ("void", None)
+    assert f"took over {TRAINED.id}, which is void" in cell.failures[0].reason
+
+
+def test_a_run_that_waits_for_another_says_for_which(suite, tmp_path):
+    cell = cell_of(suite, tmp_path, "masked")
+    assert cell.status == "missing"
+    assert cell.waiting == (f"needs {PRUNED.id}, which is missing and needs {TRAINED.id}, which is missing",)
+    markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
+    assert f"- pruned: needs {TRAINED.id}, which is missing\n" in markdown
+
+
+def test_a_run_that_waits_for_an_unfinished_one_says_so(suite, tmp_path):
+    RunDirectory.of(tmp_path, TRAINED).create(TRAINED)
+    assert cell_of(suite, tmp_path, "pruned").waiting == (f"needs {TRAINED.id}, which is unfinished",)
+
+
+def test_a_run_that_waits_for_a_failed_one_has_failed(suite, tmp_path):
+    run = RunDirectory.of(tmp_path, TRAINED)
+    run.create(TRAINED)
+    run.write_failure(Failure(kind="error", reason="nan", log_path="log"))
+    pruned, masked = (cell_of(suite, tmp_path, row) for row in ("pruned", "masked"))
+    assert (pruned.status, masked.status) == ("failed", "failed")
+    assert pruned.failures[0].reason == f"needs {TRAINED.id}, which is failed"
+    assert masked.failures[0].reason == f"needs {PRUNED.id}, which is missing and {pruned.failures[0].reason}"
+
+
+def test_a_finished_run_whose_parent_is_gone_is_shown_and_noted(suite, finish_experiment, tmp_path):
+    finish_experiment(PRUNED, 80, parent=TRAINED.id)
+    cell = cell_of(suite, tmp_path, "pruned")
+    assert (cell.status, cell.mean) == ("done", 80)
+    assert cell.notes == (f"seed 0 took over {TRAINED.id}, which is missing in this store",)
+
+
+def test_once_its_parents_are_done_a_run_waits_for_nothing(suite, finish_experiment, tmp_path):
+    finish_experiment(TRAINED, 90)
+    assert cell_of(suite, tmp_path, "pruned").waiting == ()
+
+
+def test_seeds_of_different_commits_loaders_and_corrupt_images_are_noted_not_refused(
+    suite, finish_experiment, tmp_path
+):
+    for seed in range(3):
+        finish_experiment(TRAINED.with_seed(seed), 90)
+    first, second = "a" * 40, "b" * 40 + "+changes"
+    finish_experiment(PRUNED, 80, commit=first, loader="memory")
+    finish_experiment(PRUNED.with_seed(1), 80, commit=first, loader="ffcv")
+    finish_experiment(PRUNED.with_seed(2), 80, commit=second, loader="ffcv", num_corrupt_images=7)
+    boards = make_boards(suite, "laptop", tmp_path)
+    assert boards.board().cells[("pruned",), "a"].status == "done"
+    markdown = render_markdown(boards)
+    assert "- pruned, a: different commits: aaaaaaaaaa (seeds 0, 1), bbbbbbbbbb+changes (seed 2)\n" in markdown
+    assert "- pruned, a: different loaders: memory (seed 0), ffcv (seeds 1, 2)\n" in markdown
+    assert "- pruned, a: seed 2 went on without 7 corrupt images\n" in markdown
+
+
+def test_seeds_of_one_commit_are_not_called_mixed(suite, finish_experiment, tmp_path):
+    for seed in range(2):
+        finish_experiment(TRAINED.with_seed(seed), 90)
+        finish_experiment(PRUNED.with_seed(seed), 80)
+    assert "Mixed" not in render_markdown(make_boards(suite, "laptop", tmp_path))
+
+
+def test_two_folders_of_the_same_seed_are_refused_by_name(suite, finish_experiment, tmp_path):
+    run = finish_experiment(PRUNED, 80)
+    run.path.rename(run.path.with_name("seed-00"))
+    finish_experiment(PRUNED, 85)
+    with pytest.raises(RecordError, match="holds seed-0 and seed-00 for seed 0; expected one folder"):
+        make_boards(suite, "laptop", tmp_path)
+
+
+def test_a_folder_that_spells_its_seed_otherwise_is_not_left_out_unsaid(suite, finish_experiment, tmp_path):
+    run = finish_experiment(PRUNED, 80)
+    run.path.rename(run.path.with_name("seed-00"))
+    with pytest.raises(RecordError, match="holds seed-00 for seed 0"):
+        make_boards(suite, "laptop", tmp_path)
