@@ -1,6 +1,8 @@
-"""From a plan to SLURM's queue, through submitit: one array for all runs that are missing, one job for the leaderboard.
+"""From a plan to SLURM's queue, through submitit: an array for all runs that are missing, a job for the leaderboard.
 
-The only module that submits. What the jobs run is in ``node``, what becomes of them is read by ``status``.
+Runs that need others are in arrays of their own, which SLURM holds back until the arrays of those have ended
+(``afterany``, which outlasts requeues). The only module that submits. What the jobs run is in ``node``, what becomes of
+them is read by ``status``.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ from launchers.submission import (
     write_submission,
 )
 from suite.errors import RunError, SpecError, unknown_name
-from suite.spec import Frozen, Suite
+from suite.spec import Experiment, Frozen
+from suite.tables import Suite
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _STORE = re.compile(r"[^\x00-\x1f%]+")
@@ -89,8 +92,9 @@ class Submitter:
     """One submission on its way into the queue.
 
     Args:
-        runs: what is missing, in the order in which it should be trained.
+        runs: what is missing, in the order in which it should be trained, parents before those that need them.
         max_parallel: jobs at once; None leaves it to SLURM.
+        queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
     """
 
     def __init__(
@@ -104,9 +108,10 @@ class Submitter:
         *,
         runs_per_job: int = 1,
         max_parallel: int | None = None,
+        queued: Mapping[str, str] | None = None,
     ) -> None:
-        experiments = [run.job.experiment for run in runs]
-        tasks = tuple(tuple(experiments[i : i + runs_per_job]) for i in range(0, len(experiments), runs_per_job))
+        groups = _in_groups([run.job.experiment for run in runs])
+        tasks = [group[i : i + runs_per_job] for group in groups for i in range(0, len(group), runs_per_job)]
         self.submission = Submission(
             name=new_name(suite.name, profile),
             suite=suite.name,
@@ -114,10 +119,12 @@ class Submitter:
             num_seeds=num_seeds,
             time_min=allocation.time_min,
             resources=runs[0].job.resources,
-            tasks=tasks,
+            tasks=tuple(tuple(task) for task in tasks),
         )
         self.job_ids: list[str] = []
-        self._largest_array = len(tasks)
+        self._array_of = dict(queued or {})
+        self._tasks_per_group = [-(-len(group) // runs_per_job) for group in groups]
+        self._largest_array = max(self._tasks_per_group)
         if not _STORE.fullmatch(str(store.absolute())):
             raise SpecError(f"--runs {str(store)!r}: SLURM takes no line breaks and no % in the names of its logs")
         self._store, self._allocation, self._max_parallel = store.absolute(), allocation, max_parallel
@@ -125,8 +132,16 @@ class Submitter:
 
     def script(self) -> str:
         """The batch script of the first array."""
-        executor = self._array(0)
-        return str(executor._make_submission_file_text(self._command("run", 0), ""))
+        return self._script(next(self._arrays()))
+
+    def describe_order(self) -> str:
+        """How many jobs each array has."""
+        sizes = [str(len(tasks)) for tasks in self._arrays()]
+        first = "; the script is the first one's, the others wait for those that they need" if len(sizes) > 1 else ""
+        return f"Arrays of {', '.join(sizes)} jobs{first}."
+
+    def _script(self, tasks: range) -> str:
+        return str(self._executor(tasks)._make_submission_file_text(self._command("run", tasks.start), ""))
 
     def test(self) -> None:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
@@ -143,7 +158,7 @@ class Submitter:
 
     def _refusal(self) -> str:
         with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
-            file.write(self.script())
+            file.write(self._script(max(self._arrays(), key=len)))
             file.flush()
             done = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, text=True, check=False)
         if done.returncode == 0:
@@ -170,10 +185,27 @@ class Submitter:
             raise RunError(f"sbatch failed: {str(error).strip()}; {left}.") from error
 
     def _submit_arrays(self) -> None:
-        """As few arrays as the cluster allows; where jobs at once are limited, one after the other."""
-        for first in range(0, len(self.submission.tasks), self._largest_array):
-            job = self._array(first)._submit_command(self._command("run", first))
+        """As few arrays as the order of the runs and the cluster allow."""
+        for tasks in self._arrays():
+            job = self._executor(tasks)._submit_command(self._command("run", tasks.start))
             self.job_ids.append(job.job_id)
+            self._array_of |= {e.id: job.job_id for task in tasks for e in self.submission.tasks[task]}
+
+    def _arrays(self) -> Iterator[range]:
+        """The tasks of each array, in the order in which they are submitted."""
+        start = 0
+        for num_tasks in self._tasks_per_group:
+            for first in range(start, start + num_tasks, self._largest_array):
+                yield range(first, min(first + self._largest_array, start + num_tasks))
+            start += num_tasks
+
+    def _dependency(self, tasks: range) -> str | None:
+        """Of the arrays that these tasks need; where jobs at once are limited, arrays come one after the other."""
+        parents = [parent for task in tasks for e in self.submission.tasks[task] for parent in e.parents]
+        needed = {self._array_of[parent.id] for parent in parents if parent.id in self._array_of}
+        if self._max_parallel and self.job_ids:
+            needed.add(self.job_ids[-1])
+        return f"afterany:{':'.join(sorted(needed))}" if needed else None
 
     def _submit_leaderboard(self) -> None:
         submission = self.submission
@@ -195,12 +227,11 @@ class Submitter:
         place = shlex.join([str(self._store), self.submission.name, str(first)])
         return f"{shlex.quote(sys.executable)} -u -m launchers.node {what} {place}"
 
-    def _array(self, first: int) -> submitit.SlurmExecutor:
-        num_tasks = min(self._largest_array, len(self.submission.tasks) - first)
+    def _executor(self, tasks: range) -> submitit.SlurmExecutor:
         wanted, name = self._allocation, self.submission.name
         executor = submitit.SlurmExecutor(self._folder)
         parameters: dict[str, Any] = {
-            "job_name": array_name(name, first),
+            "job_name": array_name(name, tasks.start),
             "time": wanted.time_min,
             "nodes": wanted.nodes,
             "ntasks_per_node": wanted.ranks_per_node,
@@ -212,7 +243,8 @@ class Submitter:
             "qos": wanted.qos,
             "constraint": wanted.constraint,
             "signal_delay_s": min(WARNING_S, 60 * wanted.time_min // 4),
-            "array_parallelism": self._max_parallel or num_tasks,
+            "array_parallelism": self._max_parallel or len(tasks),
+            "dependency": self._dependency(tasks),
             "stderr_to_stdout": True,
             "additional_parameters": {"requeue": True, **wanted.more},
             "srun_args": ["--kill-on-bad-exit=1", f"--cpus-per-task={wanted.cpus_per_task}"],
@@ -220,10 +252,21 @@ class Submitter:
                 f"export OMP_NUM_THREADS={wanted.cpus_per_task}",
                 "trap : TERM  # the shell outlives its step, to put the job back into the queue",
             ],
-            "teardown": [self._command("end", first)],
+            "teardown": [self._command("end", tasks.start)],
         }
-        if self._max_parallel and self.job_ids:
-            parameters["dependency"] = f"afterany:{self.job_ids[-1]}"
         executor.update_parameters(**{key: value for key, value in parameters.items() if value is not None})
-        executor.parameters["map_count"] = num_tasks
+        executor.parameters["map_count"] = len(tasks)
         return executor
+
+
+def _in_groups(experiments: Sequence[Experiment]) -> list[list[Experiment]]:
+    """By level, the number of others that come before a run; within a level those first that others wait for, so that
+    these do not wait for the rest."""
+    level: dict[str, int] = {}
+    for experiment in experiments:  # parents first
+        level[experiment.id] = max((level[p.id] + 1 for p in experiment.parents if p.id in level), default=0)
+    needed = {parent.id for experiment in experiments for parent in experiment.parents}
+    groups: dict[tuple[int, bool], list[Experiment]] = {}
+    for experiment in experiments:
+        groups.setdefault((level[experiment.id], experiment.id not in needed), []).append(experiment)
+    return [groups[key] for key in sorted(groups)]

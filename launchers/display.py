@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers.local import LocalPool, LocalRun, State
+from launchers.names import describe
 
 _STYLES: dict[State, str] = {
     "waiting": "dim",
@@ -29,6 +30,7 @@ class Display:
 
     def __init__(self, pool: LocalPool, console: Console) -> None:
         self._pool, self._console = pool, console
+        self._names = describe([run.job.experiment for run in pool.runs])
         self._seen = [(run.state, run.num_restarts) for run in pool.runs]
         self._metrics: dict[int, dict[str, Any]] = {}
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
@@ -49,23 +51,25 @@ class Display:
             if run.state in ("running", "elsewhere") or i not in self._metrics or self._seen[i] != now:
                 self._metrics[i] = run.job.directory.last_metrics()
             if self._seen[i] != now and not self._live:
-                event = self._event(i, run, restarted=self._seen[i][1] < run.num_restarts)
+                event = self._event(run, restarted=self._seen[i][1] < run.num_restarts)
                 self._console.print(event, soft_wrap=True)
             self._seen[i] = now
         if self._live:
             self._live.update(self._render(), refresh=True)
 
-    def _event(self, i: int, run: LocalRun, restarted: bool) -> str:
+    def _name(self, run: LocalRun) -> str:
+        return self._names[run.job.experiment.id]
+
+    def _event(self, run: LocalRun, restarted: bool) -> str:
         """A line such as "done (3 of 10 done): deit_micro 5 % seed 0: top-1 31.2 %"."""
-        metrics = self._metrics[i]
         detail = ""
-        if run.state == "done":
-            detail = f": top-1 {metrics.get('top1_percent', float('nan')):.2f} %"
-        elif run.problem:
+        if run.state == "done" and (result := run.job.directory.read_result()) is not None:
+            detail = f": top-1 {result.top1_percent:.2f} %"
+        elif run.problem and run.state != "done":
             detail = f": {run.problem}"
         done = sum(r.state == "done" for r in self._pool.runs)
         word = "restarted" if restarted and run.state == "running" else _WORDS.get(run.state, run.state)
-        return f"{word} ({done} of {len(self._pool.runs)} done): {describe(run)}{detail}"
+        return f"{word} ({done} of {len(self._pool.runs)} done): {self._name(run)}{detail}"
 
     def _render(self) -> RenderableType:
         """The runs that matter most now, as many as the terminal has lines for, and the total."""
@@ -84,7 +88,7 @@ class Display:
         lines: list[RenderableType] = [table, self._total()]
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
-        lines += [Text(f"failed: {describe(r)}: {r.problem}", "red") for r in self._pool.runs if r.state == "failed"][
+        lines += [Text(f"failed: {self._name(r)}: {r.problem}", "red") for r in self._pool.runs if r.state == "failed"][
             :5
         ]
         return Group(*lines)
@@ -95,8 +99,8 @@ class Display:
         moving = run.state == "running"
         accuracy = metrics.get("top1_percent")
         return [
-            describe(run),
-            Text(_WORDS.get(run.state, run.state), _STYLES[run.state]),
+            self._name(run),
+            Text("waiting for a run" if run.is_held else _WORDS.get(run.state, run.state), _STYLES[run.state]),
             ProgressBar(total=num_steps, completed=step, width=20),
             f"{metrics['images_per_s']:,.0f}" if "images_per_s" in metrics and run.state != "waiting" else "",
             _clock(_images_left(run, metrics) / max(metrics["images_per_s"], 1e-9))
@@ -137,16 +141,10 @@ class Display:
         return [(run, self._metrics[i]) for i, run in enumerate(self._pool.runs) if "num_steps" in self._metrics[i]]
 
 
-def describe(run: LocalRun) -> str:
-    """A run's name for people: model, fraction, seed."""
-    experiment = run.job.experiment
-    return f"{experiment.model} {100 * experiment.train_fraction:g} % seed {experiment.seed}"
-
-
 def _share_done(metrics: dict[str, Any], state: State) -> float:
     if state in ("done", "failed"):
         return 1.0
-    return float(metrics.get("step", 0)) / float(metrics.get("num_steps", 1))
+    return float(metrics.get("step", 0)) / max(1.0, float(metrics.get("num_steps", 1)))
 
 
 def _images_left(run: LocalRun, metrics: dict[str, Any]) -> float:

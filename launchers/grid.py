@@ -24,7 +24,8 @@ from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
 from leaderboards.build import build
 from suite.errors import RunError, SpecError, SuiteError
-from suite.spec import Profile, Resources
+from suite.spec import Resources
+from suite.tables import Profile
 
 EXIT_FAILED = 1
 EXIT_MISUSE = 2
@@ -69,11 +70,12 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     if options.dry_run:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
         return 0
-    failed = [(run.job, run.problem) for run in plan if run.status == "failed"]
-    if any(run.status not in ("done", "failed") for run in plan):
+    failed = [(run.job, run.problem) for run in plan if run.problem]
+    if to_do := [run for run in plan if run.is_open]:
         if grid.profile.device == "gpu" and not gpus:
             raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
-        grid.make_data_ready()
+        grid.make_data_ready(to_do)
+        grid.forget_failures(plan)
         failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)
     print_failures(console, failed)
     build(grid.suite.name, grid.profile_name, options.runs, options.seeds)

@@ -1,6 +1,7 @@
 """This machine's process pool: one process (or torchrun group) per run, so that a run that dies takes no other along.
 
-The pool learns how a run went from its files, as any other reader does; a run that another grid holds is waited for.
+The pool learns how a run went from its files, as any other reader does. A run that another grid holds is waited for;
+one whose parents have no result yet takes up no slot until they have.
 """
 
 from __future__ import annotations
@@ -14,12 +15,19 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from launchers.plan import Job, PlannedRun
-from suite.errors import RecordError, SuiteError
-from suite.records import EXIT_ELSEWHERE, Failure
+from launchers.plan import Job, PlannedRun, look_up, needs_failed
+from suite.errors import SuiteError
+from suite.records import EXIT_BLOCKED, EXIT_ELSEWHERE, Failure, Status
 
 State = Literal["waiting", "running", "elsewhere", "done", "failed"]
 
+_STATES: dict[Status, State] = {
+    "new": "waiting",
+    "interrupted": "waiting",
+    "running": "elsewhere",
+    "done": "done",
+    "failed": "failed",
+}
 # a run is a world of its own, also when the grid was started by torchrun or srun
 _RANK_VARIABLES = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _MAX_RESTARTS = 2  # of a run whose process was killed from outside
@@ -27,19 +35,27 @@ _LOOK_ELSEWHERE_S = 2.0
 
 
 class LocalRun:
-    """One job's life in the pool."""
+    """One job's life in the pool, beside ``parents``: the runs of the pool that it depends on."""
 
     def __init__(self, planned: PlannedRun) -> None:
         self.job: Job = planned.job
-        self.state: State = "waiting"
+        self.state: State = _STATES[planned.status]
         self.problem = planned.problem
+        self.parents: list[LocalRun] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.slot = 0
         self.num_restarts = 0
-        if planned.status in ("done", "failed"):
-            self.state = "done" if planned.status == "done" else "failed"
-        elif planned.status == "running":
-            self.state = "elsewhere"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits for another run, not for a slot."""
+        return self.state == "waiting" and any(parent.state != "done" for parent in self.parents)
+
+    def give_up_if_a_parent_failed(self) -> None:
+        """Nothing is written down: once the parent has a result, the next grid simply goes on."""
+        failed = next((parent for parent in self.parents if parent.state == "failed"), None)
+        if failed is not None:
+            self.state, self.problem = "failed", needs_failed(failed.job.experiment)
 
     def start(self, slot: int, gpus: Sequence[str]) -> bool:
         """Start the processes, whose output goes to the run's log; a run that cannot even start has failed."""
@@ -72,33 +88,28 @@ class LocalRun:
         if code is None:
             return False
         self.process = None
-        if self.look():
-            pass
-        elif code == EXIT_ELSEWHERE or self.job.directory.is_claimed():
-            self.state = "elsewhere"
-        else:
-            self._restart_or_give_up(code)
+        self.look()
+        if self.state == "waiting":
+            self._judge(code)
         return True
 
-    def look(self) -> bool:
-        """Whether the run has ended, by its files."""
-        try:
-            if self.job.directory.read_result() is not None:
-                self.state = "done"
-                return True
-            failure = self.job.directory.read_failure()
-        except RecordError as error:
-            self.state, self.problem = "failed", str(error)
-            return True
-        if failure is not None and failure.kind == "error":
-            self.state, self.problem = "failed", failure.reason
-            return True
-        return False
+    def look(self) -> None:
+        """Learn from its files where the run stands: whether it has ended, is held by another process, or is open."""
+        found = look_up(self.job)
+        self.state = _STATES[found.status]
+        self.problem = found.problem or self.problem
 
-    def look_elsewhere(self) -> None:
-        """A run that another process trains: has it ended, or was it dropped so that we may take it over?"""
-        if not self.look() and not self.job.directory.is_claimed():
-            self.state = "waiting"
+    def _judge(self, code: int) -> None:
+        """A run of ours ended with status ``code`` and left nothing that says why."""
+        if code == EXIT_ELSEWHERE:
+            self.state = "elsewhere"
+        elif code == EXIT_BLOCKED:
+            self.state, self.problem = (
+                "failed",
+                f"what it needs has no result any more; see {self.job.directory.log_path}",
+            )
+        else:
+            self._restart_or_give_up(code)
 
     def _restart_or_give_up(self, code: int) -> None:
         killed = f"was killed by {_signal_name(-code)} (kill, or out of memory)"
@@ -118,6 +129,7 @@ class LocalPool:
 
     def __init__(self, plan: Sequence[PlannedRun], max_parallel: int, gpus: Sequence[str] = ()) -> None:
         self.runs = [LocalRun(planned) for planned in plan]
+        self._order = _in_order_of_start(self.runs)
         self._gpus = gpus
         self._free_slots = list(range(max_parallel))
         self._looked_at = 0.0
@@ -131,13 +143,19 @@ class LocalPool:
             self._looked_at = time.monotonic()
             for run in self.runs:
                 if run.state == "elsewhere":
-                    run.look_elsewhere()
-        for run in self.runs:
-            if run.state == "waiting" and self._free_slots and not run.look():
-                slot = self._free_slots[0]
-                if run.start(slot, self._gpus):
-                    self._free_slots.remove(slot)
+                    run.look()
+        for run in self._order:
+            if run.state == "waiting":
+                self._start_if_possible(run)
         return any(run.state in ("waiting", "running", "elsewhere") for run in self.runs)
+
+    def _start_if_possible(self, run: LocalRun) -> None:
+        run.give_up_if_a_parent_failed()
+        if run.state != "waiting" or run.is_held or not self._free_slots:
+            return
+        run.look()  # another grid may have been faster
+        if run.state == "waiting" and run.start(self._free_slots[0], self._gpus):
+            self._free_slots.remove(run.slot)
 
     def stop(self, patience_s: float = 30.0) -> None:
         """Ask every running process for a checkpoint and an end; kill what is left after ``patience_s``."""
@@ -150,6 +168,18 @@ class LocalPool:
                 process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _in_order_of_start(runs: Sequence[LocalRun]) -> list[LocalRun]:
+    """Make each run know its parents. Within a seed those come first that the longest chain of others waits for."""
+    of_id = {run.job.experiment.id: run for run in runs}
+    height = dict.fromkeys(of_id, 0)
+    for name, run in reversed(of_id.items()):  # children first, so that a parent sees their final heights
+        run.parents = [of_id[parent.id] for parent in run.job.experiment.parents if parent.id in of_id]
+        for parent in run.parents:
+            parent_id = parent.job.experiment.id
+            height[parent_id] = max(height[parent_id], height[name] + 1)
+    return sorted(runs, key=lambda run: (run.job.experiment.seed, -height[run.job.experiment.id]))
 
 
 def _signal_name(number: int) -> str:

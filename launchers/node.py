@@ -28,7 +28,7 @@ from launchers.submission import cancel_mark, read_submission, submissions_folde
 from suite import attempts
 from suite.errors import SuiteError
 from suite.execute import EXIT_FAILED, EXIT_INTERRUPTED, die_with_parent, run_as_rank
-from suite.records import Failure, RunDirectory
+from suite.records import EXIT_BLOCKED, Failure, RunDirectory
 from suite.spec import Experiment, Resources
 
 WARNING_S = 120  # before a time limit; SLURM may send it up to a minute early
@@ -73,7 +73,9 @@ class _Rank:
                 _record_killed(run, -ended)
                 if self._is_first:
                     attempts.record_end(run, "lost")
-            if ended == EXIT_FAILED or ended < 0:
+            if ended == EXIT_BLOCKED:  # all ranks go on with the next run
+                status = EXIT_FAILED
+            elif ended == EXIT_FAILED or ended < 0:
                 status = EXIT_FAILED
                 if self._resources.num_ranks > 1:  # the other ranks wait for this one
                     return status
@@ -172,11 +174,12 @@ def end_task(store: Path, name: str, first_task: int) -> int:
     """Requeue this job if a run of its task is open and has a chance; returns the job's exit status."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     submission = read_submission(submissions_folder(store) / name)
-    runs = [RunDirectory.of(store, experiment) for experiment in submission.tasks[_task(first_task)]]
-    states = [_state(run) for run in runs]
+    experiments = submission.tasks[_task(first_task)]
+    runs = [RunDirectory.of(store, experiment) for experiment in experiments]
+    states = [_state(run, experiment) for run, experiment in zip(runs, experiments, strict=True)]
     still_open = [run for run, state in zip(runs, states, strict=True) if state == "open"]
     if not still_open:
-        return EXIT_FAILED if "failed" in states else 0
+        return EXIT_FAILED if {"failed", "blocked"} & set(states) else 0
     if cancel_mark(store, submission.name).exists():
         return EXIT_INTERRUPTED
     if _num_silent_starts(runs) >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
@@ -189,15 +192,21 @@ def end_task(store: Path, name: str, first_task: int) -> int:
     return _requeue()
 
 
-def _state(run: RunDirectory) -> str:
+def _state(run: RunDirectory, experiment: Experiment) -> str:
+    """Where a run stands: done, failed, open, or blocked by one that it needs, which has failed or was cancelled."""
     try:
         if run.read_result() is not None:
             return "done"
         failure = run.read_failure()
+        missing = run.unfinished_parents(experiment)
     except SuiteError as error:
         print(error, file=sys.stderr)
         return "failed"
-    return "failed" if failure is not None and failure.kind == "error" else "open"
+    if failure is not None and failure.kind == "error":
+        return "failed"
+    for parent in missing:
+        print(f"{experiment.id} cannot start: it needs {parent.id}, which has no result", file=sys.stderr)
+    return "blocked" if missing else "open"
 
 
 def _give_up(run: RunDirectory) -> bool:

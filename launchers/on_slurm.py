@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 import filelock
 from rich.console import Console
@@ -21,11 +22,11 @@ from launchers.submission import cancel_mark, find_submissions, leaderboard_name
 from leaderboards.build import build
 from suite.errors import RunError, SpecError
 from suite.records import RunDirectory
-from suite.spec import Profile, Resources
+from suite.spec import Resources
+from suite.tables import Profile
 
 EXIT_FAILED = 1
 _POLL_S = 5.0
-_GOES_ON = ("running", "requeued", "pending")
 
 
 def train(grid: GridRequest, console: Console) -> int:
@@ -40,16 +41,22 @@ def train(grid: GridRequest, console: Console) -> int:
     folder = submissions_folder(options.runs)
     folder.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(folder / "submit.lock"):  # of two grids, the second sees what the first has submitted
-        missing = _missing(grid, plan)
+        missing, queued, num_left = _missing(grid, plan)
         if missing:
-            grid.make_data_ready()
-            submitter = _submitter(grid, missing, allocation)
+            grid.make_data_ready(missing)
+            submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
+            grid.forget_failures(plan)
             submitter.submit()
             ids = ", ".join(submitter.job_ids)
             console.print(f"submitted {len(missing)} runs as {len(submitter.submission.tasks)} jobs: array {ids}")
         else:
+            grid.forget_failures(plan)
             console.print("nothing to submit")
+        if num_left:
+            console.print(
+                f"{num_left} more need runs that another grid trains: start this one again once they are done"
+            )
     if options.detach:
         return 0
     return watch(grid, console, until_all_ended=True)
@@ -108,7 +115,7 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
             elif (line := _summary(found)) != said:
                 console.print(line)
                 said = line
-            if not any(status.state in _GOES_ON for status in found):
+            if not any(status.goes_on for status in found):
                 return found
             time.sleep(_POLL_S)
 
@@ -119,29 +126,52 @@ def _summary(found: list[RunStatus]) -> str:
 
 
 def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> int:
-    open_runs = [run for run in plan if run.status not in ("done", "failed")]
+    open_runs = [run for run in plan if run.is_open]
     if open_runs:
         submitter = _submitter(grid, open_runs, allocation)
         console.print(submitter.script(), soft_wrap=True)
         submitter.test()
+        console.print(submitter.describe_order())
     num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.runs_per_job)
     print_cost(console, grid.profile, plan, max(1, num_jobs) * plan[0].job.resources.num_ranks)
     return 0
 
 
-def _submitter(grid: GridRequest, runs: list[PlannedRun], allocation: Allocation) -> Submitter:
+def _submitter(
+    grid: GridRequest, runs: list[PlannedRun], allocation: Allocation, queued: dict[str, str] | None = None
+) -> Submitter:
     options = grid.options
     return Submitter(
         runs, options.runs, grid.suite, grid.profile_name, options.seeds, allocation,
-        runs_per_job=options.runs_per_job, max_parallel=options.max_parallel,
+        runs_per_job=options.runs_per_job, max_parallel=options.max_parallel, queued=queued,
     )  # fmt: skip
 
 
-def _missing(grid: GridRequest, plan: list[PlannedRun]) -> list[PlannedRun]:
-    """Runs that are neither finished, failed, claimed nor in the queue."""
-    open_runs = [run for run in plan if run.status not in ("done", "failed", "running")]
-    states = read_status([run.job for run in open_runs], grid.options.runs)
-    return [run for run, status in zip(open_runs, states, strict=True) if status.state not in _GOES_ON]
+def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[PlannedRun], dict[str, str], int]:
+    """What is to be submitted: what is neither finished, failed, claimed nor in the queue, nor needs a run that failed.
+
+    Returns:
+        these runs; the array of each run that is in the queue; how many need a run that is trained outside SLURM.
+    """
+    runs = [run for run in plan if run.status != "done"]
+    missing: dict[str, PlannedRun] = {}
+    queued: dict[str, str] = {}
+    outside: set[str] = set()
+    left: set[str] = set()
+    for run, status in zip(runs, read_status([run.job for run in runs], grid.options.runs), strict=True):
+        experiment = run.job.experiment
+        parents = {parent.id for parent in experiment.parents}
+        if status.state == "done" or (status.state == "failed" and not grid.options.retry_failed):
+            continue
+        if status.array and not parents & set(missing):  # else SLURM starts it too early: its parent left the queue
+            queued[experiment.id] = status.array
+        elif status.state == "running":
+            outside.add(experiment.id)
+        elif parents & (outside | left):
+            left.add(experiment.id)
+        else:
+            missing[experiment.id] = run
+    return list(missing.values()), queued, len(left)
 
 
 def _jobs(grid: GridRequest) -> list[Job]:

@@ -9,7 +9,8 @@ from typing import get_args
 
 from leaderboards.build import positive
 from suite.errors import SpecError
-from suite.spec import Profile, Resources, StorageFormat
+from suite.spec import Resources, StorageFormat
+from suite.tables import Profile
 
 _FOR_SLURM = (
     "detach", "runs_per_job", "nodes", "gpus_per_node", "cpus_per_task", "mem_gb", "time_min", "partition", "account",
@@ -56,10 +57,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--micro-batch", type=positive, metavar="N", help="images a rank holds at once (default: its share)"
     )
     parser.add_argument("--zero-stage", type=int, choices=range(4), default=0, help="DeepSpeed's ZeRO (default 0)")
+    parser.add_argument(
+        "--teacher-weights", type=Path, metavar="FILE", help="trained weights of a timm teacher, for distillation"
+    )
     parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")
     parser.add_argument("--retry-failed", action="store_true", help="start failed runs again, from their checkpoints")
     parser.add_argument("--dry-run", action="store_true", help="show plan and cost, start nothing")
-    parser.add_argument("--list", action="store_true", help="show all suites")
+    parser.add_argument("--list", action="store_true", help="show all suites, and what they cost")
 
     cluster = parser.add_argument_group("on a SLURM cluster")
     cluster.add_argument(
@@ -111,8 +115,11 @@ def make_resources(options: argparse.Namespace, profile: Profile, num_ranks: int
     """What one run may use.
 
     Raises:
-        SpecError: the ranks or micro-batches do not share a batch evenly.
+        SpecError: the ranks or micro-batches do not share a batch evenly, or there is no such file of weights.
     """
+    weights: Path | None = options.teacher_weights
+    if weights is not None and not weights.is_file():
+        raise SpecError(f"--teacher-weights {weights}: there is no such file")
     resources = Resources(
         device=profile.device,
         num_ranks=num_ranks,
@@ -125,7 +132,8 @@ def make_resources(options: argparse.Namespace, profile: Profile, num_ranks: int
         loader=options.loader,
         num_workers=options.workers or 0,
         skip_corrupt=options.skip_corrupt,
+        teacher_weights=str(weights.absolute()) if weights else None,
     )
-    for entry in profile.entries:
-        resources.split_batch(entry.experiment.recipe.batch_size)
+    for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
+        resources.split_batch(batch_size)
     return resources

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import get_args
 
 from rich import box
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
+from rich.text import Text
 
+from launchers.cost import images_seen, models_to_count, run_flops
+from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
-from suite.spec import Profile, Suite
+from suite.spec import Experiment, ProfileName, Resources
 from suite.suites import get_suite, list_suites
+from suite.tables import Profile, Suite
 
 
 def print_plan(
@@ -24,28 +30,29 @@ def print_plan(
 
 
 def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], num_devices: int) -> None:
-    """FLOPs and hours of every cell that is still to be trained, at the profile's stated rate, on so many devices."""
-    from suite.training.cost import images_seen, training_flops
-
+    """FLOPs and hours of every run that is still to be done, at the profile's stated rate, on so many devices."""
+    experiments = [run.job.experiment for run in plan]
+    _count_models(console, experiments, plan[0].job.resources)
+    names = describe(experiments)
     table = Table(box=box.SIMPLE_HEAD)
     for title in ("run", "data", "state", "images", "FLOPs", "hours"):
         table.add_column(title, justify="left" if title in ("run", "data", "state") else "right")
     total = 0.0
     for run in plan:
         experiment = run.job.experiment
-        flops = training_flops(experiment, run.job.resources)
+        flops = run_flops(experiment, run.job.resources)
         hours = flops / profile.sustained_flops / 3600
         total += 0.0 if run.status == "done" else hours
         table.add_row(
-            f"{experiment.model} seed {experiment.seed}",
-            f"{experiment.dataset} {100 * experiment.train_fraction:g} %",
-            run.status,
+            names[experiment.id],
+            experiment.dataset,
+            "waits" if run.waits_for else run.status,
             f"{images_seen(experiment, run.job.resources):,.0f}",
             f"{flops:.2e}",
             f"{hours:,.3g}",
         )
     console.print(table)
-    unit = "GPU" if profile.device == "gpu" else "core"
+    unit = _unit(profile)
     console.print(
         f"To go: {total:,.3g} {unit}-hours of training at a stated {profile.sustained_flops / 1e9:,.0f} GFLOP/s "
         f"per {unit}; {total / num_devices:,.3g} hours on {num_devices} at once."
@@ -53,14 +60,45 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
 
 
 def print_suites(console: Console) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("suite", "paper", "item", "question", "runs a seed"):
-        table.add_column(title)
-    for name in list_suites():
-        suite = get_suite(name)
-        sizes = ", ".join(f"{key} {len(p.experiments())}" for key, p in suite.profiles.items())
-        table.add_row(name, suite.paper, suite.item, suite.question, sizes)
+    """Every suite, and how many runs each of its profiles has and what they cost."""
+    suites = [get_suite(name) for name in list_suites()]
+    profiles = {(suite.name, name): profile for suite in suites for name, profile in suite.profiles.items()}
+    names = [name for name in get_args(ProfileName) if any(name == other for _, other in profiles)]
+    grids = {key: profile.experiments() for key, profile in profiles.items()}
+    _count_models(console, [experiment for grid in grids.values() for experiment in grid], Resources())
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("suite", *names):
+        table.add_column(title, no_wrap=title != "suite")
+    for suite in suites:
+        keys = [(suite.name, name) for name in names]
+        costs = [_size(profiles[key], grids[key], "\n") if key in profiles else "" for key in keys]
+        what = Text(f"{suite.name}\n", "bold").append(f"{suite.paper.partition(' (')[0]}, {suite.item}\n", "not bold")
+        table.add_row(what.append(suite.question, "not bold dim"), *costs)
     console.print(table)
+    console.print("Runs a seed, and hours at the rate that a profile states. All suites together, shared runs once:")
+    for name in names:
+        own = {key: profile for key, profile in profiles.items() if key[1] == name}
+        distinct = {experiment.id: experiment for key in own for experiment in grids[key]}
+        console.print(f"  {name}: {_size(next(iter(own.values())), distinct.values())}")
+
+
+def _size(profile: Profile, experiments: Collection[Experiment], separator: str = ", ") -> str:
+    hours = sum(run_flops(experiment, Resources()) for experiment in experiments) / profile.sustained_flops / 3600
+    shown = f"{hours:,.0f}" if hours >= 100 else f"{hours:.2g}"
+    return f"{len(experiments)} runs{separator}{shown} {_unit(profile)}-h"
+
+
+def _unit(profile: Profile) -> str:
+    return "GPU" if profile.device == "gpu" else "core"
+
+
+def _count_models(console: Console, experiments: Iterable[Experiment], resources: Resources) -> None:
+    """Count the operations of models that are new, and say so: it can take a minute."""
+    new = models_to_count(experiments, resources)
+    if new:
+        console.print(f"Counting the operations of {len(new)} models, once.")
+    for experiment in track(new, "", console=console, transient=True, disable=not console.is_terminal):
+        run_flops(experiment, resources)
 
 
 def print_failures(console: Console, failed: Sequence[tuple[Job, str]]) -> None:
@@ -68,4 +106,5 @@ def print_failures(console: Console, failed: Sequence[tuple[Job, str]]) -> None:
     if failed:
         console.print(f"{len(failed)} failed; --retry-failed starts them again:", style="red")
     for job, problem in failed:
-        console.print(f"  {job.directory.log_path}: {problem}", soft_wrap=True)
+        log = job.directory.log_path
+        console.print(f"  {log if log.exists() else job.experiment.id}: {problem}", soft_wrap=True)

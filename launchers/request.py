@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -10,10 +11,10 @@ from rich.console import Console
 from imagesets.prepared import make_ready
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
-from suite.errors import SpecError
-from suite.records import RunDirectory
-from suite.spec import Experiment, Profile, Resources, Suite
+from suite.errors import DataError, SpecError
+from suite.spec import Experiment, Resources
 from suite.suites import get_suite, list_suites
+from suite.tables import Profile, Suite
 
 
 @dataclass(frozen=True)
@@ -41,18 +42,28 @@ class GridRequest:
         return cls(suite, name, profile, select(profile.experiments(options.seeds), options.only), options)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
-        """Look every run up, and say what was found; with ``--retry-failed`` failures are forgotten first."""
+        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
         store = self.options.runs
-        if self.options.retry_failed and not self.options.dry_run:
-            for experiment in self.experiments:
-                RunDirectory.of(store, experiment).forget_failure()
-        plan = make_plan(self.experiments, store, resources)
+        plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
         return plan
 
-    def make_data_ready(self) -> None:
+    def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
+        """With ``--retry-failed``, let what failed start again."""
+        if self.options.retry_failed:
+            for run in plan:
+                if run.status in ("new", "interrupted"):
+                    run.job.directory.forget_failure()
+
+    def make_data_ready(self, runs: Sequence[PlannedRun]) -> None:
         """Raises:
         DataError: if images are missing that cannot be fetched.
         """
-        for dataset in sorted({experiment.dataset for experiment in self.experiments}):
-            make_ready(dataset, self.options.loader, self.options.data_dir)
+        names = sorted({run.job.experiment.dataset for run in runs})
+        for name in names:
+            try:
+                make_ready(name, self.options.loader, self.options.data_dir)
+            except DataError as error:
+                others = " ".join(f"dataset={other}" for other in names if other != name)
+                hint = f" `--only {others}` trains the others." if others else ""
+                raise DataError(f"{error}{hint}") from error

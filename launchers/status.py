@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,22 +18,24 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers import slurm
-from launchers.plan import Job
+from launchers.names import describe
+from launchers.plan import Job, needs_failed
 from launchers.slurm import QueuedJob
 from launchers.submission import Submission, cancel_mark, find_submissions
 from suite import attempts
 from suite.attempts import Attempt
 from suite.errors import RecordError
 from suite.records import Failure
-from suite.spec import Profile
+from suite.tables import Profile
 
-State = Literal["failed", "running", "requeued", "pending", "cancelled", "interrupted", "new", "done"]
+State = Literal["failed", "running", "requeued", "pending", "waiting", "cancelled", "interrupted", "new", "done"]
 
 _STYLES: dict[State, str] = {
     "failed": "bold red",
     "running": "bold cyan",
     "requeued": "yellow",
     "pending": "dim",
+    "waiting": "dim",
     "cancelled": "magenta",
     "interrupted": "yellow",
     "new": "dim",
@@ -44,16 +46,26 @@ _MAX_ROWS = 60
 
 @dataclass(frozen=True)
 class RunStatus:
-    """Where one run stands. ``detail`` says why it waits or failed; hours are GPU-hours, or rank-hours on CPUs."""
+    """Where one run stands.
+
+    ``waiting`` is for another run, ``pending`` for SLURM. ``detail`` says why it waits or failed; ``array`` is SLURM's,
+    of a run that is in its queue; hours are GPU-hours, or rank-hours on CPUs.
+    """
 
     job: Job
     state: State
     detail: str = ""
     node: str = ""
+    array: str = ""
     num_requeues: int = 0
     metrics: dict[str, Any] | None = None
     hours_used: float = 0.0
     top1_percent: float | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is in the hands of SLURM, or of another grid."""
+        return self.state in ("running", "requeued", "pending") or (self.state == "waiting" and bool(self.array))
 
     @property
     def steps(self) -> str:
@@ -71,15 +83,37 @@ class RunStatus:
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
-    """Raises:
-    RunError: SLURM does not answer.
-    RecordError: a submission cannot be read.
+    """Where each run stands; a parent that is not among them counts as finished.
+
+    Args:
+        jobs: parents before those that need them.
+
+    Raises:
+        RunError: SLURM does not answer.
+        RecordError: a submission cannot be read.
     """
     submissions = find_submissions(store)
     queue = {(job.submission, job.task): job for job in slurm.read_queue()} if submissions else {}
     since = _oldest_date(store, submissions)
     ended = slurm.read_ended([s.name for s in submissions], since) if submissions else {}
-    return [_read_run(job, store, submissions, queue, ended) for job in jobs]
+    found: dict[str, RunStatus] = {}
+    for job in jobs:
+        found[job.experiment.id] = _beside_parents(_read_run(job, store, submissions, queue, ended), found)
+    return list(found.values())
+
+
+def _beside_parents(status: RunStatus, found: Mapping[str, RunStatus]) -> RunStatus:
+    """What the runs that this one depends on mean for it: whatever SLURM says of its job, it waits for them."""
+    parents = [found[parent.id] for parent in status.job.experiment.parents if parent.id in found]
+    unfinished = [parent for parent in parents if parent.state != "done"]
+    if not unfinished or status.state in ("done", "running", "failed"):
+        return status
+    for parent in unfinished:
+        if parent.state == "failed":
+            return replace(status, state="failed", detail=needs_failed(parent.job.experiment))
+    if status.state in ("cancelled", "interrupted"):
+        return status
+    return replace(status, state="waiting", detail=f"for {unfinished[0].job.experiment.id} ({unfinished[0].state})")
 
 
 def _read_run(
@@ -112,6 +146,7 @@ def _read_run(
         newest = next(s for s in reversed(submissions) if s.name == places[-1][0])
         job = replace(job, resources=newest.resources)
     if queued is not None:
+        common["array"] = queued.job_id.partition("_")[0]
         return RunStatus(job, *_state_in_queue(queued, tried, failure), **common)
     if failure is not None and failure.kind == "error":
         return RunStatus(job, "failed", f"{failure.reason}; see {failure.log_path}", **common)
@@ -164,15 +199,16 @@ class Need:
             return status.remaining_s * status.job.resources.num_ranks / 3600
         cell = status.job.experiment.cell_id
         if cell not in self._by_flops:
-            from suite.training.cost import training_flops
+            from launchers.cost import run_flops
 
-            flops = training_flops(status.job.experiment, status.job.resources)
+            flops = run_flops(status.job.experiment, status.job.resources)
             self._by_flops[cell] = flops / self._rate / 3600
         return self._by_flops[cell]
 
 
 def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> RenderableType:
     counts = Counter(status.state for status in found)
+    names = describe([status.job.experiment for status in found])
     order = list(_STYLES)
     unfinished = sorted((s for s in found if s.state != "done"), key=lambda s: order.index(s.state))
     shown = unfinished[:_MAX_ROWS]
@@ -186,7 +222,7 @@ def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> R
         is_running = status.state == "running"
         detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.detail
         table.add_row(
-            f"{experiment.model} {100 * experiment.train_fraction:g} % seed {experiment.seed}",
+            names[experiment.id],
             Text(status.state, style=_STYLES[status.state]),
             status.node,
             status.steps,

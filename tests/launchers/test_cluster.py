@@ -1,5 +1,7 @@
 """What goes to SLURM and what is read back, without a cluster; ``tests/slurm`` has a real one."""
 
+import re
+
 import pytest
 
 from launchers import slurm
@@ -12,6 +14,7 @@ from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 EXPERIMENTS = SUITE.profile("smoke").experiments(num_seeds=3)
+ALONE = EXPERIMENTS[4]
 
 
 @pytest.fixture
@@ -30,8 +33,8 @@ def tools(tmp_path, monkeypatch):
     return put
 
 
-def submitter(tmp_path, allocation=None, **options):
-    plan = make_plan(EXPERIMENTS, tmp_path, Resources())
+def submitter(tmp_path, allocation=None, experiments=EXPERIMENTS, **options):
+    plan = make_plan(experiments, tmp_path, Resources())
     return Submitter(plan, tmp_path, SUITE, "smoke", 3, allocation or Allocation(), **options)
 
 
@@ -93,6 +96,45 @@ def test_an_array_over_the_cluster_s_limit_is_split(tmp_path, tools):
     assert scripts.count("#SBATCH --dependency=afterany:7\n") == 2  # five at once in all, not in each
     assert "leaderboards.build" in scripts
     assert len(found.job_ids) == 3
+
+
+@pytest.fixture
+def submitted(tmp_path, tools, graph):
+    """Submits the graph to a SLURM whose jobs are numbered from 1; returns each array's task numbers and dependency."""
+    count = f"n=$(($(cat {tmp_path}/count 2>/dev/null || echo 0) + 1)); echo $n > {tmp_path}/count"
+    tools("sbatch", f"{count}; cat $1 >> {tmp_path}/calls; echo Submitted batch job $n")
+
+    def submit(*names, **options):
+        experiments = [graph.get(name, ALONE) for name in names or graph]
+        found = submitter(tmp_path, experiments=experiments, **options)
+        found.submit()
+        scripts = (tmp_path / "calls").read_text().split("#!/bin/bash\n")[1:]
+        lines = [re.findall(r"#SBATCH --(?:array|dependency)=(\S+)", script) for script in scripts]
+        return found.submission, lines
+
+    return submit
+
+
+def test_runs_that_need_others_are_held_back_until_the_arrays_of_those_have_ended(submitted, graph):
+    submission, arrays = submitted(runs_per_job=2)
+    names = [[name for e in task for name in graph if graph[name] == e] for task in submission.tasks]
+    assert names == [["first", "second"], ["tuned"], ["mask_second"], ["mask_tuned"]]
+    first, tuned, mask_second, mask_tuned, _ = arrays
+    assert first == ["0-0%1"]
+    assert tuned == mask_second == ["0-0%1", "afterany:1"]
+    assert mask_tuned == ["0-0%1", "afterany:2"]
+
+
+def test_runs_of_one_level_that_nobody_waits_for_hold_nobody_back(submitted, graph):
+    submission, arrays = submitted("alone", "first", "tuned")
+    assert [task[0] for task in submission.tasks] == [graph["first"], ALONE, graph["tuned"]]
+    assert arrays[:3] == [["0-0%1"], ["0-0%1"], ["0-0%1", "afterany:1"]]
+
+
+def test_parents_in_the_queue_of_another_submission_are_waited_for(submitted, graph):
+    queued = {graph["first"].id: "812", graph["second"].id: "900"}
+    _, arrays = submitted("tuned", "mask_second", "mask_tuned", queued=queued)
+    assert arrays[:3] == [["0-0%1", "afterany:812"], ["0-0%1", "afterany:900"], ["0-0%1", "afterany:1"]]
 
 
 def test_a_submission_that_slurm_would_refuse_leaves_nothing_behind(tmp_path, tools):

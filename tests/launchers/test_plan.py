@@ -42,3 +42,36 @@ def test_the_plan_counts_each_state(tmp_path):
     assert count(plan) == "20 runs: 17 new, 1 to resume, 0 running, 0 finished, 2 failed"
     assert plan[0].problem == "the loss is nan"
     assert "result.json" in plan[2].problem
+
+
+def test_what_is_chosen_brings_all_that_it_depends_on(graph):
+    chosen = select(list(graph.values()), ["kind=masking", "model=deit_micro"])
+    assert [e.kind for e in chosen] == ["training", "pruning", "masking"]
+    assert {e.model for e in chosen} == {"deit_micro"}
+
+
+def test_a_run_waits_for_parents_without_a_result_and_cannot_start_after_a_failed_one(tmp_path, graph, finish):
+    finish(graph["second"])
+    RunDirectory.of(tmp_path, graph["first"]).create(graph["first"])
+    failure = Failure(kind="error", reason="the loss is nan", log_path="log.txt")
+    RunDirectory.of(tmp_path, graph["first"]).write_failure(failure)
+    first, second, tuned, mask_tuned, mask_second = make_plan(list(graph.values()), tmp_path, Resources())
+    assert [run.is_open for run in (first, second, mask_second)] == [False, False, True]
+    assert mask_second.waits_for == ()
+    assert tuned.problem == f"needs {graph['first'].id}, which failed"
+    assert mask_tuned.problem == f"needs {graph['tuned'].id}, which failed"
+    plan = [first, second, tuned, mask_tuned, mask_second]
+    assert count(plan) == (
+        "5 runs: 3 new, 0 running, 1 finished, 1 failed; 2 cannot start, since what they need has failed"
+    )
+
+
+def test_planning_to_retry_what_failed_changes_no_file(tmp_path, graph):
+    run = RunDirectory.of(tmp_path, graph["first"])
+    run.create(graph["first"])
+    run.write_failure(Failure(kind="error", reason="the loss is nan", log_path="log.txt"))
+    run.result_path.write_text("rubbish")
+    before = {path: path.read_bytes() for path in run.path.iterdir()}
+    plan = make_plan(list(graph.values()), tmp_path, Resources(), retry_failed=True)
+    assert count(plan) == "5 runs: 5 new, 0 running, 0 finished, 0 failed; 3 wait for others of these"
+    assert {path: path.read_bytes() for path in run.path.iterdir()} == before

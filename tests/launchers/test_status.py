@@ -110,3 +110,55 @@ def test_the_table_counts_all_and_sums_hours(look, run):
     text = console.file.getvalue()
     assert "2 runs: 1 running, 1 cancelled" in text
     assert "rank-hours: 0 used" in text
+
+
+def states(tmp_path, graph):
+    found = read_status([Job(e, RunDirectory.of(tmp_path, e), Resources()) for e in graph.values()], tmp_path)
+    return dict(zip(graph, found, strict=True))
+
+
+@pytest.fixture
+def in_queue(tmp_path, monkeypatch, graph):
+    """Puts the graph's runs, one a job, into SLURM's queue; called again, only those named are left in it."""
+    names = list(graph)
+    tasks = tuple((experiment,) for experiment in graph.values())
+    submission = Submission(
+        name=NAME, suite="s", profile="smoke", num_seeds=1, time_min=60, resources=Resources(), tasks=tasks
+    )
+    write_submission(tmp_path, submission)
+    monkeypatch.setattr(slurm, "read_ended", lambda names, since: {})
+
+    def put(*left):
+        jobs = [
+            QueuedJob(f"{i}_0", NAME, i, "PD", "Dependency", "", 0, "") for i, name in enumerate(names) if name in left
+        ]
+        monkeypatch.setattr(slurm, "read_queue", lambda: jobs)
+
+    put(*names)
+    return put
+
+
+def test_a_run_in_the_queue_waits_for_its_parent_and_says_for_which(tmp_path, graph, in_queue, finish):
+    found = states(tmp_path, graph)
+    assert (found["first"].state, found["tuned"].state) == ("pending", "waiting")
+    assert found["tuned"].detail == f"for {graph['first'].id} (pending)"
+    assert all(status.goes_on for status in found.values())
+    finish(graph["first"])
+    assert states(tmp_path, graph)["tuned"].state == "pending"
+
+
+def test_a_run_whose_parent_failed_says_so_and_is_waited_for_no_longer(tmp_path, graph, in_queue):
+    in_queue("tuned", "mask_tuned")
+    failure = Failure(kind="error", reason="the loss is nan", log_path="log.txt")
+    RunDirectory.of(tmp_path, graph["first"]).create(graph["first"])
+    RunDirectory.of(tmp_path, graph["first"]).write_failure(failure)
+    found = states(tmp_path, graph)
+    assert (found["tuned"].state, found["tuned"].detail) == ("failed", f"needs {graph['first'].id}, which failed")
+    assert (found["mask_tuned"].state, found["mask_tuned"].goes_on) == ("failed", False)
+
+
+def test_a_run_that_left_the_queue_before_its_parent_was_done_is_not_waited_for(tmp_path, graph, in_queue):
+    in_queue()
+    found = states(tmp_path, graph)
+    assert (found["first"].state, found["tuned"].state) == ("new", "waiting")
+    assert not any(status.goes_on for status in found.values())

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,13 +25,13 @@ ALL_IN_ONE_JOB = ["--runs-per-job", "10"]
 RUNS = [RunDirectory.of(Path(), e).path for e in get_suite(SUITE).profile("smoke").experiments()]
 
 
-def grid(store: Path, *options: str, profile: str = "smoke") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", profile]
+def grid(store: Path, *options: str, profile: str = "smoke", suite: str = SUITE) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", suite, "--profile", profile]
     return subprocess.run([*command, "--runs", str(store), *options], capture_output=True, text=True, timeout=900)
 
 
-def on_slurm(store: Path, *options: str) -> str:
-    done = grid(store, "--cluster", "slurm", *options)
+def on_slurm(store: Path, *options: str, suite: str = SUITE) -> str:
+    done = grid(store, "--cluster", "slurm", *options, suite=suite)
     assert done.returncode == 0, done.stdout + done.stderr + logs(store)
     return done.stdout
 
@@ -40,8 +40,10 @@ def logs(store: Path) -> str:
     return "\n".join(path.read_text()[-1500:] for path in [*store.glob("slurm/*/*log.out"), *store.glob("**/log.txt")])
 
 
-def leaderboard(store: Path, profile: str = "smoke") -> bytes:
-    return (store / "leaderboards" / SUITE / f"{profile}.csv").read_bytes()
+def leaderboard(store: Path, profile: str = "smoke", suite: str = SUITE) -> bytes:
+    """The suite's tables in the paper's layout, one after the other."""
+    folder = store / "leaderboards" / suite
+    return b"".join((folder / f"{profile}.{table.name}.csv").read_bytes() for table in get_suite(suite).tables)
 
 
 def wait_for(what: Callable[[], object], seconds: float = 90.0) -> None:
@@ -51,12 +53,12 @@ def wait_for(what: Callable[[], object], seconds: float = 90.0) -> None:
         time.sleep(0.02)
 
 
-def a_run_in_mid_training(store: Path) -> RunDirectory:
+def a_run_in_mid_training(store: Path, paths: Sequence[Path] = RUNS) -> RunDirectory:
     """Wait until some run is past a checkpoint and far from its end."""
     found: list[RunDirectory] = []
 
     def look() -> bool:
-        for path in RUNS:
+        for path in paths:
             run = RunDirectory(store / path)
             if run.newest_checkpoint() and run.last_metrics().get("step", 60) < 40:
                 found.append(run)
@@ -204,6 +206,60 @@ def test_a_job_that_the_user_cancels_with_scancel_stays_away(idle_cluster: Clust
     idle_cluster.call("scancel", job_of(idle_cluster))
     idle_cluster.wait_idle()
     assert len(list(tmp_path.glob("experiments/*/*/result.json"))) < 10
+
+
+# -- runs that need others
+
+DEPENDENT = "convit_masking"
+NEEDED = [RunDirectory.of(Path(), e).path for e in get_suite(DEPENDENT).profile("smoke").experiments() if e.is_trained]
+FEW_JOBS = ["--runs-per-job", "8"]
+
+
+@pytest.fixture(scope="module")
+def local_dependent(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    store = tmp_path_factory.mktemp("local-dependent")
+    done = grid(store, suite=DEPENDENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return leaderboard(store, suite=DEPENDENT)
+
+
+def test_runs_that_need_others_are_trained_after_them_and_end_with_the_local_leaderboard(
+    idle_cluster: Cluster, tmp_path: Path, local_dependent: bytes
+) -> None:
+    said = on_slurm(tmp_path, suite=DEPENDENT)
+    assert re.search(r"submitted 10 runs as 10 jobs: array \d+, \d+\n", said)
+    assert leaderboard(tmp_path, suite=DEPENDENT) == local_dependent
+    tried = [read_attempts(RunDirectory(path)) for path in tmp_path.glob("experiments/*/*")]
+    assert [[attempt.end for attempt in run] for run in tried] == [["finished"]] * 10
+
+
+def test_a_run_waits_for_what_it_needs_through_requeues_and_in_another_submission(
+    idle_cluster: Cluster, tmp_path: Path, local_dependent: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", "--only", "kind=training", *FEW_JOBS, suite=DEPENDENT)
+    a_run_in_mid_training(tmp_path, NEEDED)
+    needed = job_of(idle_cluster)
+    assert "submitted 8 runs as 1 jobs" in on_slurm(tmp_path, "--detach", *FEW_JOBS, suite=DEPENDENT)
+    idle_cluster.call("scontrol", "requeue", needed)
+    said = grid(tmp_path, "--status", suite=DEPENDENT).stdout
+    assert "8 waiting" in said
+    idle_cluster.wait_idle(timeout_s=300)  # SLURM lets a requeued job rest for a while
+    assert leaderboard(tmp_path, suite=DEPENDENT) == local_dependent
+
+
+def test_what_needs_a_cancelled_run_is_not_trained_and_not_called_failed(
+    idle_cluster: Cluster, tmp_path: Path, local_dependent: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *FEW_JOBS, suite=DEPENDENT)
+    a_run_in_mid_training(tmp_path, NEEDED)
+    idle_cluster.call("scancel", job_of(idle_cluster))
+    idle_cluster.wait_idle()
+    said = grid(tmp_path, "--status", suite=DEPENDENT).stdout
+    assert "waiting" in said
+    assert "failed" not in said
+    assert not list(tmp_path.glob("experiments/*/*/failure.json"))
+    on_slurm(tmp_path, *FEW_JOBS, suite=DEPENDENT)
+    assert leaderboard(tmp_path, suite=DEPENDENT) == local_dependent
 
 
 # -- several nodes in one run

@@ -1,0 +1,38 @@
+"""A small graph of runs, and a way to finish one without training it."""
+
+import pytest
+
+from suite.records import Result, RunDirectory
+from suite.suites import get_suite
+
+FIRST, SECOND, *_ = get_suite("sample_efficiency").profile("smoke").experiments()
+
+
+@pytest.fixture
+def graph():
+    """Two trainings, a fine-tuning of the first, and two evaluations, of the fine-tuned one and of the second."""
+    tuned = FIRST.then("pruning")
+    return {
+        "first": FIRST,
+        "second": SECOND,
+        "tuned": tuned,
+        "mask_tuned": tuned.then("masking", mask="content"),
+        "mask_second": SECOND.then("masking", mask="content"),
+    }
+
+
+@pytest.fixture
+def finish(tmp_path):
+    """Leave the result of a finished run in the store."""
+
+    def finish(experiment):
+        run = RunDirectory.of(tmp_path, experiment)
+        run.create(experiment)
+        result = Result(
+            experiment=experiment, top1_percent=50, top5_percent=80, test_loss=1, best_top1_percent=50,
+            num_parameters=1, num_train_images=320, num_test_images=64, num_steps=60, images_seen=1920, train_s=1,
+            images_per_s=1920, device="cpu", num_ranks=1, num_attempts=1, commit="0" * 40, finished_at="2000-01-01",
+        )  # fmt: skip
+        run.write_result(result)
+
+    return finish

@@ -1,0 +1,72 @@
+"""What runs of each kind cost before they start, and that models are counted once."""
+
+import pytest
+
+from launchers import cost
+from launchers.cost import images_seen, models_to_count, run_flops
+from suite.flops_cache import WITHOUT_EFFECT, find_flops
+from suite.models import flops
+from suite.models.flops import count_flops
+from suite.spec import Resources
+
+RESOURCES = Resources()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty folder for counts, and none in memory."""
+    monkeypatch.setenv("SUITE_CACHE_DIR", str(tmp_path))
+    for remembered in (cost._forward, flops._count_once):
+        remembered.cache_clear()
+    return tmp_path
+
+
+def test_a_run_that_only_measures_costs_its_evaluation(graph):
+    trained, masked = graph["first"], graph["mask_tuned"]
+    assert images_seen(masked, RESOURCES) == 0
+    forward = count_flops(masked.model, num_classes=10, image_size=32).total
+    assert run_flops(masked, RESOURCES) == forward * 100
+    assert run_flops(trained, RESOURCES) == 3 * forward * 60 * 32
+
+
+def test_a_teacher_adds_its_forward_pass_to_every_image(graph):
+    teacher = graph["second"]
+    student = graph["first"].model_copy(update={"kind": "distillation", "parents": (teacher,)})
+    alone, forward = run_flops(graph["first"], RESOURCES), run_flops(teacher, RESOURCES) / 3
+    assert run_flops(student, RESOURCES) == alone + forward
+
+
+def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, graph):
+    experiment = graph["first"]
+    assert models_to_count([experiment, graph["tuned"]], RESOURCES) == [graph["tuned"]]
+    expected = run_flops(experiment, RESOURCES)
+    assert models_to_count([experiment], RESOURCES) == []
+    (kept,) = cache.glob("suite-flops/*.json")
+    for broken in (b"", b"[]", b'{"total": "many", "linear": 1}', kept.read_bytes()[:20]):
+        kept.write_bytes(broken)
+        for remembered in (cost._forward, flops._count_once):
+            remembered.cache_clear()
+        assert run_flops(experiment, RESOURCES) == expected
+        assert find_flops(experiment.model, 10, 32, {}) == count_flops(experiment.model, num_classes=10, image_size=32)
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(cache, graph, monkeypatch):
+    (cache / "file").touch()
+    monkeypatch.setenv("SUITE_CACHE_DIR", str(cache / "file"))
+    assert run_flops(graph["first"], RESOURCES) > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("vit_t", {"initialization": "impulse_3", "pseudo_input_first": "U", "same_for_all_layers": False}),
+        ("vit_t", {"initialization": "mimetic", "mimetic_port": True}),
+        ("convit_ti", {"locality_strength": 2.0, "conv_init": False, "train_gates": False, "train_gpsa": False}),
+        ("cmhsa", {"bias_strength": 10.0, "query_key_std": 0.1}),
+        ("convmixer", {"spatial": "impulse"}),
+    ],
+)
+def test_what_only_changes_the_start_leaves_the_count_as_it_is(model, options):
+    assert set(options) <= WITHOUT_EFFECT
+    counted, plain = (flops._count(model, 10, 32, chosen) for chosen in (options, {}))
+    assert counted == plain

@@ -1,0 +1,119 @@
+"""In which order the pool starts runs that need others. Processes are made up; ``tests/integration`` has real ones."""
+
+import pytest
+
+from launchers.local import LocalPool, LocalRun
+from launchers.plan import make_plan
+from suite.records import Failure, RunDirectory
+from suite.spec import Resources
+
+
+class Process:
+    """One that runs until ``code`` is set."""
+
+    code = None
+
+    def poll(self):
+        return self.code
+
+
+@pytest.fixture
+def pool(tmp_path, monkeypatch, graph, finish):
+    """A pool over the graph, with names for its runs."""
+    monkeypatch.setattr(LocalRun, "_spawn", lambda run, slot, gpus: setattr(run, "process", Process()))
+
+    class Pool:
+        def __init__(self, names=tuple(graph), max_parallel=2):
+            plan = make_plan([graph[name] for name in names], tmp_path, Resources())
+            self.pool = LocalPool(plan, max_parallel)
+            self.runs = dict(zip(names, self.pool.runs, strict=True))
+
+        def poll(self):
+            return self.pool.poll()
+
+        def end(self, name, code=0, reason=""):
+            """The run's process ends: well, or for a reason."""
+            if reason:
+                failure = Failure(kind="error", reason=reason, log_path="log.txt")
+                RunDirectory.of(tmp_path, graph[name]).write_failure(failure)
+            elif code == 0:
+                finish(graph[name])
+            self.runs[name].process.code = code
+            return self.poll()
+
+        def state(self, name):
+            return self.runs[name].state
+
+        def running(self):
+            return [name for name, run in self.runs.items() if run.state == "running"]
+
+    return Pool
+
+
+def test_runs_that_wait_for_others_take_up_no_slot(pool):
+    grid = pool()
+    grid.poll()
+    assert grid.running() == ["first", "second"]
+    assert grid.runs["tuned"].is_held
+    grid.end("first")
+    assert grid.running() == ["second", "tuned"]
+    grid.end("second")
+    assert grid.running() == ["tuned", "mask_second"]
+    grid.end("tuned")
+    grid.end("mask_second")
+    assert grid.running() == ["mask_tuned"]
+    assert not grid.end("mask_tuned")
+
+
+def test_what_the_most_others_wait_for_starts_first(pool):
+    grid = pool(["second", "mask_second", "first", "tuned", "mask_tuned"], max_parallel=1)
+    order = []
+    while grid.poll():
+        (name,) = grid.running()
+        order.append(name)
+        grid.end(name)
+    assert order == ["first", "second", "tuned", "mask_second", "mask_tuned"]
+
+
+def test_after_a_failure_what_needs_it_fails_at_once_and_leaves_nothing(pool, tmp_path, graph):
+    grid = pool()
+    grid.poll()
+    grid.end("first", code=1, reason="the loss is nan")
+    assert grid.runs["tuned"].problem == f"needs {graph['first'].id}, which failed"
+    assert grid.runs["mask_tuned"].problem == f"needs {graph['tuned'].id}, which failed"
+    assert not RunDirectory.of(tmp_path, graph["tuned"]).path.exists()
+    grid.end("second")
+    assert not grid.end("mask_second")  # nothing is left to wait for
+    assert grid.state("mask_second") == "done"
+
+
+def test_a_parent_that_was_killed_is_tried_again_before_others_give_up(pool):
+    grid = pool()
+    grid.poll()
+    for _ in range(2):
+        grid.end("first", code=-9)
+        assert (grid.state("first"), grid.state("tuned")) == ("running", "waiting")
+    grid.end("first", code=-9)
+    assert (grid.state("first"), grid.state("tuned")) == ("failed", "failed")
+
+
+def test_a_parent_that_another_grid_trains_is_waited_for(pool, tmp_path, graph, finish):
+    first = RunDirectory.of(tmp_path, graph["first"])
+    first.create(graph["first"])
+    with first.claim():
+        grid = pool()
+        assert grid.poll()
+        assert (grid.state("first"), grid.state("tuned")) == ("elsewhere", "waiting")
+        finish(graph["first"])
+    grid.pool._looked_at = float("-inf")
+    grid.poll()
+    assert (grid.state("first"), grid.state("tuned")) == ("done", "running")
+
+
+def test_a_run_whose_parent_s_result_was_taken_away_fails_and_leaves_nothing(pool, tmp_path, graph, finish):
+    finish(graph["first"])
+    grid = pool()
+    grid.poll()
+    grid.end("tuned", code=77)
+    assert "no result any more" in grid.runs["tuned"].problem
+    assert not RunDirectory.of(tmp_path, graph["tuned"]).failure_path.exists()

@@ -1,0 +1,80 @@
+"""Which runs of a graph are submitted, by what SLURM has of them already. The plan and the files are real."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from launchers import on_slurm
+from launchers.plan import make_plan
+from launchers.status import RunStatus
+from suite.records import Failure, RunDirectory
+from suite.spec import Resources
+
+
+@pytest.fixture
+def missing(tmp_path, monkeypatch, graph):
+    """Says what would be submitted if the named runs were in these states, and the others new."""
+
+    def missing(retry_failed=False, **states):
+        def read_status(jobs, store):
+            return [RunStatus(job, **states.get(names[job.experiment.id], {"state": "new"})) for job in jobs]
+
+        names = {experiment.id: name for name, experiment in graph.items()}
+        monkeypatch.setattr(on_slurm, "read_status", read_status)
+        grid = SimpleNamespace(options=SimpleNamespace(runs=tmp_path, retry_failed=retry_failed))
+        plan = make_plan(list(graph.values()), tmp_path, Resources(), retry_failed=retry_failed)
+        runs, queued, num_left = on_slurm._missing(grid, plan)
+        return [names[run.job.experiment.id] for run in runs], queued, num_left
+
+    return missing
+
+
+ON_THE_WAY = {"state": "pending", "array": "7"}
+FAILED = {"state": "failed"}
+
+
+def test_a_graph_is_submitted_whole(missing, graph):
+    assert missing() == (list(graph), {}, 0)
+
+
+def test_what_is_in_the_queue_is_not_submitted_again_but_waited_for(missing, graph):
+    runs, queued, _ = missing(first=ON_THE_WAY, tuned={"state": "waiting", "array": "8"})
+    assert runs == ["second", "mask_tuned", "mask_second"]
+    assert queued == {graph["first"].id: "7", graph["tuned"].id: "8"}
+
+
+def test_what_needs_a_failed_run_stays_away_until_that_is_retried(missing):
+    states = {"first": FAILED, "tuned": FAILED, "mask_tuned": {**FAILED, "array": "9"}}
+    assert missing(**states)[0] == ["second", "mask_second"]
+    assert missing(retry_failed=True, **states)[0] == ["first", "second", "tuned", "mask_tuned", "mask_second"]
+
+
+def test_what_needs_a_run_of_another_grid_on_this_machine_is_left_for_later(missing):
+    assert missing(first={"state": "running"}) == (["second", "mask_second"], {}, 2)
+
+
+def test_a_job_whose_parent_has_left_the_queue_is_submitted_again_behind_it(missing):
+    runs, queued, _ = missing(first={"state": "cancelled"}, tuned={"state": "waiting", "array": "8"})
+    assert runs == ["first", "second", "tuned", "mask_tuned", "mask_second"]
+    assert queued == {}
+
+
+def test_failures_are_forgotten_only_once_slurm_would_take_the_jobs(tmp_path, monkeypatch, graph):
+    run = RunDirectory.of(tmp_path, graph["first"])
+    run.create(graph["first"])
+    run.write_failure(Failure(kind="error", reason="the loss is nan", log_path="log.txt"))
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sbatch", "squeue", "srun", "sacct"):
+        (tools / name).write_text(
+            "#!/bin/sh\n[ $(basename $0) = sbatch ] && echo 'Invalid account' >&2 && exit 1; exit 0"
+        )
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    from launchers.grid import main
+
+    command = ["--suite", "sample_efficiency", "--profile", "smoke", "--runs", str(tmp_path), "--retry-failed"]
+    assert main([*command, "--cluster", "slurm"]) == 2
+    assert run.failure_path.exists()
+    assert main([*command, "--dry-run"]) == 0
+    assert run.failure_path.exists()

@@ -1,0 +1,70 @@
+"""From the command line to what runs may use, and to the image sets that they need."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from launchers import report, request
+from launchers.options import make_resources, parse_options
+from launchers.plan import make_plan
+from launchers.request import GridRequest
+from suite.errors import DataError, SpecError
+from suite.spec import Resources
+from suite.suites import get_suite
+
+SUITE = get_suite("sample_efficiency")
+PROFILE = SUITE.profile("smoke")
+
+
+def test_a_teacher_s_weights_are_passed_on_by_their_absolute_path(tmp_path, monkeypatch):
+    (tmp_path / "teacher.pth").touch()
+    monkeypatch.chdir(tmp_path)
+    options = parse_options(["--teacher-weights", "teacher.pth"])
+    assert make_resources(options, PROFILE, 1, 1).teacher_weights == str(tmp_path / "teacher.pth")
+
+
+def test_weights_that_are_not_there_are_misuse():
+    with pytest.raises(SpecError, match=r"--teacher-weights nowhere.pth: there is no such file"):
+        make_resources(parse_options(["--teacher-weights", "nowhere.pth"]), PROFILE, 1, 1)
+
+
+@pytest.fixture
+def make_ready(tmp_path, monkeypatch, graph):
+    """Asks for the data of one run on each of two sets, of which one cannot be had; returns which were asked for."""
+    asked = []
+
+    def fetch(name, stored_as, data_dir):
+        asked.append(name)
+        if name == "svhn":
+            raise DataError("svhn cannot be fetched.")
+
+    def make_ready(*datasets):
+        monkeypatch.setattr(request, "make_ready", fetch)
+        experiments = [graph["first"].model_copy(update={"dataset": name}) for name in datasets]
+        grid = GridRequest(SUITE, "smoke", PROFILE, experiments, parse_options(["--runs", str(tmp_path)]))
+        grid.make_data_ready(make_plan(experiments, tmp_path, Resources()))
+        return asked
+
+    return make_ready
+
+
+def test_only_the_image_sets_of_runs_that_are_left_are_made_ready(make_ready):
+    assert make_ready("cifar100", "cifar10") == ["cifar10", "cifar100"]
+
+
+def test_where_one_image_set_cannot_be_had_it_is_said_how_to_train_on_the_others(make_ready):
+    with pytest.raises(DataError, match=r"svhn cannot be fetched. `--only dataset=cifar10 dataset=cifar100` trains"):
+        make_ready("svhn", "cifar10", "cifar100")
+    with pytest.raises(DataError, match=r"^svhn cannot be fetched\.$"):
+        make_ready("svhn")
+
+
+def test_the_list_of_suites_says_how_many_runs_they_have_and_what_they_cost(monkeypatch):
+    monkeypatch.setattr(report, "list_suites", lambda: ["sample_efficiency"])
+    console = Console(width=120, file=io.StringIO())
+    report.print_suites(console)
+    text = console.file.getvalue()
+    assert SUITE.question.split()[0] in text
+    assert "laptop: 10 runs" in text
+    assert "paper: 10 runs, 332 GPU-h" in text
