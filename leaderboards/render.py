@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Protocol
 
 from leaderboards.aggregate import STATUSES, Board, SuiteBoard
 from leaderboards.cells import Cell
@@ -32,13 +31,6 @@ Reached: "no" where a one-sided t-test of the seeds against the paper's number f
 (p < 0.05), else "yes", which means *not significantly below*."""
 
 
-class Scaled(Protocol):
-    """A board, or a whole suite's boards, at one scale."""
-
-    @property
-    def profile_name(self) -> str: ...
-
-
 def render_markdown(boards: SuiteBoard) -> str:
     """The whole leaderboard for a reader: scale first, then the tables, what failed, and the footnotes."""
     suite = boards.suite
@@ -56,11 +48,11 @@ def render_markdown(boards: SuiteBoard) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def scale_title(board: Scaled) -> str:
+def scale_title(boards: SuiteBoard) -> str:
     """One line that says whether the numbers may be compared with the paper's."""
-    if board.profile_name == "paper":
-        return "Profile paper: the paper's own scale."
-    return f"Profile {board.profile_name}: another scale than the paper's, not comparable with its numbers."
+    if not boards.profile.scale_note:
+        return f"Profile {boards.profile_name}: the paper's own scale."
+    return f"Profile {boards.profile_name}: another scale than the paper's, not comparable with its numbers."
 
 
 def write_headline(boards: SuiteBoard) -> str:
@@ -90,7 +82,7 @@ def _scale_note(boards: SuiteBoard) -> str:
     lines = [f"**{scale_title(boards)}**"]
     if boards.profile.scale_note:
         lines.append(f"{boards.profile.scale_note.rstrip('.')}.")
-    if boards.profile_name != "paper":
+    if boards.profile.scale_note:
         lines.append(
             "The differences below say how far apart the two scales are, not how well the paper is reproduced."
         )

@@ -110,7 +110,8 @@ class Profile(Frozen):
             recipe = experiment.recipe.model_copy(update={"precision": precision})
             return experiment.model_copy(update={"recipe": recipe})
 
-        return self.map_experiments(change)
+        note = f"{self.scale_note or 'the protocol of the paper'}; in {precision}"
+        return self.map_experiments(change).model_copy(update={"scale_note": note})
 
     def smoke(self) -> Profile:
         """The same entries on a few hundred packaged images for sixty steps: proves that everything runs."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import filelock
-import platformdirs
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
@@ -24,7 +22,7 @@ from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
 from suite.errors import RunError
-from suite.files import write_atomically
+from suite.files import cache_folder, write_atomically
 from suite.models.impulse import ImpulseProblem, solve
 from suite.models.layers import SelfAttention
 
@@ -112,10 +110,8 @@ def spread(problem: ImpulseProblem, num_layers: int, same: bool) -> tuple[Tensor
 
 def solution_path(problem: ImpulseProblem) -> Path:
     """Where the problem's solution is kept: under ``$SUITE_CACHE_DIR``, or else the user's cache folder."""
-    chosen = os.environ.get("SUITE_CACHE_DIR")
-    root = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path()
     text = json.dumps({**asdict(problem), "solver_version": SOLVER_VERSION}, sort_keys=True)
-    return root / "suite-init" / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.safetensors"
+    return cache_folder("suite-init") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.safetensors"
 
 
 def cached_solution(problem: ImpulseProblem) -> tuple[Tensor, Tensor]:

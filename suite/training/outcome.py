@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -46,6 +47,7 @@ def make_result(
 ) -> Result:
     """The first rank's record of a finished run; ``num_parameters`` since ZeRO stage 3 hides them from ``network``."""
     attempts, device = read_attempts(run), device_name(resources)
+    attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
     images_seen = work.num_steps * experiment.recipe.batch_size
     images_per_s = images_seen / max(work.train_s, 1e-9)
     num_classes = images.info.num_classes

@@ -121,6 +121,7 @@ def test_a_masking_run_reports_the_masked_accuracy_and_trains_nothing(store, mas
     assert (found.top1_percent, found.test_loss) == pytest.approx((expected.top1_percent, expected.loss))
     assert found.test_loss != pytest.approx(result(store, CONVIT).test_loss)
     assert (found.num_steps, found.images_seen, found.train_s) == (0, 0, 0)
+    assert found.device_hours > 0
     assert found.parent == CONVIT.id
 
 
