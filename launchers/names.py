@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from suite.spec import Experiment, Scalar
+from suite.spec import Experiment
+
+Facts = dict[str, Any]
 
 
 def describe(experiments: Sequence[Experiment]) -> dict[str, str]:
     """A name by id for each run of a grid, such as ``vit_t initialization=mimetic 100 % seed 0``.
 
-    Named are the model, what is done with it, the share of the data and the seed; of the rest what differs between the
-    grid's runs of that model.
+    Named are the model, what is done with it, the share of the data and the seed; of the data set, the options and the
+    learning rate what differs between the grid's runs of that model; of the rest what differs between runs that would
+    have the same name without it.
     """
-    facts = [_facts(experiment) for experiment in experiments]
-    num_runs = Counter(experiment.model for experiment in experiments)
-    num_like = Counter(
-        (e.model, *fact) for e, found in zip(experiments, facts, strict=True) for fact in found.items()
-    )  # fmt: skip
-    names = {}
-    for experiment, found in zip(experiments, facts, strict=True):
-        telling = [f for f in found.items() if num_like[experiment.model, *f] < num_runs[experiment.model]]
-        kind = [] if experiment.kind == "training" else [experiment.kind]
-        words = [experiment.model, *kind, *(f"{key}={value}" for key, value in telling)]
-        names[experiment.id] = f"{' '.join(words)} {100 * experiment.train_fraction:g} % seed {experiment.seed}"
-    return names
+    telling = _telling(experiments, _facts, lambda experiment: experiment.model)
+    short = {experiment.id: _name(experiment, telling[experiment.id]) for experiment in experiments}
+    rest = _telling(experiments, _other_facts, lambda experiment: short[experiment.id])
+    return {e.id: _name(e, telling[e.id] | rest[e.id]) for e in experiments}
 
 
-def _facts(experiment: Experiment) -> dict[str, Scalar]:
+def _name(experiment: Experiment, telling: Facts) -> str:
+    kind = [] if experiment.kind == "training" else [experiment.kind]
+    words = [experiment.model, *kind, *(f"{key}={value}" for key, value in telling.items())]
+    return f"{' '.join(words)} {100 * experiment.train_fraction:g} % seed {experiment.seed}"
+
+
+def _telling(
+    experiments: Sequence[Experiment], facts_of: Callable[[Experiment], Facts], group_of: Callable[[Experiment], str]
+) -> dict[str, Facts]:
+    """By id, those of an experiment's facts that not all experiments of its group share."""
+    groups: dict[str, list[Experiment]] = defaultdict(list)
+    for experiment in experiments:
+        groups[group_of(experiment)].append(experiment)
+    telling: dict[str, Facts] = {}
+    for group in groups.values():
+        facts = {experiment.id: facts_of(experiment) for experiment in group}
+        num_like = Counter(fact for found in facts.values() for fact in found.items())
+        for name, found in facts.items():
+            telling[name] = {key: value for key, value in found.items() if num_like[key, value] < len(facts)}
+    return telling
+
+
+def _facts(experiment: Experiment) -> Facts:
     recipe = experiment.recipe
     return {
         "dataset": experiment.dataset,
@@ -36,3 +54,11 @@ def _facts(experiment: Experiment) -> dict[str, Scalar]:
         **experiment.kind_options,
         "learning_rate": recipe.learning_rate,
     }
+
+
+def _other_facts(experiment: Experiment) -> Facts:
+    """The size of the images, the recipe, and the same of what the run takes over."""
+    facts = {"image_size": experiment.image_size, **experiment.recipe.model_dump(exclude={"name", "learning_rate"})}
+    for parent in experiment.parents[:1]:
+        facts |= {f"parent.{key}": value for key, value in (_facts(parent) | _other_facts(parent)).items()}
+    return facts

@@ -78,7 +78,7 @@ def make_plan(
 
     Args:
         experiments: parents before those that need them.
-        retry_failed: plan as if what failed had not been tried; nothing is changed for that.
+        retry_failed: plan as if what failed, or is void, had not been tried; nothing is changed for that.
     """
     plan: dict[str, PlannedRun] = {}
     for experiment in experiments:
@@ -90,9 +90,11 @@ def make_plan(
 
 
 def look_up(job: Job) -> PlannedRun:
-    """Where a run stands, by its own files."""
+    """Where a run stands, by its own files; with a void result it has failed, which ``--retry-failed`` cures."""
     try:
         status = job.directory.status()
+        if status == "done" and job.directory.has_void_result():
+            return PlannedRun(job, "failed", "its result is void (of another protocol, or taken over from a void run)")
         failure = job.directory.read_failure() if status == "failed" else None
     except RecordError as error:
         return PlannedRun(job, "failed", str(error))

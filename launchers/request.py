@@ -39,7 +39,9 @@ class GridRequest:
         profile = suite.profile(name)
         if options.runs.exists() and not options.runs.is_dir():
             raise SpecError(f"--runs {options.runs} is a file; expected a folder, or a name that is free")
-        return cls(suite, name, profile, select(profile.experiments(options.seeds), options.only), options)
+        experiments = select(profile.experiments(options.seeds), options.only)
+        _check_teacher(experiments, options)
+        return cls(suite, name, profile, experiments, options)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
         """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
@@ -49,7 +51,7 @@ class GridRequest:
         return plan
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
-        """With ``--retry-failed``, let what failed start again."""
+        """With ``--retry-failed``, let what failed or is void start again."""
         if self.options.retry_failed:
             for run in plan:
                 if run.status in ("new", "interrupted"):
@@ -67,3 +69,13 @@ class GridRequest:
                 others = " ".join(f"dataset={other}" for other in names if other != name)
                 hint = f" `--only {others}` trains the others." if others else ""
                 raise DataError(f"{error}{hint}") from error
+
+
+def _check_teacher(experiments: Sequence[Experiment], options: argparse.Namespace) -> None:
+    names = {e.kind_options["teacher"] for e in experiments if "teacher" in e.kind_options}
+    looks_only = options.dry_run or options.status or options.cancel
+    if names and not looks_only and options.teacher_weights is None:
+        raise SpecError(
+            f"the teacher {', '.join(map(str, names))} needs its trained weights, which are not part of this project: "
+            "--teacher-weights FILE names them (.pth or .safetensors, as timm's own)"
+        )

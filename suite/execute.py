@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from suite import attempts
-from suite.errors import SuiteError
+from suite.errors import RecordError, SuiteError
 from suite.files import write_atomically
 from suite.records import EXIT_BLOCKED, EXIT_ELSEWHERE, Failure, RunDirectory
 from suite.spec import Resources
@@ -73,7 +73,6 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
             return
         try:
             finished, failure = directory.read_result() is not None, directory.read_failure()  # while we started
-            missing = [] if finished else directory.unfinished_parents(directory.read_experiment())
         except SuiteError as error:
             print(error, file=sys.stderr)
             yield EXIT_ELSEWHERE
@@ -82,12 +81,21 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
             print(f"it failed before: {failure.reason}; --retry-failed starts it again", file=sys.stderr)
             yield EXIT_ELSEWHERE
             return
-        if missing:
-            print(f"it needs {', '.join(parent.id for parent in missing)}, not finished yet", file=sys.stderr)
+        if not finished and (reason := _why_blocked(directory)):
+            print(reason, file=sys.stderr)
             yield EXIT_BLOCKED
             return
         directory.failure_path.unlink(missing_ok=True)
         yield 0 if finished else None
+
+
+def _why_blocked(directory: RunDirectory) -> str:
+    """What a run still needs of others; "" if nothing."""
+    try:
+        missing = directory.unfinished_parents(directory.read_experiment())
+    except RecordError as error:  # of a parent, so that waiting for this run's own files would never end
+        return str(error)
+    return f"it needs {', '.join(parent.id for parent in missing)}, not finished yet" if missing else ""
 
 
 def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bool = True) -> int:
@@ -126,8 +134,10 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
             record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))
             write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
         experiment = directory.read_experiment()
-        work = Training(directory, experiment, resources, ranks).run if experiment.is_trained else None
-        result = work(stop) if work else measure(directory, experiment, resources, ranks)
+        if experiment.is_trained:
+            result = Training(directory, experiment, resources, ranks).run(stop)
+        else:
+            result = measure(directory, experiment, resources, ranks)
     except Interrupted:
         return EXIT_INTERRUPTED
     if result is not None:

@@ -36,6 +36,7 @@ from suite.spec import Experiment, Frozen, StorageFormat
 EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found it claimed by another, or failed before
 EXIT_BLOCKED = 77  # a run that it depends on has no result
 CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
+_TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
 PROTOCOL_VERSION = 1
@@ -76,6 +77,7 @@ class Result(Frozen):
     mean_nonlocality: float | None = None  # over layers and heads, in patches
     mean_gate: float | None = None  # over GPSA layers and heads
     parent: str = ""  # id of the experiment whose finished run this one took over
+    teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
     protocol_version: int = 1
     commit: str
     finished_at: str  # ISO 8601, UTC
@@ -127,12 +129,13 @@ class RunDirectory:
         return RunDirectory.of(self.path.parents[2], parent)
 
     def unfinished_parents(self, experiment: Experiment) -> list[Experiment]:
-        """Those of the experiment's parents that have no result yet.
+        """Those of the experiment's parents that have no result yet, or a void one.
 
         Raises:
             RecordError: if a parent's result cannot be read.
         """
-        return [parent for parent in experiment.parents if self.of_parent(parent).read_result() is None]
+        runs = [(parent, self.of_parent(parent)) for parent in experiment.parents]
+        return [parent for parent, run in runs if run.read_result() is None or run.has_void_result()]
 
     def create(self, experiment: Experiment) -> None:
         """Make the folder and write what is to be trained; a no-op where both are there."""
@@ -244,20 +247,34 @@ class RunDirectory:
         write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
 
     def forget_failure(self) -> None:
-        """Let the next attempt start: drop the failure, and set a result aside that is corrupt or void: of an older
-        protocol, or taken over from a run that has no result any more. Parents go first."""
+        """Let the next attempt start: drop the failure, and set a result aside that is corrupt or void."""
         self.failure_path.unlink(missing_ok=True)
         try:
-            result = self.read_result()
+            is_void = self.has_void_result()
         except RecordError:
             self.result_path.replace(self.result_path.with_suffix(".json.corrupt"))
             return
-        if result is not None and (result.protocol_version != PROTOCOL_VERSION or self._has_lost_its_parent(result)):
+        if is_void:
             self.result_path.replace(self.result_path.with_suffix(".json.void"))
 
-    def _has_lost_its_parent(self, result: Result) -> bool:
-        taken = [parent for parent in result.experiment.parents if parent.id == result.parent]
-        return any(not self.of_parent(parent).result_path.exists() for parent in taken)
+    def has_void_result(self) -> bool:
+        """Whether there is a result that no longer holds: of an older protocol, or taken over from a run that has no
+        result any more, or a void one.
+
+        Raises:
+            RecordError: if ``result.json`` is there but cannot be read.
+        """
+        result = self.read_result()
+        if result is None:
+            return False
+        taken = [self.of_parent(parent) for parent in result.experiment.parents if parent.id == result.parent]
+        return result.protocol_version != PROTOCOL_VERSION or any(not run._has_valid_result() for run in taken)
+
+    def _has_valid_result(self) -> bool:
+        try:
+            return self.read_result() is not None and not self.has_void_result()
+        except RecordError:
+            return False
 
     # -- metrics
 
@@ -299,7 +316,7 @@ class RunDirectory:
         """The latest logged values merged over the file's last lines; {} where there are none yet."""
         try:
             with self.metrics_path.open("rb") as file:
-                file.seek(max(0, self.metrics_path.stat().st_size - 4096))
+                file.seek(max(0, self.metrics_path.stat().st_size - _TAIL_BYTES))
                 lines = file.read().split(b"\n")[:-1]
         except OSError:  # not there yet, or unreadable, which the run itself will say
             return {}

@@ -56,6 +56,7 @@ class Recipe(Frozen):
     schedule_unit: Literal["step", "epoch"] = "step"  # how often the learning rate changes
     milestones: tuple[PositiveFloat, ...] = ()  # epochs after which "multistep" divides it by ten
     warmup_epochs: NonNegativeFloat = 0.0
+    cosine_after_warmup: bool = False  # the cosine begins when the warm-up ends, not with the training
     warmup_learning_rate: NonNegativeFloat = 0.0
     min_learning_rate: NonNegativeFloat = 0.0
     label_smoothing: float = Field(0.0, ge=0, lt=1)
@@ -121,7 +122,8 @@ class Experiment(Frozen):
     def _check_kind(self) -> Self:
         needs_parent = self.kind != "training" and not (self.kind == "distillation" and "teacher" in self.kind_options)
         if needs_parent != bool(self.parents):
-            raise SpecError(f"an experiment of kind {self.kind!r} has {len(self.parents)} parents")
+            expected = "at least one: the runs that it takes over, see Experiment.then" if needs_parent else "none"
+            raise SpecError(f"an experiment of kind {self.kind!r} has {len(self.parents)} parents, expected {expected}")
         for key in self.kind_options:
             check_name(f"option of kind {self.kind}", key, _OPTIONS_OF_KIND[self.kind])
         if any(parent.seed != self.seed for parent in self.parents):

@@ -61,6 +61,12 @@ def test_a_half_written_last_line_of_metrics_is_left_out(run):
     assert run.last_metrics() == {"step": 1}
 
 
+def test_the_latest_value_is_found_also_behind_the_attention_of_a_large_model(run):
+    run.append_metrics({"step": 20, "images_per_s": 640.0})
+    run.append_metrics({"step": 25, "nonlocality": [[1.234567] * 16] * 24, "gates": [[0.123456] * 16] * 24})
+    assert run.last_metrics()["images_per_s"] == 640.0
+
+
 def test_a_resume_keeps_what_was_logged_up_to_its_checkpoint(run):
     for step in (1, 2, 3):
         run.append_metrics({"step": step})

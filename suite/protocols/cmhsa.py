@@ -49,12 +49,14 @@ class Scale:
     """The paper's models at one size and length.
 
     Args:
-        shortening: of every length, against the paper's.
+        shortening: by what every length of the paper is divided.
+        warmup_epochs: of every run, at this scale.
         phase, deit, vit: recipes at the paper's lengths.
-        warmup_epochs: of each of them, at this scale.
+        schedule_unit: how often the learning rate changes.
         rates: the learning rates that each phase searches.
-        size: options of both phases' models, as patch size and depth.
-        deit_base, deit_small: model name and options of the baselines.
+        models: each phase's network.
+        size: options of both phases' networks, such as the patch size.
+        deit_models: name and options of the baselines' networks.
     """
 
     dataset: str = "cifar100"
@@ -123,6 +125,8 @@ PAPER = Scale()
 
 GPU = Scale(shortening=10, warmup_epochs=0.5, schedule_unit="step")
 """The paper's models and search on CIFAR-100 at 224 pixels, a tenth as long; the learning rate moves every step."""
+
+GPU_NOTE = "the paper's models, images and search, a tenth of its epochs: 20 a phase"
 
 _LAPTOP_PHASE = DEIT_LAPTOP.model_copy(
     update={

@@ -37,10 +37,10 @@ LAPTOP_LAYERS = {"3": 1, "5": 2, "6": 2, "9": 3, "10": 3}
 """What the paper's numbers of GPSA layers are among the laptop's four layers, three of them GPSA."""
 
 PROBED_FRACTION = 0.1
-"""Of the images that the laptop trains on where a figure follows attention from epoch to epoch."""
+"""The share of the images that the laptop trains on where a figure follows attention from epoch to epoch."""
 
 _MICRO_EPOCHS = 1.2
-_SWITCHES_OFF: dict[str, Scalar] = {
+_SWITCH_DEFAULTS: dict[str, Scalar] = {
     "attention": "gated",
     "locality_strength": 1.0,
     "conv_init": True,
@@ -105,6 +105,11 @@ def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scala
     )
 
 
+def probed_laptop(family: Family, size: str) -> Experiment:
+    """``laptop`` on so few images that there are epochs, after each of which attention is looked at."""
+    return laptop(family, size, fraction=PROBED_FRACTION)
+
+
 def micro(family: Family, *, fraction: float = 1.0) -> Experiment:
     """The laptop's S of ``sample_efficiency`` alone: three layers, both families equally wide, 1.2 epochs."""
     return Experiment(
@@ -139,7 +144,7 @@ def _model_name(family: Family, size: str) -> str:
 
 def _switched(options: dict[str, Scalar]) -> dict[str, Scalar]:
     """Without what changes nothing, so that a switch left at its default makes no other experiment."""
-    return {key: value for key, value in options.items() if value != _SWITCHES_OFF.get(key)}
+    return {key: value for key, value in options.items() if value != _SWITCH_DEFAULTS.get(key)}
 
 
 def _of_size(recipe: Recipe, size: str) -> Recipe:

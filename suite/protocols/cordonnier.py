@@ -22,18 +22,22 @@ ATTENTION = Recipe(
     schedule="cosine",
     schedule_unit="epoch",
     warmup_epochs=15,  # 5 %
+    cosine_after_warmup=True,
     crop="pad",
     crop_padding=4,
     flip_probability=0.5,
 )
 """Table 2 of the paper, and what only the authors' code says: the augmentation, a learning rate that changes once an
-epoch and is 0 in the first one, and weight decay on everything but the heads' centers and widths.
-
-Differs: the cosine begins with the training and not at the end of the warm-up, where it has fallen by 0.6 %.
-"""
+epoch and is 0 in the first one, and weight decay on everything but the heads' centers and widths."""
 
 RESNET = ATTENTION.model_copy(
-    update={"name": "cordonnier_resnet", "schedule": "multistep", "warmup_epochs": 0, "milestones": (80, 150, 250)}
+    update={
+        "name": "cordonnier_resnet",
+        "schedule": "multistep",
+        "warmup_epochs": 0,
+        "cosine_after_warmup": False,
+        "milestones": (80, 150, 250),
+    }
 )
 """The same for ResNet18, by the authors' code without warm-up or cosine: a tenth of the learning rate from epochs 80,
 150 and 250 on."""
@@ -49,8 +53,9 @@ class Scale:
     """The paper's networks at one size and length.
 
     Args:
-        shrinkage: how much shorter than the paper's every length is.
-        attention, resnet: options of the attention networks and of ResNet18.
+        shrinkage: by what every length of the paper is divided; 1 leaves its recipes as they are.
+        batch_size: of the shortened recipes.
+        attention, resnet_options: options of the attention networks and of ResNet18.
         pruning: limits beyond which a head is degenerate.
     """
 

@@ -8,7 +8,7 @@ of the four searches the paper's grid. All are 200 epochs long, a phase's length
 initialization; the paper's figure shows the first 100. Its "validation loss" is ours on the test set.
 """
 
-from suite.protocols.cmhsa import GPU, LAPTOP, PAPER, Candidates, Scale
+from suite.protocols.cmhsa import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
 from suite.tables import CurveFigure, Entry, Headline, Place, Profile, Suite, Table
 
 CMHSA_5 = "CMHSA-5 (ours)"
@@ -60,11 +60,7 @@ SUITE = Suite(
             "0.4 epochs, a tenth of each for the warm-up",
             num_evaluations=5,
         ),
-        "gpu": Profile.gpu(
-            _entries(GPU),
-            "the paper's models, images and search, a tenth of its epochs: 20 a phase",
-            num_evaluations=20,
-        ),
+        "gpu": Profile.gpu(_entries(GPU), GPU_NOTE, num_evaluations=20),
         "paper": Profile.paper(_entries(PAPER)),
     },
     headline=Headline(
@@ -77,7 +73,7 @@ SUITE = Suite(
             name="figure2",
             item="Fig. 2",
             metric="test_loss",
-            y_label="Validation loss",
+            y_label="Validation loss (nats)",
             panels={
                 f"{start.capitalize()} initialization": {
                     f"{warmup} warm-up": Place(row=(start, warmup), column="top1", table=FIGURE) for warmup in _WARMUPS

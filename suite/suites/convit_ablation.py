@@ -4,7 +4,8 @@ ConViT-S+ without its trained gates, its convolutional start, or the training of
 on all of ImageNet and on 10 % of each class.
 
 Where text and code leave room: on 10 % the networks train for 3000 epochs, so that images seen stay constant as in
-Table 2, whose accuracies at 10 % these are; the caption's "300 epochs" is then the full set's. Gates without training
+Table 2, whose accuracies of the S models at 10 % (48.0 and 59.6) are close to rows e and a (47.8 and 59.7); the
+caption's "300 epochs" is then the full set's. Gates without training
 are frozen at 0, where content and position weigh the same (footnote 4). Row e is DeiT-S+, with its own class token and
 biases. The authors' code has none of these switches.
 """

@@ -13,16 +13,7 @@ to follow nonlocality over.
 
 from collections.abc import Callable
 
-from suite.protocols.convit import (
-    LAPTOP_EVALUATIONS,
-    PROBED_FRACTION,
-    Family,
-    gpu,
-    gpu_teacher,
-    laptop,
-    laptop_teacher,
-    paper,
-)
+from suite.protocols.convit import LAPTOP_EVALUATIONS, Family, gpu, gpu_teacher, laptop_teacher, paper, probed_laptop
 from suite.spec import Experiment
 from suite.tables import CurveFigure, Entry, Headline, LayerFigure, Place, Profile, Suite, Table
 
@@ -33,10 +24,6 @@ _STUDENTS: dict[str, tuple[Family, str]] = {
     "convit_s_plus": ("convit", "S+"),
 }
 _TITLES = {"deit_s": "DeiT-S", "deit_b": "DeiT-B", "convit_s_plus": "ConViT-S+"}
-
-
-def _laptop(family: Family, size: str) -> Experiment:
-    return laptop(family, size, fraction=PROBED_FRACTION)
 
 
 def _entries(train: Callable[[Family, str], Experiment], teacher: Experiment | str) -> list[Entry]:
@@ -59,7 +46,7 @@ SUITE = Suite(
     tables=(Table(name="convit_table4", item="Table 4", row_keys=("method",), ranked="in_rows"),),
     profiles={
         "laptop": Profile.laptop(
-            _entries(_laptop, laptop_teacher()),
+            _entries(probed_laptop, laptop_teacher()),
             "a tenth of CIFAR-10 at 32 pixels, four-layer models of an eighth of the width, 6 epochs; "
             "the teacher is a ResNet18 of a sixteenth of the width",
             num_evaluations=LAPTOP_EVALUATIONS,

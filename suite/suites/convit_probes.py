@@ -11,7 +11,7 @@ measure after.
 
 from collections.abc import Callable
 
-from suite.protocols.convit import LAPTOP_EVALUATIONS, PROBED_FRACTION, TITLES, Family, gpu, laptop, paper
+from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, paper, probed_laptop
 from suite.spec import Experiment
 from suite.tables import Entry, Headline, LayerFigure, MapsFigure, Place, Profile, Suite, Table
 
@@ -20,10 +20,6 @@ _SIZES_WITH_MAPS = ("Ti", "S")
 _COLUMNS = {"top1": "top1_percent", "mean_nonlocality": "mean_nonlocality"}
 _GATE = {"mean_gate": "mean_gate"}
 _MAPS = "convit_attention_maps"
-
-
-def _laptop(family: Family, size: str) -> Experiment:
-    return laptop(family, size, fraction=PROBED_FRACTION)
 
 
 def _entries(train: Callable[[Family, str], Experiment]) -> list[Entry]:
@@ -77,7 +73,7 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(_laptop),
+            _entries(probed_laptop),
             "a tenth of CIFAR-10 at 32 pixels, four-layer models of an eighth of the width on 4 x 4 tokens, 6 epochs",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
@@ -114,5 +110,6 @@ SUITE = Suite(
         "Nonlocality is of each layer on its own input; the authors' logging fed the embedded patches to every layer.",
         "Fig. 5 draws DeiT-S between 3 and 7 patches, Fig. 10 the same model between 5.75 and 7.5.",
         "Fig. 16 shows the network of Fig. 7 on other images.",
+        "Fig. 17 shows layers 1, 4, 7 and 10; here it is the second and the last GPSA layer, as in Fig. 7.",
     ),
 )

@@ -10,7 +10,7 @@ the right and below. The laptop profile has an eighth of each width.
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import GPU_NOTE, LAPTOP_EVALUATIONS, cell, convmixer, laptop_convmixer
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, cell, convmixer, laptop_convmixer
 from suite.spec import Experiment
 from suite.tables import Entry, Headline, Place, Profile, Suite, Table
 
@@ -42,7 +42,7 @@ SUITE = Suite(
             "CIFAR-10, 4x4 patches, an eighth of each width, three layers, 1.5 epochs",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
-        "gpu": Profile.gpu(_entries(convmixer), GPU_NOTE),
+        "gpu": Profile.gpu(_entries(convmixer), ""),
         "paper": Profile.paper(_entries(convmixer)),
     },
     headline=Headline(

@@ -5,13 +5,14 @@ initialization: the 48x48 upper left corner of the map between all patches. The 
 is ours: the accuracies that the same runs reached. The trainings are ``init_datasets``'s.
 
 Where text and code leave room: which impulse is drawn is not said: Imp.-3. "Random" is Trunc Normal, the start of the
-ConvNeXt that the captions cite for it. Maps are averaged over 100 test images, the paper's over training ones. Figs 4
-and 5 show all layers before training and Fig. 3 three of them; one figure here shows all, before and after.
+ConvNeXt that the captions cite for it. Maps are averaged over 100 test images, the paper's over training ones, and
+over a layer's heads. Figs 4 and 5 show all layers before training, Fig. 3 three of them; the one figure here shows
+those three, before and after training as Fig. 6.
 """
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import GPU_NOTE, LAPTOP_EVALUATIONS, LAPTOP_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Entry, Headline, MapsFigure, Place, Profile, Suite, Table
 
@@ -44,7 +45,7 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(_entries(laptop_vit), LAPTOP_NOTE, num_evaluations=LAPTOP_EVALUATIONS),
-        "gpu": Profile.gpu(_entries(vit), GPU_NOTE),
+        "gpu": Profile.gpu(_entries(vit), ""),
         "paper": Profile.paper(_entries(vit)),
     },
     headline=Headline(
@@ -55,6 +56,7 @@ SUITE = Suite(
     figures=(MapsFigure(name="figures3_to_6", item="Figs 3 to 6", what="corner", models=_PLACES, before=True),),
     footnotes=(
         "The paper says that its figures average over CIFAR-10's training images; here it is 100 test images.",
+        "Figs 4 and 5 show all twelve layers; here it is the first, a middle and the last one, as in Fig. 3.",
         "The paper names neither the impulse's window nor the random initialization: here Imp.-3 and Trunc Normal.",
     ),
 )

@@ -13,7 +13,6 @@ is another (batch 4096 at learning rate .004, cosine, weight decay .05, stronger
 """
 
 from suite.protocols.structured_init import (
-    GPU_NOTE,
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     METHODS,
@@ -41,7 +40,7 @@ SUITE = Suite(
             f"{LAPTOP_NOTE}; the other sets are left out",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
-        "gpu": Profile.gpu(_SMALL, f"{GPU_NOTE}; ImageNet is left out"),
+        "gpu": Profile.gpu(_SMALL, ""),
         "paper": Profile.paper([*_SMALL, *_IMAGENET]),
     },
     headline=Headline(

@@ -7,7 +7,7 @@ Where text and code leave room: as in ``init_datasets``, whose CIFAR-100 column 
 profile keeps ViT-T's two head counts, on CIFAR-10.
 """
 
-from suite.protocols.structured_init import GPU_NOTE, LAPTOP_EVALUATIONS, LAPTOP_NOTE, METHODS, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, METHODS, cell, laptop_vit, vit
 from suite.tables import Headline, Place, Profile, Suite, Table
 
 MODELS = {"vit_t_h3": ("vit_t", 3), "vit_t_h8": ("vit_t", 8), "vit_s_h6": ("vit_s", 6), "vit_s_h16": ("vit_s", 16)}
@@ -32,7 +32,7 @@ SUITE = Suite(
     tables=(Table(name="structured_init_table3", item="Table 3", row_keys=("method",)),),
     profiles={
         "laptop": Profile.laptop(_LAPTOP, f"{LAPTOP_NOTE}; ViT-S is left out", num_evaluations=LAPTOP_EVALUATIONS),
-        "gpu": Profile.gpu(_PAPER, GPU_NOTE),
+        "gpu": Profile.gpu(_PAPER, ""),
         "paper": Profile.paper(_PAPER),
     },
     headline=Headline(

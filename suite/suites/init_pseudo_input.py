@@ -12,7 +12,7 @@ pseudo-inputs with 3 heads, 3x3 windows and one solution: 9 of the 72 cells.
 from collections.abc import Callable
 from itertools import product
 
-from suite.protocols.structured_init import GPU_NOTE, LAPTOP_EVALUATIONS, LAPTOP_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Entry, Headline, MeanOf, Place, Profile, Suite, Table
 
@@ -58,7 +58,7 @@ SUITE = Suite(
             f"{LAPTOP_NOTE}; 9 of the 72 cells: three heads, 3x3 windows, one solution for all layers",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
-        "gpu": Profile.gpu(_PAPER, GPU_NOTE),
+        "gpu": Profile.gpu(_PAPER, ""),
         "paper": Profile.paper(_PAPER),
     },
     headline=Headline(

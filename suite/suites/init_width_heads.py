@@ -8,7 +8,7 @@ Where text and code leave room: as in ``init_datasets``. The laptop profile trai
 of 64, in two layers and with 4 and 16 heads: 10 of the 80 cells.
 """
 
-from suite.protocols.structured_init import GPU_NOTE, LAPTOP_EVALUATIONS, METHODS, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, METHODS, cell, laptop_vit, vit
 from suite.tables import Headline, Place, Profile, Suite, Table
 
 TABLE_OF_WIDTH = {256: 5, 512: 5, 64: 7, 128: 7}
@@ -45,7 +45,7 @@ SUITE = Suite(
             "CIFAR-10, 4x4 patches, two layers, 0.8 epochs; 10 of the 80 cells: width 64 with 4 and 16 heads",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
-        "gpu": Profile.gpu(_PAPER, GPU_NOTE),
+        "gpu": Profile.gpu(_PAPER, ""),
         "paper": Profile.paper(_PAPER),
     },
     headline=Headline(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from suite.models.flops import count_flops
-from suite.spec import Experiment
+from suite.flops_cache import Flops
+from suite.spec import Recipe
+
+_TRAINING = 3  # forward passes that one image costs, the backward one included
 
 # Dense matrix products per second by the makers' data sheets, in 10^12: (fp32 without TF32, bf16).
 _PEAK_TFLOPS = {
@@ -24,22 +26,16 @@ _PEAK_TFLOPS = {
 }
 
 
-def mfu_percent(experiment: Experiment, num_classes: int, images_per_s: float, device: str) -> float | None:
+def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) -> float | None:
     """Model FLOPs utilisation: what one device trains, over its peak in the recipe's precision.
 
     Args:
+        flops: of the network that is trained, without a teacher.
         images_per_s: of one device.
         device: its name; None is returned for one whose peak is not known.
     """
     for name in sorted(_PEAK_TFLOPS, key=len, reverse=True):
         if re.search(rf"\b{name}\b", device):
-            peak = _PEAK_TFLOPS[name][experiment.recipe.precision == "bf16"] * 1e12
-            return 100 * images_per_s * _flops_per_image(experiment, num_classes) / peak
+            peak = _PEAK_TFLOPS[name][recipe.precision == "bf16"] * 1e12
+            return 100 * images_per_s * _TRAINING * flops.total / peak
     return None
-
-
-def _flops_per_image(experiment: Experiment, num_classes: int) -> float:
-    """Forward and backward: three forward passes."""
-    options = experiment.model_options
-    flops = count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
-    return 3.0 * flops.total

@@ -8,6 +8,7 @@ augmented images.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import timm
@@ -33,11 +34,13 @@ class Teacher:
     def __init__(
         self, run: RunDirectory, experiment: Experiment, resources: Resources, num_classes: int, device: torch.device
     ) -> None:
+        self.weights_sha256 = ""  # of a file that is no run's
         parent = choose_parent(run, experiment)
         if parent is not None:
             network = trained_network(parent.run, parent.experiment, num_classes)
         else:
             network = _from_timm(str(experiment.kind_options["teacher"]), resources.teacher_weights, num_classes)
+            self.weights_sha256 = hashlib.sha256(Path(str(resources.teacher_weights)).read_bytes()).hexdigest()
         self._network = network.to(device).eval().requires_grad_(False)
         self._autocast = experiment.recipe.precision == "bf16"
 

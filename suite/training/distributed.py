@@ -109,7 +109,16 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
     """The DeepSpeed engine around model and optimizer.
 
     bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step.
+
+    Raises:
+        RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
     """
+    empty = [name for name, parameter in model.named_parameters() if not parameter.numel()]
+    if empty and resources.zero_stage == 3:
+        raise RunError(
+            f"{empty[0]} is empty, its layer has lost all heads: DeepSpeed's ZeRO stage 3 expects weights in each; "
+            "use --zero-stage 2 or less"
+        )
     import deepspeed
 
     micro, accumulation = resources.split_batch(recipe.batch_size)

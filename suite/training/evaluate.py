@@ -38,11 +38,11 @@ def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str
     model.eval()
     totals = torch.zeros(6, dtype=torch.float64, device=ranks.device)
     for batch, labels in images.test_batches(_BATCH, ranks.rank, ranks.num_ranks, ranks.device):
-        _wait_for(ranks.device)
+        wait_for(ranks.device)
         started = time.perf_counter()
         with torch.autocast(ranks.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = model(batch)
-        _wait_for(ranks.device)
+        wait_for(ranks.device)
         seconds = time.perf_counter() - started
         counted = labels >= 0
         logits, labels = logits.float()[counted], labels[counted]
@@ -58,6 +58,7 @@ def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str
     return Accuracy(100 * top1, 100 * top5, loss_mean, int(num_images), num_passed / max(forward_s, 1e-9))
 
 
-def _wait_for(device: torch.device) -> None:
+def wait_for(device: torch.device) -> None:
+    """Until a GPU has done what it was given, so that the clock shows what that took; a CPU always has."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

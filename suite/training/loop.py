@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict, dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from torch import Tensor
 from imagesets.loader import Batch, ImageLoader
 from suite.errors import RunError
 from suite.models.build import count_parameters
-from suite.records import Result, RunDirectory
+from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks, full_state_dict, initialize
 from suite.training.environment import StopRequest
-from suite.training.evaluate import Accuracy, evaluate
+from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
 from suite.training.start import choose_parent, start_network
@@ -67,6 +68,7 @@ class Training:
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
         state = checkpoint.load_newest(self.engine, run, ranks, resources)
+        self._check_origin(state)
         self.progress = Progress(**state.get("progress", {}))
         self.probe = None
         if ranks.is_first:
@@ -74,6 +76,21 @@ class Training:
                 self.probe = probing.AttentionProbe(self.images, ranks.device)
             run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
+
+    def _origin(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be gone on from, beside the experiment."""
+        origin: dict[str, Any] = {"protocol_version": PROTOCOL_VERSION}
+        if self.parent is not None:
+            origin |= {"parent": self.parent.experiment.id, "parent_finished_at": self.parent.result.finished_at}
+        return origin
+
+    def _check_origin(self, state: dict[str, Any]) -> None:
+        written = state.get("origin", self._origin())
+        if written != self._origin():
+            raise RunError(
+                f"the checkpoint in {self.directory.checkpoint_path} was written with {written}, this attempt has "
+                f"{self._origin()}: delete that folder and use --retry-failed to train this run from its start"
+            )
 
     def run(self, stop: StopRequest) -> Result | None:
         """Train to the end; the first rank returns the result, the others None.
@@ -105,15 +122,18 @@ class Training:
             losses.append(self._train_step(progress.step, batch))
             progress.step += 1
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
-            loss = self._mean(losses) if log_now else 0.0  # on a GPU, the only wait for the device
+            evaluate_now, probe_now = progress.step in evaluate_at, self._is_probed(progress.step)
+            loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
+            if evaluate_now or probe_now:
+                wait_for(self.ranks.device)  # else the steps under way would count as time of what comes now
             window_s += time.monotonic() - started
             if log_now:
                 self._log(loss, rate, len(losses) / window_s, waited_s / window_s)
                 progress.train_s += window_s
                 losses, window_s, waited_s = [], 0.0, 0.0
-            if progress.step in evaluate_at:
+            if evaluate_now:
                 accuracy = self._evaluate()
-            if self._ends_epoch(progress.step):
+            if probe_now:
                 self._look_at_attention()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
                 stopping = self.ranks.agree(bool(stop))
@@ -168,10 +188,11 @@ class Training:
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 
-    def _ends_epoch(self, step: int) -> bool:
-        """Whether a pass over the images ended within this step, or the training with it."""
-        batch, num_train = self.recipe.batch_size, self.images.num_train
-        return step == self.num_steps or step * batch // num_train > (step - 1) * batch // num_train
+    def _is_probed(self, step: int) -> bool:
+        """Whether an epoch ended within this step, or the training; of very many epochs not all are looked at."""
+        every = ceil(self.recipe.epochs / probing.MAX_EPOCHS) * self.images.num_train
+        batch = self.recipe.batch_size
+        return step == self.num_steps or step * batch // every > (step - 1) * batch // every
 
     def _look_at_attention(self) -> None:
         """By the first rank alone: the others go on, and wait for it in the next step."""
@@ -187,7 +208,7 @@ class Training:
 
     def _save(self) -> None:
         self.progress.corrupt = self._all_corrupt()
-        state = {"progress": asdict(self.progress)}
+        state = {"progress": asdict(self.progress), "origin": self._origin()}
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.progress.step, state)
 
     def _all_corrupt(self) -> list[tuple[str, int]]:
@@ -209,6 +230,7 @@ class Training:
             num_corrupt_images=len(corrupt),
             nonlocality=probing.mean(looked.get("nonlocality")),
             gate=probing.mean(looked.get("gates")),
+            teacher_sha256="" if self.teacher is None else self.teacher.weights_sha256,
         )
         return make_result(
             self.directory,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from imagesets.loader import ImageLoader
 from suite.models.build import count_parameters
 from suite.records import Result, RunDirectory
@@ -24,18 +26,15 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     assert parent is not None
     images = ImageLoader(experiment, resources)
     network = trained_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
-    precision = experiment.recipe.precision
-    if experiment.kind == "masking":
-        with masked(network, experiment):
-            accuracy = evaluate(network, images, ranks, precision)
-    else:
-        accuracy = evaluate(network, images, ranks, precision)
-        if ranks.is_first:
-            before = start_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
-            record_maps(before, network, images, run.maps_path)
+    with masked(network, experiment) if experiment.kind == "masking" else contextlib.nullcontext():
+        accuracy = evaluate(network, images, ranks, experiment.recipe.precision)
+    corrupt = ranks.union(images.corrupt)  # of all test images: each rank has read its share
     if not ranks.is_first:
         return None
-    work = Work(num_corrupt_images=len(images.corrupt))
+    if experiment.kind == "maps":
+        before = start_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
+        record_maps(before, network, images, run.maps_path)
+    work = Work(num_corrupt_images=len(corrupt))
     return make_result(
         run, experiment, resources, ranks, images, network, count_parameters(network), accuracy, parent, work
     )

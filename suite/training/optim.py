@@ -37,8 +37,9 @@ class LearningRate:
     """The recipe's learning rate at any step, set on the optimizer's groups by timm's schedules.
 
     "cosine" falls from the peak to ``min_learning_rate``, "multistep" to a tenth at each milestone; both count from the
-    start of training and rise linearly during the warm-up. "one_cycle" is ConvMixer's, see ``OneCycle``. With
-    ``schedule_unit="epoch"`` the learning rate is constant within an epoch, as in DeiT's code.
+    start of training, a cosine by option from the end of the warm-up, in which the learning rate rises linearly.
+    "one_cycle" is ConvMixer's, see ``OneCycle``. With ``schedule_unit="epoch"`` the learning rate is constant within an
+    epoch, as in DeiT's code.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, recipe: Recipe, num_steps: int) -> None:
@@ -50,7 +51,10 @@ class LearningRate:
     def set(self, step: int) -> float:
         """Set and return the learning rate of ``step`` (counted from 0)."""
         if self._schedule is not None:
-            epoch = step * self._epochs_per_step
+            done = (
+                step + 1 if self._recipe.schedule == "one_cycle" else step
+            )  # ConvMixer's counts the step that it is for
+            epoch = done * self._epochs_per_step
             self._schedule.step(int(epoch + ROUNDING) if self._recipe.schedule_unit == "epoch" else epoch)
         return self.current
 
@@ -64,7 +68,14 @@ def build_schedule(optimizer: torch.optim.Optimizer, recipe: Recipe) -> Schedule
     """timm's schedule of the recipe, in epochs; None for a constant learning rate."""
     warmup: dict[str, Any] = {"warmup_t": recipe.warmup_epochs, "warmup_lr_init": recipe.warmup_learning_rate}
     if recipe.schedule == "cosine":
-        return CosineLRScheduler(optimizer, t_initial=recipe.epochs, lr_min=recipe.min_learning_rate, **warmup)
+        before = recipe.warmup_epochs if recipe.cosine_after_warmup else 0.0
+        return CosineLRScheduler(
+            optimizer,
+            t_initial=recipe.epochs - before,
+            lr_min=recipe.min_learning_rate,
+            warmup_prefix=recipe.cosine_after_warmup,
+            **warmup,
+        )
     if recipe.schedule == "multistep":
         # timm's milestone m applies from m - 1 on; a sum of fractions of an epoch may fall just short of it
         milestones: list[Any] = [milestone + 1 - ROUNDING for milestone in sorted(recipe.milestones)]

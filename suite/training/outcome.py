@@ -11,6 +11,7 @@ from torch import nn
 
 from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
+from suite.flops_cache import Flops
 from suite.models.flops import count_flops
 from suite.records import Result, RunDirectory
 from suite.spec import Experiment, Resources
@@ -31,6 +32,7 @@ class Work:
     num_corrupt_images: int = 0
     nonlocality: float | None = None  # mean over layers and heads
     gate: float | None = None
+    teacher_sha256: str = ""
 
 
 def make_result(
@@ -50,14 +52,7 @@ def make_result(
     attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
     images_seen = work.num_steps * experiment.recipe.batch_size
     images_per_s = images_seen / max(work.train_s, 1e-9)
-    num_classes = images.info.num_classes
-    options: dict[str, Any] = getattr(network, "options", {}) if experiment.kind == "pruning" else {}
-    flops = count_flops(
-        experiment.model,
-        num_classes=num_classes,
-        image_size=experiment.image_size,
-        **{**experiment.model_options, **{key: options[key] for key in ("heads_per_layer",) if key in options}},
-    )
+    flops = _count(experiment, images.info.num_classes, network)
     inherits = parent is not None and experiment.kind in ("transfer", "pruning")
     return Result(
         experiment=experiment,
@@ -80,7 +75,7 @@ def make_result(
         num_attempts=len(attempts),
         num_requeues=num_requeues(attempts),
         device_hours=device_hours(attempts),
-        mfu_percent=mfu_percent(experiment, num_classes, images_per_s / ranks.num_ranks, device)
+        mfu_percent=mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
         if experiment.is_trained
         else None,
         inference_images_per_s=accuracy.images_per_s,
@@ -90,6 +85,15 @@ def make_result(
         mean_nonlocality=work.nonlocality,
         mean_gate=work.gate,
         parent=parent.experiment.id if parent is not None else "",
+        teacher_sha256=work.teacher_sha256,
         commit=commit(),
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
+    """Of the network itself: one that was pruned has fewer heads than the experiment's options say."""
+    options: dict[str, Any] = dict(experiment.model_options)
+    if heads := getattr(network, "options", {}).get("heads_per_layer"):
+        options["heads_per_layer"] = heads
+    return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)

@@ -13,6 +13,7 @@ from imagesets.loader import ImageLoader
 from suite.models.probes import attention_layers, gating_values, nonlocality
 
 _NUM_IMAGES = {"cpu": 128, "cuda": 1024}  # the paper averages over 1024
+MAX_EPOCHS = 300  # the longest training of the paper's figures; of longer ones every second epoch, or third, ...
 _CHUNK = 32  # images whose maps of one layer are held at once
 
 Lines = list[list[float]]

@@ -1,7 +1,9 @@
 """What runs are called."""
 
+import pytest
+
 from launchers.names import describe
-from suite.suites import get_suite
+from suite.suites import get_suite, list_suites
 
 
 def test_a_name_says_what_differs_between_the_runs_of_a_model_and_no_more(graph):
@@ -19,6 +21,17 @@ def test_a_name_says_what_differs_between_the_runs_of_a_model_and_no_more(graph)
     assert [name.split()[1] for name in describe(searched).values()] == ["learning_rate=0.001", "learning_rate=0.003"]
 
 
-def test_runs_of_one_fraction_of_the_data_and_one_seed_have_names_of_their_own():
-    experiments = get_suite("init_width_heads").profile("paper").experiments(num_seeds=2)
-    assert len(set(describe(experiments).values())) == len(experiments)
+@pytest.mark.parametrize("suite", list_suites())
+def test_all_runs_of_a_grid_have_names_of_their_own(suite):
+    for profile in (*get_suite(suite).profiles, "smoke"):
+        experiments = get_suite(suite).profile(profile).experiments(num_seeds=2)
+        assert len(set(describe(experiments).values())) == len(experiments)
+
+
+def test_runs_that_differ_in_what_they_take_over_are_named_by_that(graph):
+    parents = [graph["first"].model_copy(update={"image_size": size}) for size in (32, 64)]
+    maps = [parents[0].then("maps"), parents[0].then("maps").model_copy(update={"parents": (parents[1],)})]
+    assert list(describe(maps).values()) == [
+        "deit_micro maps parent.image_size=32 5 % seed 0",
+        "deit_micro maps parent.image_size=64 5 % seed 0",
+    ]

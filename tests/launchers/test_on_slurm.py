@@ -49,6 +49,14 @@ def test_what_needs_a_failed_run_stays_away_until_that_is_retried(missing):
     assert missing(retry_failed=True, **states)[0] == ["first", "second", "tuned", "mask_tuned", "mask_second"]
 
 
+def test_a_void_result_is_trained_again_on_retry(missing, graph, finish):
+    finish(graph["first"], protocol_version=0)
+    finish(graph["tuned"], parent=graph["first"].id)
+    states = {"first": {"state": "done"}, "tuned": {"state": "done"}}
+    assert missing(**states)[0] == ["second", "mask_tuned", "mask_second"]
+    assert missing(retry_failed=True, **states)[0] == ["first", "second", "tuned", "mask_tuned", "mask_second"]
+
+
 def test_what_needs_a_run_of_another_grid_on_this_machine_is_left_for_later(missing):
     assert missing(first={"state": "running"}) == (["second", "mask_second"], {}, 2)
 

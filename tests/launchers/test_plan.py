@@ -66,6 +66,20 @@ def test_a_run_waits_for_parents_without_a_result_and_cannot_start_after_a_faile
     )
 
 
+def test_void_results_and_what_was_taken_over_from_them_have_failed_until_a_retry(tmp_path, graph, finish):
+    finish(graph["first"], protocol_version=0)
+    finish(graph["second"])
+    finish(graph["tuned"], parent=graph["first"].id)
+    finish(graph["mask_tuned"], parent=graph["tuned"].id)
+    finish(graph["mask_second"], parent=graph["second"].id)
+    experiments = list(graph.values())
+    found = [run.status for run in make_plan(experiments, tmp_path, Resources())]
+    assert found == ["failed", "done", "failed", "failed", "done"]
+    plan = make_plan(experiments, tmp_path, Resources(), retry_failed=True)
+    assert [run.is_open for run in plan] == [True, False, True, True, False]
+    assert plan[3].waits_for == (graph["tuned"].id,)
+
+
 def test_planning_to_retry_what_failed_changes_no_file(tmp_path, graph):
     run = RunDirectory.of(tmp_path, graph["first"])
     run.create(graph["first"])

@@ -10,6 +10,7 @@ from launchers.options import make_resources, parse_options
 from launchers.plan import make_plan
 from launchers.request import GridRequest
 from suite.errors import DataError, SpecError
+from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.suites import get_suite
 
@@ -22,6 +23,13 @@ def test_a_teacher_s_weights_are_passed_on_by_their_absolute_path(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     options = parse_options(["--teacher-weights", "teacher.pth"])
     assert make_resources(options, PROFILE, 1, 1).teacher_weights == str(tmp_path / "teacher.pth")
+
+
+def test_a_teacher_without_weights_is_refused_before_anything_starts(tmp_path):
+    paper = ["--suite", "convit_distillation", "--profile", "paper", "--runs", str(tmp_path)]
+    with pytest.raises(SpecError, match=r"regnety_160 needs its trained weights.*--teacher-weights FILE"):
+        GridRequest.of(parse_options(paper))
+    assert GridRequest.of(parse_options([*paper, "--dry-run"])).experiments
 
 
 def test_weights_that_are_not_there_are_misuse():
@@ -58,6 +66,15 @@ def test_where_one_image_set_cannot_be_had_it_is_said_how_to_train_on_the_others
         make_ready("svhn", "cifar10", "cifar100")
     with pytest.raises(DataError, match=r"^svhn cannot be fetched\.$"):
         make_ready("svhn")
+
+
+def test_what_is_planned_again_since_it_is_void_is_set_aside(tmp_path, graph, finish):
+    finish(graph["first"], protocol_version=0)
+    finish(graph["second"])
+    options = parse_options(["--runs", str(tmp_path), "--retry-failed"])
+    grid = GridRequest(SUITE, "smoke", PROFILE, list(graph.values()), options)
+    grid.forget_failures(make_plan(grid.experiments, tmp_path, Resources(), retry_failed=True))
+    assert [RunDirectory.of(tmp_path, graph[name]).status() for name in ("first", "second")] == ["new", "done"]
 
 
 def test_the_list_of_suites_says_how_many_runs_they_have_and_what_they_cost(monkeypatch):

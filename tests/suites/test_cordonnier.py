@@ -40,6 +40,7 @@ def test_attention_networks_train_as_the_papers_hyper_parameters_say():
         assert (recipe.epochs, recipe.batch_size, recipe.warmup_epochs) == (300, 100, 0.05 * 300)
         assert (recipe.schedule, recipe.schedule_unit, recipe.min_learning_rate) == ("cosine", "epoch", 0)
         assert (recipe.crop, recipe.crop_padding, recipe.flip_probability) == ("pad", 4, 0.5)
+        assert recipe.cosine_after_warmup
         assert recipe.decay_biases
         assert recipe.precision == "fp32"
 
@@ -47,7 +48,7 @@ def test_attention_networks_train_as_the_papers_hyper_parameters_say():
 def test_resnet_has_a_schedule_of_its_own_and_is_otherwise_trained_alike():
     resnet, attention = (paper_experiments()[row].recipe for row in ("ResNet18", "SA quadratic"))
     assert (resnet.schedule, resnet.milestones, resnet.warmup_epochs) == ("multistep", (80, 150, 250), 0)
-    own = {"name", "schedule", "milestones", "warmup_epochs"}
+    own = {"name", "schedule", "milestones", "warmup_epochs", "cosine_after_warmup"}
     assert resnet.model_dump(exclude=own) == attention.model_dump(exclude=own)
 
 

@@ -128,12 +128,13 @@ def test_the_one_cycle_learning_rate_is_convmixers():
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=protocol.IMAGENET.learning_rate)
     learning_rate = LearningRate(optimizer, protocol.IMAGENET, num_steps=3000)
     for step in (0, 1, 600, 1200, 1800, 2400, 2700, 2999):
-        expected = np.interp(step / 10, [0, 120, 240, 300], [0, 0.01, 0.01 / 20, 0])
+        expected = np.interp((step + 1) / 10, [0, 120, 240, 300], [0, 0.01, 0.01 / 20, 0])
         assert learning_rate.set(step) == pytest.approx(expected)
 
 
-def test_the_gpu_profile_is_the_papers_without_imagenet():
+def test_the_gpu_profile_is_the_papers_without_imagenet_and_says_of_no_other_scale():
     for name in TRAININGS:
+        assert get_suite(name).profile("gpu").scale_note == ""
         paper = [e.id for e in trainings(name, "paper") if e.dataset != "imagenet"]
         assert sorted(e.id for e in trainings(name, "gpu")) == sorted(paper)
 

@@ -23,6 +23,7 @@ from suite.spec import Experiment, Recipe, Resources, with_ancestors
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
+from suite.training.measure import measure
 from suite.training.start import start_network, trained_network
 
 SHORT = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "warmup_epochs": 0.0})
@@ -181,6 +182,34 @@ def test_a_run_whose_parent_is_missing_neither_trains_nor_fails(tmp_path):
     directory.create(MAPS)
     assert run(directory.path, Resources()) == EXIT_BLOCKED
     assert directory.status() == "new"
+
+
+def test_a_run_whose_parent_has_an_unreadable_result_does_not_look_as_if_another_grid_had_it(tmp_path, capsys):
+    directory, parent = (RunDirectory.of(tmp_path, one) for one in (MAPS, CONVIT))
+    directory.create(MAPS)
+    parent.create(CONVIT)
+    parent.result_path.write_text("rubbish")
+    assert run(directory.path, Resources()) == EXIT_BLOCKED
+    assert str(parent.result_path) in capsys.readouterr().err
+
+
+def test_a_run_that_only_measures_counts_the_corrupt_images_of_all_ranks(store):
+    class FirstOfTwo(Ranks):
+        def union(self, items):
+            return items | {("test", 99)}
+
+    masking = MASKS["content"]
+    ranks = FirstOfTwo(0, 1, torch.device("cpu"))
+    assert measure(RunDirectory.of(store, masking), masking, Resources(), ranks).num_corrupt_images == 1
+
+
+def test_operations_of_a_measured_network_are_those_of_the_heads_that_are_left(store):
+    maps = PRUNED.then("maps")
+    directory = RunDirectory.of(store, maps)
+    directory.create(maps)
+    found = measure(directory, maps, Resources(), Ranks(0, 1, torch.device("cpu")))
+    assert found.num_macs == result(store, PRUNED).num_macs
+    assert found.num_parameters == result(store, PRUNED).num_parameters
 
 
 def test_a_teacher_without_weights_says_which_option_names_them(tmp_path):

@@ -74,3 +74,18 @@ def test_without_milestones_the_multistep_learning_rate_is_constant():
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
     learning_rate = LearningRate(optimizer, MULTISTEP.model_copy(update={"milestones": ()}), num_steps=30)
     assert {learning_rate.set(step) for step in range(30)} == {0.1}
+
+
+@pytest.mark.parametrize("steps_per_epoch", [1, 7])
+def test_a_cosine_after_the_warm_up_is_that_of_the_authors_lambda(steps_per_epoch):
+    """Linear to the peak in the first share of the epochs, then half a cosine over the others."""
+    recipe = Recipe(
+        name="r", epochs=20, batch_size=1, learning_rate=0.1, optimizer="sgd", schedule="cosine",
+        schedule_unit="epoch", warmup_epochs=4, cosine_after_warmup=True,
+    )  # fmt: skip
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    learning_rate = LearningRate(optimizer, recipe, num_steps=20 * steps_per_epoch)
+    for step in range(20 * steps_per_epoch):
+        epoch = step // steps_per_epoch
+        factor = epoch / 4 if epoch < 4 else (1 + math.cos(math.pi * (epoch - 4) / 16)) / 2
+        assert learning_rate.set(step) == pytest.approx(0.1 * factor, abs=1e-12)

@@ -15,9 +15,10 @@ from suite import execute
 from suite.errors import RunError
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
+from suite.records import PROTOCOL_VERSION, RunDirectory
 from suite.spec import Experiment, Resources
-from suite.training import checkpoint
+from suite.training import checkpoint, distributed
+from suite.training.loop import Training
 from suite.training.optim import LearningRate, build_optimizer
 
 RECIPE = DEIT_LAPTOP.model_copy(
@@ -90,6 +91,13 @@ def test_zero_3_trains_and_evaluates_a_model_whose_weights_are_really_cut_in_pie
     assert accuracies[0] == pytest.approx(accuracies[1], rel=1e-4)
 
 
+def test_zero_3_refuses_a_layer_that_pruning_left_without_weights():
+    model = torch.nn.Linear(4, 0)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with pytest.raises(RunError, match=r"weight is empty.*use --zero-stage 2 or less"):
+        distributed.initialize(model, optimizer, RECIPE, Resources(zero_stage=3))
+
+
 def test_bf16_stays_near_fp32(tmp_path, plain_weights):
     experiment = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"precision": "bf16"})})
     status, run = train(tmp_path, experiment)
@@ -130,3 +138,16 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
         checkpoint.save(FullDisk(), run, Alone(), Resources(), 8, {})
     assert [path.name for path in run.checkpoint_path.iterdir()] == ["step-7"]
     assert run.newest_checkpoint() == 7
+
+
+def test_a_checkpoint_of_another_protocol_or_another_parent_is_not_gone_on_from(tmp_path):
+    training = Training.__new__(Training)
+    training.directory, training.parent = RunDirectory(tmp_path), None
+    training._check_origin({})  # none, or one from before this was recorded
+    training._check_origin({"origin": {"protocol_version": PROTOCOL_VERSION}})
+    for other in (
+        {"protocol_version": 0},
+        {"protocol_version": PROTOCOL_VERSION, "parent": "a", "parent_finished_at": ""},
+    ):
+        with pytest.raises(RunError, match="delete that folder and use --retry-failed"):
+            training._check_origin({"origin": other})
