@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from imagesets.catalog import ImageSetInfo
 from imagesets.prepared import find_info
-from suite.flops_cache import find_flops, options_that_matter
-from suite.spec import Experiment, Resources, Scalar
-
-_TRAINING = 3  # forward passes that one image costs, the backward one included
+from suite import costs
+from suite.flops_cache import options_that_matter
+from suite.spec import Experiment, Resources
 
 
 def run_flops(experiment: Experiment, resources: Resources) -> float:
-    """Of a whole run: every training image seen, without evaluations; of one that only measures, its evaluation."""
-    info = _find_info(experiment, resources)
-    forward = _forward_flops(experiment, info.num_classes)
-    if not experiment.is_trained:
-        return forward * info.num_test
-    return (_TRAINING * forward + _teacher_flops(experiment, info)) * images_seen(experiment, resources)
+    """Of a whole run, see ``suite.costs``; a model that is new is counted."""
+    flops = costs.run_flops(experiment, _find_info(experiment, resources), _count_once)
+    assert flops is not None
+    return flops
 
 
 def images_seen(experiment: Experiment, resources: Resources) -> float:
     """Training images of a whole run, with repetitions; 0 where nothing is trained."""
-    if not experiment.is_trained:
-        return 0.0
-    return experiment.recipe.epochs * experiment.train_fraction * _find_info(experiment, resources).num_train
-
-
-def _forward_flops(experiment: Experiment, num_classes: int) -> int:
-    """Of one image's forward pass through the experiment's model."""
-    return _forward(experiment.model, num_classes, experiment.image_size, tuple(experiment.model_options.items()))
+    return costs.images_seen(experiment, _find_info(experiment, resources))
 
 
 def models_to_count(experiments: Iterable[Experiment], resources: Resources) -> list[Experiment]:
@@ -40,30 +31,21 @@ def models_to_count(experiments: Iterable[Experiment], resources: Resources) -> 
     models = {
         (e.model, e.image_size, e.dataset, options_that_matter(e.model_options)): e for e in experiments
     }  # fmt: skip
-    return [
-        e
-        for e in models.values()
-        if find_flops(e.model, _find_info(e, resources).num_classes, e.image_size, e.model_options) is None
-    ]
+    return [e for e in models.values() if costs.run_flops(e, _find_info(e, resources), costs.known_forward) is None]
 
 
-def _teacher_flops(experiment: Experiment, info: ImageSetInfo) -> int:
-    """A teacher answers every training image, and is not trained; of several candidates the first stands for all."""
-    if experiment.kind != "distillation":
-        return 0
-    if experiment.parents:
-        return _forward_flops(experiment.parents[0], info.num_classes)
-    return _forward(f"timm/{experiment.kind_options['teacher']}", info.num_classes, experiment.image_size, ())
+def _count_once(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> int:
+    return _count(model, num_classes, image_size, tuple(options.items()))
 
 
 @cache
-def _forward(model: str, num_classes: int, image_size: int, options: tuple[tuple[str, Scalar], ...]) -> int:
-    found = find_flops(model, num_classes, image_size, dict(options))
-    if found is None:
-        from suite.models.flops import count_flops
+def _count(model: str, num_classes: int, image_size: int, options: tuple[tuple[str, Any], ...]) -> int:
+    known = costs.known_forward(model, num_classes, image_size, dict(options))
+    if known is not None:
+        return known
+    from suite.models.flops import count_flops
 
-        found = count_flops(model, num_classes=num_classes, image_size=image_size, **dict(options))
-    return found.total
+    return count_flops(model, num_classes=num_classes, image_size=image_size, **dict(options)).total
 
 
 def _find_info(experiment: Experiment, resources: Resources) -> ImageSetInfo:

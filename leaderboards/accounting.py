@@ -42,6 +42,8 @@ def _row(result: Result) -> dict[str, Any]:
         **result.model_dump(exclude={"experiment"}),
         **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
         "run": experiment.id,
+        "top1_percent": round(result.top1_percent, 4),
+        "top5_percent": round(result.top5_percent, 4),
         "device_hours": hours,
         "images_per_s": rate,
         "mfu_percent": mfu,

@@ -87,7 +87,7 @@ def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, 
         runs = read_runs(suite, scale, store, num_seeds)
         boards = aggregate(suite, scale, runs)
         if not profile:
-            return IndexLine(suite, boards=boards)
+            return IndexLine(suite, boards=boards, planned=estimate_cost(boards.profile, runs))
         write_boards(boards, store, out / suite.name)
         return IndexLine(suite, profile, boards, estimate_cost(boards.profile, runs))
     except SuiteError as error:

@@ -69,7 +69,7 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
         tables: whose derived columns may need metrics that no entry names.
 
     Raises:
-        RecordError: if two folders stand for the same seed.
+        RecordError: if two folders stand for the same seed, or a cell's folder cannot be listed.
     """
     candidates = [candidate for entry in profile.entries for candidate in entry.candidates]
     experiments = {experiment.cell_id: experiment for experiment in with_ancestors(candidates)}
@@ -82,7 +82,10 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
 
 def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> CellRuns:
     """The metrics and failures of one cell. A file that cannot be read is a failure of its seed alone."""
-    runs = find_runs(store, experiment)
+    try:
+        runs = find_runs(store, experiment)
+    except OSError as error:
+        raise RecordError(f"cannot list {error.filename}: {error.strerror}. Move it out of the run store.") from error
     cell = CellRuns(num_found=len(runs))
     failures = []
     for seed, run in runs.items():
@@ -94,7 +97,7 @@ def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> Ce
             cell.device_hours[seed] = outcome.device_hours
             outcome = _void(outcome, run)
         else:
-            cell.device_hours[seed] = device_hours(read_attempts(run))
+            cell.device_hours[seed] = _hours(run)
         if outcome is None:
             cell.unfinished.add(seed)
         else:
@@ -115,6 +118,14 @@ def _keep(cell: CellRuns, result: Result, metrics: Iterable[str]) -> None:
         cell.num_corrupt_images[seed] = result.num_corrupt_images
     if result.parent:
         cell.parents[seed] = result.parent
+
+
+def _hours(run: RunDirectory) -> float:
+    """What an unfinished run has cost; nothing that is known where the account cannot be read."""
+    try:
+        return device_hours(read_attempts(run))
+    except (OSError, UnicodeDecodeError):
+        return 0.0
 
 
 def _read_run(run: RunDirectory, seed: int) -> Result | SeedFailure | None:

@@ -1,6 +1,7 @@
-"""What a profile's runs have cost so far, and what is to go judged by those that have finished.
+"""What a profile's runs have cost so far, and what is to go, judged by those that have finished, else by FLOPs.
 
-No FLOPs here, which would need torch: ``launchers/grid.py --list`` estimates by them before anything has run.
+To count FLOPs needs torch, which no leaderboard imports: known are those of models that ``launchers/grid.py --list`` or
+a finished run has counted.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import statistics
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from imagesets.catalog import get_info
 from leaderboards.collect import Collection
+from suite.costs import known_forward, run_flops
 from suite.spec import Experiment
 from suite.tables import Profile
 
@@ -18,7 +21,7 @@ from suite.tables import Profile
 class Cost:
     """Hours of a device: a GPU's, or a core's where the profile is for CPUs.
 
-    ``hours_to_go`` is of the runs whose like has finished; ``num_unknown`` of those that are left have none.
+    ``hours_to_go`` leaves out ``num_unknown`` runs, of whose like none has finished, and whose FLOPs are not known.
     """
 
     hours_spent: float
@@ -31,7 +34,8 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     """Over distinct runs, also those that others depend on.
 
     A run that is left costs as much as the finished ones of its cell; without any, as those of the same model on the
-    same data per image seen (``epochs * train_fraction``), which is what training cost grows with.
+    same data per image seen (``epochs * train_fraction``), which is what training cost grows with; else by its FLOPs at
+    the profile's stated rate.
     """
     experiments = {experiment.cell_id: experiment for experiment in profile.experiments()}
     of_cell = {cell_id: _finished_hours(collection, cell_id) for cell_id in experiments}
@@ -42,6 +46,9 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     for cell_id, experiment in experiments.items():
         left = sum(seed not in collection.cells[cell_id].values for seed in range(collection.num_planned))
         known = of_cell[cell_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+        flops = None if known else run_flops(experiment, get_info(experiment.dataset), known_forward)
+        if flops is not None:
+            known = [flops / profile.sustained_flops / 3600]
         if known:
             to_go += left * statistics.fmean(known)
         else:

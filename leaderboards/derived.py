@@ -1,7 +1,8 @@
 """Measured cells -> those that the paper derives from them: relative gains, ratios to a baseline row, means.
 
-The mean of a derived cell is derived from the means; its interval comes from the values derived seed by seed, which
-needs the same seeds on all sides.
+The mean of a derived cell is derived from the means, as the paper does. Its interval is that of the values derived seed
+by seed, which needs the same seeds on all sides, moved from their mean to the one shown: for a ratio the two differ a
+little.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection
@@ -51,17 +53,26 @@ def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, pa
     matched = all(len(source.values) == len(values) for source in sources)
     means = [source.mean for source in sources if source.mean is not None]
     metrics = {source.metric for source in sources}
+    mean = formula(means) if len(means) == len(sources) else None
     return Cell(
         row=row,
         column=column,
         values=values,
-        **{**summary(values if matched else {}), "mean": formula(means) if len(means) == len(sources) else None},
+        **_about(mean, summary(values if matched else {})),
         paper=paper,
         status=_worst(sources),
         num_done=min(source.num_done for source in sources),
         num_planned=sources[0].num_planned,
         metric=metrics.pop() if formula is _mean and len(metrics) == 1 else "",
     )
+
+
+def _about(mean: float | None, found: dict[str, Any]) -> dict[str, Any]:
+    """The summary of the values by seed with the mean that is shown, and the interval about that one."""
+    if mean is None or found["low"] is None:
+        return {**found, "mean": mean}
+    moved = {side: mean + (found[side] - found["mean"]) for side in ("low", "high")}
+    return {**found, **moved, "mean": mean}
 
 
 def difference_of(better: Cell, baseline: Cell) -> Cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +22,12 @@ CSV_COLUMNS = (
     "status", "hours_spent", "hours_to_go", "runs_of_unknown_cost", "unit", "error",
 )  # fmt: skip
 LEGEND = """\
-Ours and paper are the headline's difference, ours with the 95 % interval over matched seeds.
+Ours and paper are the headline's difference, ours with the 95 % interval over matched seeds, or without one the number
+of seeds (n). Only the profile `paper` is at the paper's scale: in all others the two are not comparable.
 Spent counts all attempts of all runs, also of those that others depend on, as GPU-hours or core-hours; what suites
 share is counted in each. To go is judged by finished runs of the same cell, else of the same model on the same data by
-images seen; "?" where none has finished: `launchers/grid.py --suite NAME --list` estimates by FLOPs."""
+images seen, else by FLOPs at the rate that the profile states; "?" where those are not known:
+`launchers/grid.py --list` counts them."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class IndexLine:
     profile_name: str = ""
     boards: SuiteBoard | None = None
     cost: Cost | None = None
+    planned: Cost | None = None  # of one without runs
     error: str = ""
 
     @property
@@ -44,21 +48,27 @@ class IndexLine:
 
     @property
     def summary(self) -> str:
-        """For the terminal: two lines."""
+        """For the terminal: two lines, or more where 80 characters do not hold them."""
         if self.boards is None or self.cost is None:
             return f"{self.suite.name}: {'cannot be built' if self.error else 'no runs'}"
         cost = f"{self.cost.hours_spent:.3g} {self.cost.unit} so far, {write_to_go(self.cost)} to go"
-        return f"{self.suite.name}, {self.profile_name}: {_cells(self)} cells, {cost}\n  {write_headline(self.boards)}"
+        state = f"{self.suite.name}, {self.profile_name}: {_cells(self)} cells, {cost}"
+        return "\n".join(
+            textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)
+            for t, i in ((state, ""), (write_headline(self.boards), "  "))
+        )
 
 
 def render_index(lines: Sequence[IndexLine]) -> str:
-    """Markdown: a line for each suite and scale, and what could not be built."""
+    """Markdown: a line for each suite and scale that has runs, what could not be built, and the suites without runs."""
     header = ["suite", "item", "profile", "cells done", "headline", "ours", "paper", "spent", "to go"]
-    table = pad(header, [_texts(line) for line in lines], right=[False] * 3 + [True, False] + [True] * 4)
+    begun = [_texts(line) for line in lines if line.cost or line.error]
+    table = pad(header, begun, right=[False] * 3 + [True, False] + [True] * 4) if begun else "No suite has runs yet."
+    idle = section("## No runs yet", (_plan(line) for line in lines if not line.cost and not line.error))
     errors = section(
         "## Not built", (f"{line.suite.name}, {line.profile_name}: {line.error}" for line in lines if line.error)
     )
-    return "\n\n".join(["# Leaderboards of all suites", table, LEGEND, *errors]) + "\n"
+    return "\n\n".join(["# Leaderboards of all suites", table, LEGEND, *errors, *idle]) + "\n"
 
 
 def render_index_csv(lines: Sequence[IndexLine]) -> str:
@@ -83,6 +93,19 @@ def _texts(line: IndexLine) -> list[str]:
         f"{cost.hours_spent:.3g} {cost.unit}" if cost else NOTHING,
         f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
     ]
+
+
+def _plan(line: IndexLine) -> str:
+    """``suite (Table 2): ConViT over DeiT (paper: +13.0); 0/30 cells, 5 GPU-hours to go in profile paper``."""
+    cell = line.headline
+    paper = (
+        f" (paper: {write_signed(cell.paper, difference_decimals(cell))})" if cell and cell.paper is not None else ""
+    )
+    text = f"{line.suite.name} ({line.suite.item}): {line.suite.headline.text}{paper}"
+    if line.boards is None or line.planned is None:
+        return text
+    cells, to_go = line.boards.num_cells, f"{write_to_go(line.planned)} {line.planned.unit}"
+    return f"{text}; 0/{cells} cells, {to_go} to go in profile {line.boards.profile_name}"
 
 
 def _cells(line: IndexLine) -> str:

@@ -1,8 +1,11 @@
-"""How a number is written: with the decimals of the paper's column, the same in every form of the leaderboard."""
+"""How a number is written: with the decimals of the paper's column, or with more where these would leave nothing."""
 
 from __future__ import annotations
 
+import math
+
 from leaderboards.cells import Cell
+from leaderboards.metrics import is_accuracy
 
 NOTHING = "-"
 
@@ -17,9 +20,18 @@ def write_signed(value: float | None, decimals: int) -> str:
     return NOTHING if value is None else f"{value:+z.{decimals}f}"
 
 
+def readable_decimals(cell: Cell, decimals: int) -> int:
+    """The paper's, or as many as two digits take where these would round a small model's size to 0."""
+    mean = abs(cell.mean or 0.0)
+    if not cell.metric or is_accuracy(cell.metric) or mean == 0 or round(mean, decimals) > 0:
+        return decimals
+    return 1 - math.floor(math.log10(mean))
+
+
 def write_interval(cell: Cell, decimals: int) -> str:
-    """`` ± 0.4`` where it is symmetric about the mean, else `` (34.1 to 35.4)``; empty where there is none."""
-    if cell.low is None or cell.high is None:
+    """`` ± 0.4`` where it is symmetric about the mean, else `` (34.1 to 35.4)``; empty where there is none, and for
+    what no seed changes, such as a number of parameters."""
+    if cell.low is None or cell.high is None or (cell.sd == 0 and not is_accuracy(cell.metric)):
         return ""
     if cell.half_width is not None:
         return f" ± {cell.half_width:.{decimals}f}"
@@ -28,6 +40,7 @@ def write_interval(cell: Cell, decimals: int) -> str:
 
 def write_ours(cell: Cell, decimals: int) -> str:
     """Mean and interval, without status: ``34.8 ± 0.4``; empty where there is no mean."""
+    decimals = readable_decimals(cell, decimals)
     return "" if cell.mean is None else write_value(cell.mean, decimals) + write_interval(cell, decimals)
 
 

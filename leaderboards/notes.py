@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from leaderboards.aggregate import SuiteBoard
 from leaderboards.cells import Cell
+from leaderboards.standing import short_commit
 from suite.tables import Row
 
 
@@ -15,7 +17,7 @@ def render_notes(boards: SuiteBoard) -> list[str]:
         *section("## Chosen by search", _by_cell(boards, _chosen)),
         *section("## Failed", _by_cell(boards, _failures)),
         *section("## Waiting", _waiting(boards)),
-        *section("## Mixed", _by_cell(boards, lambda cell: cell.notes)),
+        *section("## Mixed", [*_commits(boards), *_by_cell(boards, lambda cell: cell.notes)]),
     ]
 
 
@@ -58,6 +60,16 @@ def _failures(cell: Cell) -> list[str]:
         see = f"\n  See `{failure.log_path}`" if failure.log_path else ""
         said.append(f"seed {failure.seed}: {' '.join(failure.reason.split())}{see}")
     return said
+
+
+def _commits(boards: SuiteBoard) -> list[str]:
+    """Which versions of the code made the numbers, where these are several."""
+    cells = [cell for board in boards.tables.values() for cell in board.cells.values()]
+    counts = Counter(short_commit(commit) for cell in cells for commit in cell.commits)
+    if len(counts) < 2:
+        return []
+    told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
+    return [f"versions of the code, all of one protocol: {told}"]
 
 
 def _waiting(boards: SuiteBoard) -> list[str]:

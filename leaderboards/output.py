@@ -83,6 +83,10 @@ def check_store(store: Path) -> None:
             f"there is no run store {store}: expected a folder that holds experiments/. "
             "Run launchers/grid.py first, or name another folder with --runs."
         )
+    if (store / "experiments").exists() and not (store / "experiments").is_dir():
+        raise SpecError(
+            f"{store / 'experiments'} is a file, expected a folder of runs. Name another store with --runs."
+        )
 
 
 def _write_figures(boards: SuiteBoard, store: Path, out: Path) -> tuple[Path, ...]:

@@ -16,15 +16,17 @@ COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit 
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
 LEGEND = """\
-Ours is the mean over n seeds with its 95 % confidence interval: none from one seed, Student's t up to nine, written
-± half its width; from ten on the BCa bootstrap, written (low to high). Diff is ours minus the paper's, before rounding.
+Ours is the mean over n seeds with its 95 % confidence interval: none from one seed, nor for what no seed changes;
+Student's t up to nine seeds, written ± half its width; from ten on the BCa bootstrap, written (low to high). Decimals
+are the paper's, or more where these would leave only zeros. Diff is ours minus the paper's, before rounding.
 What is not complete is marked in the table: partial 2/3 (two of three runs are done), failed (a seed has no usable
 result; the mean is of the others, and the CSV leaves the place empty), void (the same, for a result of another version
 of the protocol), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
 RANKS = {
-    "in_columns": "#1 is the best of a column; cells of a column whose intervals overlap share a rank.",
-    "in_rows": "#1 is the best of a row; cells of a row that show the same metric and whose intervals overlap share "
-    "a rank.",
+    "in_columns": "#1 is the best of a column. Cells of a column share a rank where their intervals overlap, also\n"
+    "through a chain of others between them.",
+    "in_rows": "#1 is the best of a row. Cells of a row that show the same metric share a rank where their intervals\n"
+    "overlap, also through a chain of others between them.",
 }
 REACHED = """\
 Reached: "no" where a one-sided t-test of the seeds against the paper's number finds ours significantly below it
@@ -65,12 +67,13 @@ def write_headline(boards: SuiteBoard) -> str:
 
 
 def write_difference(cell: Cell) -> str:
-    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies."""
+    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies. Without an interval it
+    says of how many seeds it is."""
     if cell.mean is None:
         return write_status(cell)
     decimals = difference_decimals(cell)
     unit = " points" if is_accuracy(cell.metric) else ""
-    status = "" if cell.status == "done" else f", {write_status(cell)}"
+    status = "" if cell.status == "done" and cell.low is not None else f", {write_status(cell)}"
     return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
 
 
@@ -95,10 +98,17 @@ def _counts(boards: SuiteBoard) -> str:
 
 
 def _legend(boards: SuiteBoard) -> list[str]:
-    cells = [(board.table.ranked, cell) for board in boards.tables.values() for cell in board.cells.values()]
-    ranked = dict.fromkeys(kind for kind, cell in cells if cell.rank is not None)
-    said = [LEGEND, *(RANKS[kind] for kind in ranked)]
-    return [*said, REACHED] if any(cell.reached for _, cell in cells) else said
+    said = [LEGEND, *_rank_legend(boards)]
+    return [*said, REACHED] if any(cell.reached for b in boards.tables.values() for cell in b.cells.values()) else said
+
+
+def _rank_legend(boards: SuiteBoard) -> list[str]:
+    """What a rank means, with the tables' names where it does not mean the same in all."""
+    items: dict[str, list[str]] = {}
+    for board in boards.tables.values():
+        if any(cell.rank is not None for cell in board.cells.values()):
+            items.setdefault(board.table.ranked, []).append(board.table.item)
+    return [f"{'; '.join(of)}: {RANKS[kind]}" if len(items) > 1 else RANKS[kind] for kind, of in items.items()]
 
 
 def _table_section(board: Board) -> list[str]:

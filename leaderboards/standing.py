@@ -1,6 +1,7 @@
 """The runs of one experiment and those that they depend on -> which of its seeds may be averaged, and why not others.
 
-A seed whose run waits for another says for which; one that stands on a void result is void too.
+A seed whose run waits for another says for which; one that stands on a void result, however many runs lie between, is
+void too.
 """
 
 from __future__ import annotations
@@ -49,16 +50,15 @@ def stand(experiment: Experiment, collection: Collection) -> Standing:
     return Standing(experiment, runs, values, tuple(failures), tuple(waiting), tuple(notes))
 
 
-def state_of(cell_id: str, seed: int, collection: Collection) -> str:
+def state_of(experiment: Experiment, collection: Collection) -> str:
     """``done``, ``failed``, ``void``, ``unfinished`` or ``missing``."""
-    runs = collection.cells.get(cell_id)
-    if runs is None:
-        return "missing"
+    runs, seed = collection.cells[experiment.cell_id], experiment.seed
     for failure in runs.failures:
         if failure.seed == seed:
             return failure.state
     if seed in runs.values:
-        return "done"
+        _, below = _state_of_taken_over(experiment, runs.parents.get(seed, ""), collection)
+        return "void" if below == "void" else "done"
     return "unfinished" if seed in runs.unfinished else "missing"
 
 
@@ -68,15 +68,15 @@ def _state_of_taken_over(experiment: Experiment, parent_id: str, collection: Col
         parent_id = experiment.parents[0].id
     if not parent_id:
         return "", "done"
-    cell_id = parent_id.partition("/")[0].rpartition("-")[2]
-    return parent_id, state_of(cell_id, experiment.seed, collection)
+    parent = next((parent for parent in experiment.parents if parent.id == parent_id), None)
+    return parent_id, "missing" if parent is None else state_of(parent, collection)
 
 
 def _need(experiment: Experiment, collection: Collection) -> tuple[str, bool] | None:
     """What an unfinished run waits for, and whether in vain; None where it has all that it needs."""
     found: tuple[str, bool] | None = None
     for parent in experiment.parents:
-        state = state_of(parent.cell_id, parent.seed, collection)
+        state = state_of(parent, collection)
         if state == "done":
             continue
         deeper = _need(parent, collection)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from leaderboards.aggregate import Board, SuiteBoard
 from leaderboards.cells import Cell
-from leaderboards.notation import NOTHING, write_status, write_value
+from leaderboards.notation import NOTHING, readable_decimals, write_status, write_value
 from leaderboards.render import scale_title, write_headline
 
 if TYPE_CHECKING:
@@ -29,10 +29,14 @@ def print_summary(boards: SuiteBoard, markdown: Path) -> None:
         if len(boards.tables) > 1:
             console.print(f"\n{board.table.item}")
         for columns in _split(board, console.width):
-            console.print(_table(board, columns), soft_wrap=False)
-    console.print("Ours / the paper's. " + scale_title(boards))
-    console.print(f"{write_headline(boards)}.")
+            console.print(_table(board, columns, console.width), soft_wrap=False)
+    console.print(("Ours / the paper's. " if _has_paper(boards) else "") + scale_title(boards), soft_wrap=False)
+    console.print(f"{write_headline(boards)}.", soft_wrap=False)
     console.print(f"Leaderboard: {markdown}")
+
+
+def _has_paper(boards: SuiteBoard) -> bool:
+    return any(board.has_paper for board in boards.tables.values())
 
 
 def _split(board: Board, width: int) -> list[list[str]]:
@@ -73,19 +77,35 @@ def _widest_line(board: Board, row: tuple[str, ...], column: str) -> int:
     return max(map(len, _cell(board, row, column).plain.split("\n")))
 
 
-def _table(board: Board, columns: list[str]) -> Table:
-    """One line per row of the paper's table; what is not done is named and coloured."""
+def _table(board: Board, columns: list[str], width: int) -> Table:
+    """One line per row of the paper's table; what is not done is named and coloured.
+
+    Every width is set here: where a table is too wide, rich itself would cut its last columns off.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for i, key in enumerate(board.paper.row_keys):
-        table.add_column(_wrappable(key), overflow="fold", min_width=_key_width(board, i))
-    for column in columns:
-        table.add_column(_wrappable(column), justify="right", overflow="fold", min_width=_width(board, column))
+    keys = board.paper.row_keys
+    names = [_wrappable(name) for name in (*keys, *columns)]
+    widths = [_key_width(board, i) for i in range(len(keys))] + [_width(board, column) for column in columns]
+    for i, (name, size) in enumerate(zip(names, _spread(names, widths, width), strict=True)):
+        table.add_column(name, justify="left" if i < len(keys) else "right", overflow="fold", width=size)
     for row in _rows(board):
         table.add_row(*row, *(_cell(board, row, column) for column in columns))
     return table
+
+
+def _spread(names: list[str], widths: list[int], width: int) -> list[int]:
+    """The least widths, from the left made wide enough for the whole name where there is room."""
+    spare = width - EDGES - GAP * (len(names) - 1) - sum(widths)
+    spread = []
+    for name, least in zip(names, widths, strict=True):
+        more = max(0, len(name) - least)
+        more = more if more <= spare else 0
+        spare -= more
+        spread.append(least + more)
+    return spread
 
 
 def _wrappable(name: str) -> str:
@@ -98,7 +118,8 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     cell = board.cells.get((row, column))
     if cell is None:
         return Text(NOTHING, style="dim")
-    text = Text(write_value(cell.mean, board.paper.decimals(column)), style=STYLES[cell.status])
+    decimals = readable_decimals(cell, board.paper.decimals(column))
+    text = Text(write_value(cell.mean, decimals), style=STYLES[cell.status])
     if board.has_paper:
         text.append(_paper(board, cell), style="dim")
     if cell.status != "done":
@@ -108,4 +129,4 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
 
 def _paper(board: Board, cell: Cell) -> str:
     separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
-    return separator + write_value(cell.paper, board.paper.decimals(cell.column))
+    return separator + (board.paper.rows[cell.row][cell.column] or NOTHING)  # as the paper prints it

@@ -30,9 +30,10 @@ def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas 
     labels = [label for label in labels if any(label in curves for curves in found.values())]
     marks = dict(zip(labels, style.marks(len(labels)), strict=True))
     columns = style.num_columns(len(found), 3)
+    notes = [*_notes(found), _name_absent(figure, boards, found)]
     width, height = (6.8, 3.9) if columns == 1 else (3.3 * columns + 0.4, 2.7)
-    canvas = style.new_canvas(boards, figure, width, height * math.ceil(len(found) / columns) + 0.3, *_notes(found))
-    all_axes = style.panels(canvas, len(found), 3)
+    canvas = style.new_canvas(boards, figure, width, height * math.ceil(len(found) / columns) + 0.3, *notes)
+    all_axes = style.panels(canvas, len(found), 3, sharey=True)
     for number, (axes, (title, curves)) in enumerate(zip(all_axes, found.items(), strict=True)):
         axes.set_title(title, fontsize=10)
         axes.set_ylabel(figure.y_label if number % columns == 0 else "")
@@ -86,3 +87,14 @@ def _notes(found: Panels) -> list[str]:
         return ["One seed."]
     num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
     return [f"Lines: mean of {num} seeds; bands: from the lowest to the highest."]
+
+
+def _name_absent(figure: CurveFigure, boards: SuiteBoard, found: Panels) -> str:
+    """What a panel plans but cannot show; of one without any line, the panel itself says so."""
+    absent = [
+        f"{label} ({title})" if len(found) > 1 else label
+        for title, curves in found.items()
+        for label, place in figure.panels[title].items()
+        if curves and label not in curves and boards.cell(place) is not None
+    ]
+    return f"No finished run to show: {', '.join(absent)}." if absent else ""

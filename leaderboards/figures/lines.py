@@ -1,4 +1,7 @@
-"""Board -> the paper's line figure: our lines solid, the paper's dashed, the relative gain on an axis of its own."""
+"""Board -> the paper's line figure: our lines solid, the paper's dashed, the relative gain in a panel of its own.
+
+The paper draws the gain over the accuracies, with a second axis; where ours is small, all lines would coincide.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +45,17 @@ def draw_lines(figure: LineFigure, boards: SuiteBoard) -> Canvas | None:
     gain = find_gain(board, figure)
     if not any(cell.is_usable for line in [*series, *gain] for cell in line.cells):
         return None
-    canvas = style.new_canvas(boards, figure, 7.2, 4.4)
-    axes = canvas.add_subplot()
-    style.tidy(axes)
+    canvas = style.new_canvas(boards, figure, 7.2, 6.0 if gain else 4.4)
+    axes, *below = _panels(canvas, bool(gain))
     line_marks = style.marks(len(series), *[style.GREEN for _ in gain])
     for line, mark in zip(series, line_marks, strict=True):
         _draw_series(axes, line, *mark)
-    _label_axes(axes, board, figure)
+    axes.set_ylabel(figure.y_label)
     if gain:
-        _draw_gain(axes.twinx(), gain[0], figure)
+        _draw_gain(below[0], gain[0], figure)
+    _label_x((below or [axes])[0], board, figure)
     what = [_legend_entry(line.label, *mark) for line, mark in zip(series, line_marks, strict=True)]
-    what += [_legend_entry(f"{figure.gain_label}, right axis", *GAIN_MARK) for _ in gain]
+    what += [_legend_entry(figure.gain_label, *GAIN_MARK) for _ in gain]
     style.add_legend(canvas, what, _whose([*series, *gain], figure))
     return canvas
 
@@ -111,20 +114,21 @@ def _draw_series(axes: Axes, line: Series, color: str, marker: str) -> None:
         axes.plot([x], [mean], color=color, marker=marker, markersize=6.5, markerfacecolor=face, zorder=5)
 
 
+def _panels(canvas: Canvas, with_gain: bool) -> list[Axes]:
+    """The accuracies, and below them the gain over the same x."""
+    grid = canvas.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if with_gain else [canvas.add_subplot()]
+    for axes in grid:
+        style.tidy(axes)
+    return list(grid)
+
+
 def _draw_gain(axes: Axes, gain: Series, figure: LineFigure) -> None:
-    color, _ = GAIN_MARK
     _draw_series(axes, gain, *GAIN_MARK)
-    if axes.dataLim.ymin < 0:
-        axes.axhline(0.0, color=color, linewidth=0.7)  # below it the baseline is the better one
-    else:
-        axes.set_ylim(bottom=0.0)
-    axes.set_ylabel(figure.gain_label, color=color)
-    axes.tick_params(axis="y", colors=color)
-    axes.spines["top"].set_visible(False)
-    axes.spines["right"].set_color(color)
+    axes.axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
+    axes.set_ylabel(figure.gain_label)
 
 
-def _label_axes(axes: Axes, board: Board, figure: LineFigure) -> None:
+def _label_x(axes: Axes, board: Board, figure: LineFigure) -> None:
     from matplotlib.ticker import NullLocator
 
     if figure.log_x:
@@ -133,7 +137,6 @@ def _label_axes(axes: Axes, board: Board, figure: LineFigure) -> None:
     ticks = positions(board, figure.x_key)
     axes.set_xticks(list(ticks.values()), labels=list(ticks))
     axes.set_xlabel(figure.x_label)
-    axes.set_ylabel(figure.y_label)
 
 
 def _legend_entry(label: str, color: str, marker: str) -> dict[str, Any]:

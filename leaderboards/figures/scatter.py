@@ -23,6 +23,7 @@ _SIDES = (
     ("left", "center", 7, 0), ("right", "center", -7, 0), ("center", "bottom", 0, 6), ("center", "top", 0, -6),
     ("center", "bottom", 0, 16), ("center", "top", 0, -16),
 )  # fmt: skip
+_WIDEST_LINEAR = 100  # times the least x that a linear axis can still show
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def draw_scatter(figure: ScatterFigure, boards: SuiteBoard) -> Canvas | None:
     for group, mark in marks.items():
         _draw_group(axes, [point for point in papers if point.group == group], *mark, of_paper=True)
         _draw_group(axes, [point for point in ours if point.group == group], *mark, of_paper=False)
-    if figure.log_x:
+    if figure.log_x or _spans_scales([*ours, *papers]):
         axes.set_xscale("log")
         style.plain_log(axes.xaxis)
     axes.margins(0.1, 0.1)
@@ -86,6 +87,12 @@ def find_paper_points(board: Board, figure: ScatterFigure) -> list[Point]:
         if x is not None and y is not None and x.paper is not None and y.paper is not None:
             points.append(Point(*_names(board, figure, row), x.paper, y.paper, None))
     return points
+
+
+def _spans_scales(points: Sequence[Point]) -> bool:
+    """Whether small models of ours would all stand at the left edge beside the paper's."""
+    x = [point.x for point in points]
+    return min(x) > 0 and max(x) > _WIDEST_LINEAR * min(x)
 
 
 def _names(board: Board, figure: ScatterFigure, row: tuple[str, ...]) -> tuple[str, str]:

@@ -138,8 +138,7 @@ def _is_number(text: str) -> bool:
 def say_nothing_there(axes: Axes, text: str = "no finished run yet") -> None:
     """For a panel that keeps its place while it waits for its runs."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL)
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
 
 
 def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -> None:

@@ -16,7 +16,7 @@ RESOURCES = Resources()
 def cache(tmp_path, monkeypatch):
     """An empty folder for counts, and none in memory."""
     monkeypatch.setenv("SUITE_CACHE_DIR", str(tmp_path))
-    for remembered in (cost._forward, flops._count_once):
+    for remembered in (cost._count, flops._count_once):
         remembered.cache_clear()
     return tmp_path
 
@@ -29,7 +29,7 @@ def test_a_run_that_only_measures_costs_its_evaluation(graph):
     assert run_flops(trained, RESOURCES) == 3 * forward * 60 * 32
 
 
-def test_a_teacher_adds_its_forward_pass_to_every_image(graph):
+def test_a_teacher_adds_its_count_pass_to_every_image(graph):
     teacher = graph["second"]
     student = graph["first"].model_copy(update={"kind": "distillation", "parents": (teacher,)})
     alone, forward = run_flops(graph["first"], RESOURCES), run_flops(teacher, RESOURCES) / 3
@@ -44,7 +44,7 @@ def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, g
     (kept,) = cache.glob("suite-flops/*.json")
     for broken in (b"", b"[]", b'{"total": "many", "linear": 1}', kept.read_bytes()[:20]):
         kept.write_bytes(broken)
-        for remembered in (cost._forward, flops._count_once):
+        for remembered in (cost._count, flops._count_once):
             remembered.cache_clear()
         assert run_flops(experiment, RESOURCES) == expected
         assert find_flops(experiment.model, 10, 32, {}) == count_flops(experiment.model, num_classes=10, image_size=32)

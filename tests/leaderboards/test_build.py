@@ -123,3 +123,9 @@ def test_every_finished_run_is_accounted_for_in_one_line(known, fill, tmp_path):
     assert set(table.images_per_s) == {80.0}
     assert table.mfu_percent.isna().all()
     assert table.run.is_unique
+
+
+def test_a_store_whose_experiments_are_a_file_exits_2_and_says_so(known, tmp_path, capsys):
+    (tmp_path / "experiments").write_text("")
+    assert "is a file, expected a folder of runs" in misuse(["--suite", "table2", "--runs", str(tmp_path)], capsys)
+    assert "is a file" in misuse(["--all", "--runs", str(tmp_path)], capsys)

@@ -1,8 +1,11 @@
+import shutil
 from pathlib import Path
 
 import pytest
 
+from leaderboards.build import make_boards
 from leaderboards.collect import collect
+from suite.errors import RecordError
 from suite.records import Failure
 from suite.spec import Experiment
 
@@ -105,3 +108,21 @@ def test_an_experiment_that_stands_in_two_entries_is_read_once(table2, finish, t
     monkeypatch.setattr("leaderboards.collect.find_runs", count)
     collect(doubled, tmp_path)
     assert len(read) == len(set(read)) == 10
+
+
+def test_a_file_in_place_of_a_seeds_folder_is_a_failure_of_that_seed(table2, fill, finish, tmp_path):
+    fill(2)
+    run = finish("deit", "5", 1, 40.0)
+    shutil.rmtree(run.path)
+    run.path.write_text("")
+    cell = make_boards(table2, "laptop", tmp_path).board().cells[("5",), "deit_top1"]
+    assert (cell.status, cell.num_done) == ("failed", 1)
+
+
+def test_a_file_in_place_of_a_cells_folder_is_refused_by_name(table2, fill, finish, tmp_path):
+    fill(1)
+    folder = finish("deit", "5", 0, 40.0).path.parent
+    shutil.rmtree(folder)
+    folder.write_text("")
+    with pytest.raises(RecordError, match=f"cannot list .*{folder.name}: Not a directory"):
+        make_boards(table2, "laptop", tmp_path)

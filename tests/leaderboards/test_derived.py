@@ -65,3 +65,12 @@ def test_the_interval_of_a_mean_comes_from_the_means_by_seed(averaged, finish_ex
     big, _ = cells_of(averaged, tmp_path)
     assert big.values == {0: 70.0, 1: 71.5}
     assert big.half_width == pytest.approx(12.706204736 * 0.75)
+
+
+def test_the_interval_of_a_ratio_lies_about_the_ratio_of_the_means(timed, finish_experiment, tmp_path):
+    for seed, (big, small) in enumerate([(100.0, 50.0), (300.0, 60.0)]):
+        finish_experiment(BIG.with_seed(seed), 1, lineage_train_s=big)
+        finish_experiment(SMALL.with_seed(seed), 1, lineage_train_s=small)
+    _, small = cells_of(timed, tmp_path)
+    half_width = 12.706204736 * 0.15  # of 0.5 and 0.2
+    assert (small.low, small.high) == pytest.approx((0.275 - half_width, 0.275 + half_width))

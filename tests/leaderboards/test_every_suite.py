@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from leaderboards.build import make_boards
+from leaderboards.notation import write_value
 from leaderboards.papers import PAPERS
 from leaderboards.render import render_markdown
 from leaderboards.sheets import render_csv, render_long_csv
+from leaderboards.terminal import print_summary
 from suite.records import PROTOCOL_VERSION, RunDirectory
 from suite.suites import get_suite, list_suites
 from suite.tables import MeanOf, RelativeGain
@@ -97,7 +99,7 @@ def expected_layout(suite, profile, table):
 
 
 @pytest.mark.parametrize(("name", "profile_name"), CASES)
-def test_every_cell_of_every_table_is_the_known_answer(name, profile_name, store):
+def test_every_cell_of_every_table_is_the_known_answer(name, profile_name, store, monkeypatch, capsys):
     suite = get_suite(name)
     boards = make_boards(suite, profile_name, store)
     num_cells = 0
@@ -117,6 +119,7 @@ def test_every_cell_of_every_table_is_the_known_answer(name, profile_name, store
                 assert abs(float(text) - means[row, column]) <= 0.5 * 10 ** -decimals[column] + 1e-6
     assert boards.count("done") == boards.num_cells == num_cells
     check_texts(boards)
+    check_summary(boards, monkeypatch, capsys)
 
 
 def check_texts(boards):
@@ -127,3 +130,15 @@ def check_texts(boards):
     assert ("## Chosen by search" in markdown) == any(entry.alternatives for entry in boards.profile.entries)
     assert boards.headline is None or boards.headline.status == "done"
     assert len(render_long_csv(boards).splitlines()) == 1 + boards.num_cells
+
+
+def check_summary(boards, monkeypatch, capsys):
+    """No number is cut where the terminal has 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    print_summary(boards, Path("board.md"))
+    out = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    pieces = set(out.split())
+    for board in boards.tables.values():
+        shown = {write_value(cell.mean, board.paper.decimals(cell.column)) for cell in board.cells.values()}
+        assert all(any(piece.partition("/")[0] == number for piece in pieces) for number in shown)

@@ -127,3 +127,22 @@ def test_runs_that_others_depend_on_count_once(own_suite, table2, finish_experim
     finish_experiment(entries[0].experiment, 20, device_hours=0.25)
     cost = cost_of(own_suite(*entries), tmp_path, 1)
     assert (cost.hours_spent, cost.hours_to_go) == (3.25, 0.25)
+
+
+def test_runs_without_any_like_them_are_judged_by_known_flops_at_the_stated_rate(table2, tmp_path, monkeypatch):
+    known = {"deit": 2_000_000, "convit": 4_000_000}
+    monkeypatch.setattr("leaderboards.cost.known_forward", lambda model, *_: known[model])
+    cost = cost_of(table2, tmp_path, 1)
+    epochs = 2 * (0.05 + 0.1 + 0.3 + 0.5 + 1)  # of CIFAR-10; the mean of both models is 3e6, at 1e9 a second
+    assert cost.hours_to_go == pytest.approx(epochs * 50_000 * 3 * 3e6 / 1e9 / 3600)
+    assert cost.num_unknown == 0
+
+
+def test_suites_without_runs_are_listed_below_the_table(three, fill, tmp_path, capsys):
+    fill(1)
+    main(["--all", "--runs", str(tmp_path)])
+    markdown = (tmp_path / "leaderboards/index.md").read_text()
+    idle = "## No runs yet\n\n- broken (Table 2): ConViT over DeiT on 5 % (paper: +13.0); 0/30 cells, ? (10 runs)"
+    assert f"{idle} core-hours to go in profile laptop" in markdown
+    assert sum(line.startswith("| ") for line in markdown.splitlines()) == 3  # header, rule, table2
+    assert all(len(line) <= 80 for line in capsys.readouterr().out.partition("Index:")[0].splitlines())

@@ -1,5 +1,6 @@
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,11 @@ from leaderboards.papers import PAPERS
 from leaderboards.render import render_markdown
 from leaderboards.sheets import render_csv
 from suite.records import Failure
+from suite.spec import Experiment, Recipe
+from suite.tables import Entry
+
+RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
+SMALL = Experiment(model="small", dataset="cifar10", image_size=32, recipe=RECIPE)
 
 
 def csv_of(boards):
@@ -129,3 +135,31 @@ def test_columns_that_no_entry_fills_are_named_and_left_out(table2, tmp_path):
     boards = make_boards(suite, "laptop", tmp_path)
     assert boards.board().columns == ["deit_top1", "convit_top1", "top1_gap_percent", "deit_top5", "convit_top5"]
     assert "does not fill: top5_gap_percent." in render_markdown(boards)
+
+
+def test_a_small_models_size_is_not_rounded_to_nothing(own_suite, finish_experiment, tmp_path):
+    entry = Entry(row=("small",), columns={"a": "num_parameters_millions"}, experiment=SMALL)
+    suite = own_suite(entry)
+    for seed in range(2):
+        finish_experiment(SMALL.with_seed(seed), 50, num_parameters=1234)
+    boards = make_boards(suite, "laptop", tmp_path)
+    assert table_rows(render_markdown(boards))[2] == ["small", "0.0012 (n=2)"]  # and no interval of a fixed number
+    assert csv_of(boards)[1][:2] == ["small", "0.00"]
+
+
+def test_a_headline_without_interval_says_of_how_many_seeds_it_is(table2, fill, tmp_path):
+    fill(1)
+    assert "5 %: +10.0 points, n=1 (paper: +13.0)." in render_markdown(make_boards(table2, "laptop", tmp_path))
+    fill(2)
+    assert "5 %: +9.9 ± 1.6 points (paper: +13.0)." in render_markdown(make_boards(table2, "laptop", tmp_path))
+
+
+def test_ranks_are_explained_by_table_where_they_differ(table2, fill, tmp_path):
+    fill(2)
+    second = table2.tables[0].model_copy(update={"name": "convit_table1", "item": "Table 1", "ranked": "in_columns"})
+    boards = make_boards(table2, "laptop", tmp_path)
+    board = boards.board()
+    boards = replace(boards, tables={**boards.tables, "convit_table1": replace(board, table=second)})
+    markdown = render_markdown(boards)
+    assert "\n\nTable 2: #1 is the best of a row." in markdown
+    assert "\n\nTable 1: #1 is the best of a column." in markdown

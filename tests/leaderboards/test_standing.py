@@ -121,3 +121,20 @@ def test_a_folder_that_spells_its_seed_otherwise_is_not_left_out_unsaid(suite, f
     run.path.rename(run.path.with_name("seed-00"))
     with pytest.raises(RecordError, match="holds seed-00 for seed 0"):
         make_boards(suite, "laptop", tmp_path)
+
+
+def test_what_stands_on_a_void_run_through_another_is_void_too(suite, finish_experiment, tmp_path):
+    finish_experiment(TRAINED, 90, protocol_version=0)
+    finish_experiment(PRUNED, 80, parent=TRAINED.id)
+    finish_experiment(MASKED, 70, parent=PRUNED.id)
+    cell = cell_of(suite, tmp_path, "masked")
+    assert (cell.status, cell.mean) == ("void", None)
+    assert f"took over {PRUNED.id}, which is void" in cell.failures[0].reason
+
+
+def test_cells_of_different_commits_are_noted_with_their_number(suite, finish_experiment, tmp_path):
+    finish_experiment(TRAINED, 90)
+    finish_experiment(PRUNED, 80, commit="a" * 40)
+    finish_experiment(MASKED, 70, commit="b" * 40)
+    markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
+    assert "- versions of the code, all of one protocol: aaaaaaaaaa (1 cell), bbbbbbbbbb (1 cell)\n" in markdown
