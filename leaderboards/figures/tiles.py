@@ -13,6 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
+from matplotlib.ticker import NullLocator
 
 from leaderboards.figures import style
 
@@ -125,9 +126,16 @@ def draw_sheet(canvas: Canvas, blocks: Sequence[Block]) -> None:
     for (x, y), block in zip(_arrange(blocks), blocks, strict=True):
         block.draw(axes, x, y, norm)
     total = canvas.get_figheight()
-    bar = canvas.add_axes((0.5 - 1.5 / width, 0.48 / total, 3 / width, 0.1 / total))
-    colors = ScalarMappable(norm, style.DEPTH_COLORS)
-    canvas.colorbar(colors, cax=bar, orientation="horizontal", extend="min")
+    _draw_bar(canvas, canvas.add_axes((0.5 - 1.5 / width, 0.48 / total, 3 / width, 0.1 / total)), norm)
+
+
+def _draw_bar(canvas: Canvas, bar: Axes, norm: LogNorm) -> None:
+    canvas.colorbar(ScalarMappable(norm, style.DEPTH_COLORS), cax=bar, orientation="horizontal", extend="min")
+    lowest, highest = float(norm.vmin or 0), float(norm.vmax or 1)
+    if highest < 10 * lowest:  # within a decade a logarithmic axis labels every digit, one over the other
+        bar.set_xticks(np.geomspace(lowest, highest, 4))
+        bar.xaxis.set_major_formatter("{x:.2g}")
+        bar.xaxis.set_minor_locator(NullLocator())
     bar.set_xlabel("Attention (probability)", fontsize=8, labelpad=1)
     bar.tick_params(labelsize=8, pad=1)
 
