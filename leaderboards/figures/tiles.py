@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class Block:
 
     @property
     def title_lines(self) -> list[str]:
-        return textwrap.wrap(self.title, max(8, int(13 * self.width)))
+        return textwrap.wrap(self.title, max(8, int(13 * len(self.column_labels) * (self.tile_in + GAP_IN))))
 
     @property
     def head_in(self) -> float:
@@ -151,17 +152,27 @@ def shared_scale(blocks: Sequence[Block]) -> LogNorm:
 
 
 def _arrange(blocks: Sequence[Block]) -> list[tuple[float, float]]:
-    """Of each block: where its labels begin and where its tiles do, in rows as wide as a page."""
+    """Of each block: where its labels begin and where its tiles do, in rows at most as wide as a page."""
     places: list[tuple[float, float]] = []
     head = max(block.head_in for block in blocks)
-    x, y, row_height = style.MARGIN_IN, head, 0.0
-    for block in blocks:
-        if places and x + block.width > WIDEST_IN:
-            x, y, row_height = style.MARGIN_IN, y + row_height + _BLOCK_GAP_IN + head, 0.0
-        places.append((x, y))
-        x += block.width + _BLOCK_GAP_IN
-        row_height = max(row_height, block.height)
+    y = head
+    for row in _rows(blocks):
+        x = style.MARGIN_IN
+        for block in row:
+            places.append((x, y))
+            x += block.width + _BLOCK_GAP_IN
+        y += max(block.height for block in row) + _BLOCK_GAP_IN + head
     return places
+
+
+def _rows(blocks: Sequence[Block]) -> list[Sequence[Block]]:
+    """As few rows as fit a page's width, with about equally many blocks."""
+    for num_rows in range(1, len(blocks) + 1):
+        in_row = ceil(len(blocks) / num_rows)
+        rows = [blocks[first : first + in_row] for first in range(0, len(blocks), in_row)]
+        if all(sum(block.width + _BLOCK_GAP_IN for block in row) <= WIDEST_IN for row in rows):
+            break
+    return rows
 
 
 def _draw_tile(axes: Axes, tile: Tile, x: float, y: float, side: float, norm: LogNorm) -> None:
