@@ -17,17 +17,15 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from suite import attempts
 from suite.errors import RecordError, SuiteError
 from suite.files import write_atomically
-from suite.records import EXIT_BLOCKED, EXIT_ELSEWHERE, Failure, RunDirectory
+from suite.records import EXIT_BLOCKED, EXIT_ELSEWHERE, Failure, FailureKind, RunDirectory
 from suite.spec import Resources
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 76
-Kind = Literal["error", "killed"]
 _ENDS: dict[int, attempts.End] = {0: "finished", EXIT_INTERRUPTED: "interrupted"}
 _CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
@@ -101,7 +99,7 @@ def _why_blocked(directory: RunDirectory) -> str:
 def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bool = True) -> int:
     """Train as one rank, and turn whatever happens into files and an exit status."""
     reason, details, status = None, "", EXIT_FAILED
-    kind: Kind = "error"
+    kind: FailureKind = "error"
     try:
         status = _train(directory, resources, is_to_be_trained)
     except Exception as error:
@@ -146,7 +144,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     return 0
 
 
-def _record_failure(directory: RunDirectory, kind: Kind, reason: str, details: str) -> None:
+def _record_failure(directory: RunDirectory, kind: FailureKind, reason: str, details: str) -> None:
     """Leave ``failure.json`` and a traceback in the log, as far as the disk lets us.
 
     Of several ranks the first to fail is right: what the others see is that it is gone.

@@ -43,6 +43,7 @@ PROTOCOL_VERSION = 1
 """Of what a training does: raised, with an entry in the changelog, when an experiment computes something else than it
 did, so that results from before and after are never averaged."""
 
+FailureKind = Literal["error", "killed"]
 Status = Literal["done", "failed", "running", "interrupted", "new"]
 
 
@@ -86,7 +87,7 @@ class Result(Frozen):
 class Failure(Frozen):
     """Why an attempt ended. ``error`` needs ``--retry-failed``; ``killed`` is resumed by the next grid."""
 
-    kind: Literal["error", "killed"]
+    kind: FailureKind
     reason: str
     log_path: str
 

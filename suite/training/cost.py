@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
+from suite.costs import TRAINING
 from suite.flops_cache import Flops
 from suite.spec import Recipe
-
-_TRAINING = 3  # forward passes that one image costs, the backward one included
 
 # Dense matrix products per second by the makers' data sheets, in 10^12: (fp32 without TF32, bf16).
 _PEAK_TFLOPS = {
@@ -37,5 +36,5 @@ def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) 
     for name in sorted(_PEAK_TFLOPS, key=len, reverse=True):
         if re.search(rf"\b{name}\b", device):
             peak = _PEAK_TFLOPS[name][recipe.precision == "bf16"] * 1e12
-            return 100 * images_per_s * _TRAINING * flops.total / peak
+            return 100 * images_per_s * TRAINING * flops.total / peak
     return None

@@ -71,6 +71,7 @@ class Training:
         self._check_origin(state)
         self.progress = Progress(**state.get("progress", {}))
         self.probe = None
+        self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
         if ranks.is_first:
             if probing.can_be_probed(model, resources.zero_stage):
                 self.probe = probing.AttentionProbe(self.images, ranks.device)
@@ -197,7 +198,8 @@ class Training:
     def _look_at_attention(self) -> None:
         """By the first rank alone: the others go on, and wait for it in the next step."""
         if self.probe is not None:
-            self._append(**self.probe.measure(self.engine.module))
+            self.looked = self.probe.measure(self.engine.module)
+            self._append(**self.looked)
 
     def _append(self, **values: Any) -> None:
         """One metrics line, by the first rank."""
@@ -222,14 +224,15 @@ class Training:
         if not self.ranks.is_first:
             return None
         checkpoint.save_weights(weights, self.directory.weights_path)
-        looked = self.probe.measure(self.engine.module) if self.probe is not None else {}
+        if self.probe is not None and not self.looked:  # resumed from a checkpoint after the last step
+            self.looked = self.probe.measure(self.engine.module)
         work = Work(
             num_steps=self.num_steps,
             train_s=self.progress.train_s,
             best_top1_percent=self.progress.best_top1_percent,
             num_corrupt_images=len(corrupt),
-            nonlocality=probing.mean(looked.get("nonlocality")),
-            gate=probing.mean(looked.get("gates")),
+            nonlocality=probing.mean(self.looked.get("nonlocality")),
+            gate=probing.mean(self.looked.get("gates")),
             teacher_sha256="" if self.teacher is None else self.teacher.weights_sha256,
         )
         return make_result(
