@@ -251,14 +251,16 @@ class MapsFigure(Frozen):
     """Attention maps recorded by runs of kind ``maps``.
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
-    zoomed to the 7 x 7 tokens around it; "corner" for the upper left 48 x 48 corner of the average (N, N) map.
+    zoomed to the 7 x 7 tokens around it; "between" for the average (N, N) map between patches, "corner" the same with
+    its upper left 48 x 48 corner enlarged beside it.
     """
 
     name: str
     item: str
-    what: Literal["images", "central", "around", "corner"]
+    what: Literal["images", "central", "around", "between", "corner"]
     models: dict[str, Place]  # title -> whose maps
-    before: bool = False  # also before training
+    before: bool = False  # before training
+    after: bool = True
 
 
 class CentersFigure(Frozen):

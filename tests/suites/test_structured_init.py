@@ -55,6 +55,13 @@ def test_the_paper_profile_leaves_no_number_of_the_paper_without_a_run(name):
     assert filled == {(row, column) for row in printed.rows for column in columns}
 
 
+def test_the_maps_before_training_have_a_corner_and_those_of_before_and_after_have_none():
+    before, both = get_suite("init_attention_maps").figures
+    assert (before.what, before.before, before.after, len(before.models)) == ("corner", True, False, 3)
+    assert (both.what, both.before, both.after) == ("between", True, True)
+    assert "Mimetic" not in both.models
+
+
 @pytest.mark.parametrize("name", TRAININGS)
 def test_the_headlines_two_places_are_filled_at_every_scale(name):
     suite = get_suite(name)
