@@ -156,13 +156,22 @@ class MeanOf(Frozen):
 Derived = RelativeGain | RelativeTo | MeanOf
 
 
+class RankedWithin(Frozen):
+    """Those cells of a column compete for ranks whose rows have the same values of these keys."""
+
+    row_keys: tuple[str, ...]
+
+
+Ranked = Literal["in_columns", "in_rows", "in_table", "none"] | RankedWithin
+
+
 class Table(Frozen):
     """A table of the paper, or one of ours where the paper only draws.
 
     ``name`` is the CSV in ``leaderboards/papers`` whose header, rows and rounding the leaderboard copies; with
     ``columns`` there is no such file: the rows are the entries', the columns these, and there is no number to compare
-    with. ``row_keys`` are the leading columns that name a row. ``ranked`` says which cells compete for ranks: those of
-    a column, those of a row that show the same metric, or none.
+    with. ``row_keys`` are the leading columns that name a row. ``ranked`` says which cells that show the same metric
+    compete for ranks: those of a column or of some of its rows, those of a row, all, or none.
     """
 
     name: str
@@ -170,7 +179,7 @@ class Table(Frozen):
     row_keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
     decimals: int = 1
-    ranked: Literal["in_columns", "in_rows", "none"] = "in_columns"
+    ranked: Ranked = "in_columns"
     derived: tuple[Derived, ...] = ()
 
 

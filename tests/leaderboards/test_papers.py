@@ -4,7 +4,17 @@ from leaderboards import papers
 from leaderboards.layout import check_layout, lay_out
 from leaderboards.papers import load_paper_table
 from suite.errors import RecordError, SpecError
-from suite.tables import CurveFigure, Headline, LayerFigure, MeanOf, Place, RelativeGain, RelativeTo, Table
+from suite.tables import (
+    CurveFigure,
+    Headline,
+    LayerFigure,
+    MeanOf,
+    Place,
+    RankedWithin,
+    RelativeGain,
+    RelativeTo,
+    Table,
+)
 
 
 @pytest.fixture
@@ -98,6 +108,13 @@ def test_derived_columns_outside_the_table_are_refused(table2, derived):
     table = table2.tables[0].model_copy(update={"derived": (derived,)})
     suite = table2.model_copy(update={"tables": (table,)})
     with pytest.raises(SpecError, match="unknown"):
+        check_layout(suite, suite.profile("laptop"))
+
+
+def test_ranks_within_a_key_that_the_table_has_not_are_refused(table2):
+    table = table2.tables[0].model_copy(update={"ranked": RankedWithin(row_keys=("train_size",))})
+    suite = table2.model_copy(update={"tables": (table,)})
+    with pytest.raises(SpecError, match="Did you mean 'train_size_percent'"):
         check_layout(suite, suite.profile("laptop"))
 
 
