@@ -11,6 +11,7 @@ from leaderboards.metrics import check_metric
 from leaderboards.papers import PaperTable, load_paper_table
 from suite.errors import SpecError, unknown_name
 from suite.tables import (
+    ChangeFrom,
     CurveFigure,
     Derived,
     Entry,
@@ -100,6 +101,9 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
                     f"column {derived.column} needs one experiment in row {' / '.join(entry.row)}, found several "
                     "entries with different ones. Split the row, or measure that column by an entry."
                 )
+    elif isinstance(derived, ChangeFrom):
+        _check_column(derived.of, paper)
+        _check_row(derived.baseline, paper)
     elif isinstance(derived, RelativeGain):
         _check_column(derived.better, paper)
         _check_column(derived.baseline, paper)

@@ -11,7 +11,7 @@ from leaderboards.cells import Cell
 from leaderboards.metrics import is_accuracy
 from leaderboards.notation import NOTHING, write_interval, write_ours, write_signed, write_status
 from leaderboards.notes import render_notes, section
-from suite.tables import Ranked, RankedWithin
+from suite.tables import ChangeFrom, Ranked, RankedWithin
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
@@ -136,11 +136,18 @@ def _table_section(board: Board) -> list[str]:
 
 
 def _split(board: Board) -> list[Sequence[str]]:
-    """Evenly into as few blocks as fit: four columns make two and two."""
-    columns = board.columns
-    num_blocks = ceil(len(columns) / (COLUMNS_PER_TABLE if board.has_paper else OWN_COLUMNS_PER_TABLE))
-    size = ceil(len(columns) / num_blocks)
-    return [columns[i : i + size] for i in range(0, len(columns), size)]
+    """Evenly into as few blocks as fit: four columns make two and two. A change stays beside what has changed."""
+    changes = {derived.column for derived in board.table.derived if isinstance(derived, ChangeFrom)}
+    units: list[list[str]] = []
+    for column in board.columns:
+        if column in changes and units:
+            units[-1].append(column)
+        else:
+            units.append([column])
+    most = COLUMNS_PER_TABLE if board.has_paper else OWN_COLUMNS_PER_TABLE
+    num_blocks = ceil(len(units) / max(1, most // max(map(len, units))))
+    size = ceil(len(units) / num_blocks)
+    return [[column for unit in units[i : i + size] for column in unit] for i in range(0, len(units), size)]
 
 
 def _table(board: Board, columns: Sequence[str]) -> str:

@@ -153,7 +153,15 @@ class MeanOf(Frozen):
     columns: tuple[str, ...]
 
 
-Derived = RelativeGain | RelativeTo | MeanOf
+class ChangeFrom(Frozen):
+    """A derived column: by how much another one differs from its own value in a baseline row, in that column's unit."""
+
+    column: str
+    of: str
+    baseline: Row
+
+
+Derived = RelativeGain | RelativeTo | MeanOf | ChangeFrom
 
 
 class RankedWithin(Frozen):

@@ -5,6 +5,7 @@ from leaderboards.layout import check_layout, lay_out
 from leaderboards.papers import load_paper_table
 from suite.errors import RecordError, SpecError
 from suite.tables import (
+    ChangeFrom,
     CurveFigure,
     Headline,
     LayerFigure,
@@ -102,6 +103,8 @@ def test_an_entry_outside_the_table_is_refused(table2, update, said):
         RelativeTo(column="top1_gap_percent", metric="time", baseline=("5",)),
         RelativeTo(column="top1_gap_percent", metric="train_s", baseline=("6",)),
         MeanOf(column="top1_gap_percent", columns=("deit_top1", "convit")),
+        ChangeFrom(column="top1_gap_percent", of="deit", baseline=("5",)),
+        ChangeFrom(column="top1_gap_percent", of="deit_top1", baseline=("6",)),
     ],
 )
 def test_derived_columns_outside_the_table_are_refused(table2, derived):

@@ -56,6 +56,19 @@ def test_the_paper_profile_leaves_no_number_of_the_paper_without_a_run(name):
     assert filled == {(row, column) for row in printed.rows for column in columns}
 
 
+@pytest.mark.parametrize("name", ["init_datasets", "init_heads"])
+def test_the_printed_changes_are_the_printed_accuracies_minus_trunc_normals(name):
+    table = get_suite(name).table()
+    printed = load_paper_table(table.name, table.row_keys)
+    assert [change.column for change in table.derived] == [f"{change.of}_change" for change in table.derived]
+    for change in table.derived:
+        baseline = printed.value(change.baseline, change.of)
+        assert change.baseline == ("Trunc Normal",)
+        for row in printed.rows:
+            expected = None if row == change.baseline else pytest.approx(printed.value(row, change.of) - baseline)
+            assert printed.value(row, change.column) == expected
+
+
 def test_ranks_are_given_where_the_paper_marks_a_best_one():
     assert get_suite("init_position").table().ranked == "in_table"
     assert get_suite("init_width_heads").table().ranked == RankedWithin(row_keys=("embed_dim",))
