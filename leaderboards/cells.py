@@ -57,6 +57,7 @@ class Cell:
     device_hours: float | None = None  # of all runs behind it
     images_per_s: float | None = None  # mean of the runs shown
     commits: tuple[str, ...] = ()
+    is_change: bool = False  # from a baseline, and so written with its sign
 
     @property
     def difference(self) -> float | None:

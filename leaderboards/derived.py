@@ -1,4 +1,5 @@
-"""Measured cells -> those that the paper derives from them: relative gains, ratios to a baseline row, means.
+"""Measured cells -> those that the paper derives from them: relative gains, changes from and ratios to a baseline row,
+means.
 
 The mean of a derived cell is derived from the means, as the paper does. Its interval is that of the values derived seed
 by seed, which needs the same seeds on all sides, moved from their mean to the one shown: for a ratio the two differ a
@@ -17,7 +18,7 @@ from leaderboards.collect import Collection
 from leaderboards.measured import measured_cells, summary
 from leaderboards.metrics import in_points
 from leaderboards.papers import PaperTable
-from suite.tables import Entry, RelativeGain, RelativeTo, Row, Table
+from suite.tables import ChangeFrom, Derived, Entry, RelativeGain, RelativeTo, Row, Table
 
 Cells = Mapping[tuple[Row, str], Cell]
 Formula = Callable[[Sequence[float]], float | None]
@@ -30,19 +31,27 @@ def add_derived(
     found = dict(cells)
     for derived in table.derived:
         measured = _measure(derived, entries, paper, collection) if isinstance(derived, RelativeTo) else {}
-        formula: Formula
         for row in paper.rows:
-            if isinstance(derived, RelativeGain):
-                sources, formula = [found.get((row, derived.better)), found.get((row, derived.baseline))], _gain
-            elif isinstance(derived, RelativeTo):
-                sources, formula = [measured.get(row), measured.get(derived.baseline)], _ratio
-            else:
-                sources, formula = [found.get((row, column)) for column in derived.columns], _mean
+            sources, formula = _sources(derived, row, found, measured)
             known = [source for source in sources if source is not None]
-            if len(known) == len(sources):
-                printed = paper.value(row, derived.column)
-                found[row, derived.column] = combine(row, derived.column, known, formula, printed)
+            if known and len(known) == len(sources):
+                cell = combine(row, derived.column, known, formula, paper.value(row, derived.column))
+                found[row, derived.column] = replace(cell, is_change=isinstance(derived, ChangeFrom))
     return found
+
+
+def _sources(
+    derived: Derived, row: Row, found: Cells, measured: Mapping[Row, Cell]
+) -> tuple[list[Cell | None], Formula]:
+    """Of which cells, and how, a derived cell is made; of none where it has no place, as in a change's baseline row."""
+    if isinstance(derived, RelativeGain):
+        return [found.get((row, derived.better)), found.get((row, derived.baseline))], _gain
+    if isinstance(derived, RelativeTo):
+        return [measured.get(row), measured.get(derived.baseline)], _ratio
+    if isinstance(derived, ChangeFrom):
+        rows = [] if row == derived.baseline else [row, derived.baseline]
+        return [found.get((of, derived.of)) for of in rows], _change
+    return [found.get((row, column)) for column in derived.columns], _mean
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
@@ -91,6 +100,10 @@ def relative_gain(better: float, baseline: float) -> float | None:
 
 def _gain(pair: Sequence[float]) -> float | None:
     return relative_gain(*pair)
+
+
+def _change(pair: Sequence[float]) -> float | None:
+    return pair[0] - pair[1]
 
 
 def _ratio(pair: Sequence[float]) -> float | None:

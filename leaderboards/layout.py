@@ -11,6 +11,7 @@ from leaderboards.metrics import check_metric
 from leaderboards.papers import PaperTable, load_paper_table
 from suite.errors import SpecError, unknown_name
 from suite.tables import (
+    ChangeFrom,
     CurveFigure,
     Derived,
     Entry,
@@ -19,6 +20,7 @@ from suite.tables import (
     LineFigure,
     Place,
     Profile,
+    RankedWithin,
     RelativeGain,
     RelativeTo,
     Row,
@@ -61,6 +63,8 @@ def check_layout(suite: Suite, profile: Profile) -> None:
         _check_entries(suite, entries, layouts[table.name])
         for derived in table.derived:
             _check_derived(derived, entries, layouts[table.name])
+        for key in table.ranked.row_keys if isinstance(table.ranked, RankedWithin) else ():
+            _check_key(key, layouts[table.name])
     for entry in profile.entries:
         suite.table(entry.table)
     for place in (suite.headline.better, suite.headline.baseline):
@@ -97,6 +101,9 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
                     f"column {derived.column} needs one experiment in row {' / '.join(entry.row)}, found several "
                     "entries with different ones. Split the row, or measure that column by an entry."
                 )
+    elif isinstance(derived, ChangeFrom):
+        _check_column(derived.of, paper)
+        _check_row(derived.baseline, paper)
     elif isinstance(derived, RelativeGain):
         _check_column(derived.better, paper)
         _check_column(derived.baseline, paper)
@@ -119,8 +126,7 @@ def _check_figure(figure: Figure, suite: Suite, layouts: dict[str, PaperTable]) 
         return
     paper = layouts[suite.table(figure.table).name]
     for key in keys:
-        if key not in paper.row_keys:
-            raise unknown_name("row key", key, paper.row_keys)
+        _check_key(key, paper)
     for column in filter(None, columns):
         _check_column(column, paper)
 
@@ -136,6 +142,11 @@ def _check_row(row: Row, paper: PaperTable) -> None:
         raise SpecError(f"row {' / '.join(row)} has {len(row)} keys, table {paper.name} {len(paper.row_keys)}.")
     if row not in paper.rows:
         raise unknown_name("row", " / ".join(row), (" / ".join(known) for known in paper.rows))
+
+
+def _check_key(key: str, paper: PaperTable) -> None:
+    if key not in paper.row_keys:
+        raise unknown_name("row key", key, paper.row_keys)
 
 
 def _check_column(column: str, paper: PaperTable) -> None:

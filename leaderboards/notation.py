@@ -20,6 +20,11 @@ def write_signed(value: float | None, decimals: int) -> str:
     return NOTHING if value is None else f"{value:+z.{decimals}f}"
 
 
+def write_mean(cell: Cell, decimals: int) -> str:
+    """The mean, with its sign where it is a change; a dash where there is none."""
+    return (write_signed if cell.is_change else write_value)(cell.mean, decimals)
+
+
 def readable_decimals(cell: Cell, decimals: int) -> int:
     """The paper's, or as many as two digits take where these would round a small model's size to 0."""
     mean = abs(cell.mean or 0.0)
@@ -31,7 +36,7 @@ def readable_decimals(cell: Cell, decimals: int) -> int:
 def write_interval(cell: Cell, decimals: int) -> str:
     """`` ± 0.4`` where it is symmetric about the mean, else `` (34.1 to 35.4)``; empty where there is none, and for
     what no seed changes, such as a number of parameters."""
-    if cell.low is None or cell.high is None or (cell.sd == 0 and not is_accuracy(cell.metric)):
+    if cell.low is None or cell.high is None or (cell.sd == 0 and not (is_accuracy(cell.metric) or cell.is_change)):
         return ""
     if cell.half_width is not None:
         return f" ± {cell.half_width:.{decimals}f}"
@@ -41,7 +46,7 @@ def write_interval(cell: Cell, decimals: int) -> str:
 def write_ours(cell: Cell, decimals: int) -> str:
     """Mean and interval, without status: ``34.8 ± 0.4``; empty where there is no mean."""
     decimals = readable_decimals(cell, decimals)
-    return "" if cell.mean is None else write_value(cell.mean, decimals) + write_interval(cell, decimals)
+    return "" if cell.mean is None else write_mean(cell, decimals) + write_interval(cell, decimals)
 
 
 def write_status(cell: Cell) -> str:

@@ -11,6 +11,7 @@ from leaderboards.cells import Cell
 from leaderboards.metrics import is_accuracy
 from leaderboards.notation import NOTHING, write_interval, write_ours, write_signed, write_status
 from leaderboards.notes import render_notes, section
+from suite.tables import ChangeFrom, Ranked, RankedWithin
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
@@ -27,7 +28,12 @@ RANKS = {
     "through a chain of others between them.",
     "in_rows": "#1 is the best of a row. Cells of a row that show the same metric share a rank where their intervals\n"
     "overlap, also through a chain of others between them.",
+    "in_table": "#1 is the best of the whole table. Its cells that show the same metric share a rank where their\n"
+    "intervals overlap, also through a chain of others between them.",
 }
+RANKS_WITHIN = """\
+#1 is the best of a column among the rows of one {keys}. These share a rank where their intervals overlap, also
+through a chain of others between them."""
 REACHED = """\
 Reached: "no" where a one-sided t-test of the seeds against the paper's number finds ours significantly below it
 (p < 0.05), else "yes", which means *not significantly below*."""
@@ -107,8 +113,14 @@ def _rank_legend(boards: SuiteBoard) -> list[str]:
     items: dict[str, list[str]] = {}
     for board in boards.tables.values():
         if any(cell.rank is not None for cell in board.cells.values()):
-            items.setdefault(board.table.ranked, []).append(board.table.item)
-    return [f"{'; '.join(of)}: {RANKS[kind]}" if len(items) > 1 else RANKS[kind] for kind, of in items.items()]
+            items.setdefault(_explain(board.table.ranked), []).append(board.table.item)
+    return [f"{'; '.join(of)}: {said}" if len(items) > 1 else said for said, of in items.items()]
+
+
+def _explain(ranked: Ranked) -> str:
+    if isinstance(ranked, RankedWithin):
+        return RANKS_WITHIN.format(keys=" and ".join(ranked.row_keys))
+    return RANKS[ranked]
 
 
 def _table_section(board: Board) -> list[str]:
@@ -124,11 +136,18 @@ def _table_section(board: Board) -> list[str]:
 
 
 def _split(board: Board) -> list[Sequence[str]]:
-    """Evenly into as few blocks as fit: four columns make two and two."""
-    columns = board.columns
-    num_blocks = ceil(len(columns) / (COLUMNS_PER_TABLE if board.has_paper else OWN_COLUMNS_PER_TABLE))
-    size = ceil(len(columns) / num_blocks)
-    return [columns[i : i + size] for i in range(0, len(columns), size)]
+    """Evenly into as few blocks as fit: four columns make two and two. A change stays beside what has changed."""
+    changes = {derived.column for derived in board.table.derived if isinstance(derived, ChangeFrom)}
+    units: list[list[str]] = []
+    for column in board.columns:
+        if column in changes and units:
+            units[-1].append(column)
+        else:
+            units.append([column])
+    most = COLUMNS_PER_TABLE if board.has_paper else OWN_COLUMNS_PER_TABLE
+    num_blocks = ceil(len(units) / max(1, most // max(map(len, units))))
+    size = ceil(len(units) / num_blocks)
+    return [[column for unit in units[i : i + size] for column in unit] for i in range(0, len(units), size)]
 
 
 def _table(board: Board, columns: Sequence[str]) -> str:

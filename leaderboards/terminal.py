@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from leaderboards.aggregate import Board, SuiteBoard
 from leaderboards.cells import Cell
-from leaderboards.notation import NOTHING, readable_decimals, write_status, write_value
+from leaderboards.notation import NOTHING, readable_decimals, write_mean, write_status
 from leaderboards.render import scale_title, write_headline
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     if cell is None:
         return Text(NOTHING, style="dim")
     decimals = readable_decimals(cell, board.paper.decimals(column))
-    text = Text(write_value(cell.mean, decimals), style=STYLES[cell.status])
+    text = Text(write_mean(cell, decimals), style=STYLES[cell.status])
     if board.has_paper:
         text.append(_paper(board, cell), style="dim")
     if cell.status != "done":

@@ -153,7 +153,24 @@ class MeanOf(Frozen):
     columns: tuple[str, ...]
 
 
-Derived = RelativeGain | RelativeTo | MeanOf
+class ChangeFrom(Frozen):
+    """A derived column: by how much another one differs from its own value in a baseline row, in that column's unit."""
+
+    column: str
+    of: str
+    baseline: Row
+
+
+Derived = RelativeGain | RelativeTo | MeanOf | ChangeFrom
+
+
+class RankedWithin(Frozen):
+    """Those cells of a column compete for ranks whose rows have the same values of these keys."""
+
+    row_keys: tuple[str, ...]
+
+
+Ranked = Literal["in_columns", "in_rows", "in_table", "none"] | RankedWithin
 
 
 class Table(Frozen):
@@ -161,8 +178,8 @@ class Table(Frozen):
 
     ``name`` is the CSV in ``leaderboards/papers`` whose header, rows and rounding the leaderboard copies; with
     ``columns`` there is no such file: the rows are the entries', the columns these, and there is no number to compare
-    with. ``row_keys`` are the leading columns that name a row. ``ranked`` says which cells compete for ranks: those of
-    a column, those of a row that show the same metric, or none.
+    with. ``row_keys`` are the leading columns that name a row. ``ranked`` says which cells that show the same metric
+    compete for ranks: those of a column or of some of its rows, those of a row, all, or none.
     """
 
     name: str
@@ -170,7 +187,7 @@ class Table(Frozen):
     row_keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
     decimals: int = 1
-    ranked: Literal["in_columns", "in_rows", "none"] = "in_columns"
+    ranked: Ranked = "in_columns"
     derived: tuple[Derived, ...] = ()
 
 
@@ -251,14 +268,16 @@ class MapsFigure(Frozen):
     """Attention maps recorded by runs of kind ``maps``.
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
-    zoomed to the 7 x 7 tokens around it; "corner" for the upper left 48 x 48 corner of the average (N, N) map.
+    zoomed to the 7 x 7 tokens around it; "between" for the average (N, N) map between patches, "corner" the same with
+    its upper left 48 x 48 corner enlarged beside it.
     """
 
     name: str
     item: str
-    what: Literal["images", "central", "around", "corner"]
+    what: Literal["images", "central", "around", "between", "corner"]
     models: dict[str, Place]  # title -> whose maps
-    before: bool = False  # also before training
+    before: bool = False  # before training
+    after: bool = True
 
 
 class CentersFigure(Frozen):

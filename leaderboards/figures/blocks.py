@@ -12,9 +12,11 @@ from matplotlib.colors import to_hex
 from leaderboards.figures.recorded import Array, Recorded, When
 from leaderboards.figures.tiles import GAP_IN, Block, Box, Tile
 
-MOST_LAYERS, MOST_HEADS, HEADS_IN_CORNER = 12, 9, 3
+MOST_LAYERS, MOST_HEADS = 12, 9
+CORNER = 48
 REACH = 3  # tokens around the query that the zoom shows
-_MAP_IN, _CORNER_IN = 0.66, 1.7
+_MAP_IN = 0.66
+_BETWEEN_IN = 1.6  # a dot of the PNG for each of 256 patches
 
 Blocks = tuple[list[Block], str]
 
@@ -130,36 +132,44 @@ def _name_cut(nums_heads: Iterable[int]) -> str:
     return f"The first {MOST_HEADS} of {most} heads." if most > MOST_HEADS else ""
 
 
-# -- the corner of the average map between patches
+# -- the average map between patches
+
+
+def between_blocks(sources: Sequence[Source]) -> Blocks:
+    """A column for each source, a row for each layer."""
+    return _between(sources, corner=0)
 
 
 def corner_blocks(sources: Sequence[Source]) -> Blocks:
-    """A column for each source: its first, middle and last layer; white squares mark where a row of patches looks at
-    itself."""
+    """The same with the upper left corner enlarged beside each map: outlined in red there, with white squares where a
+    row of patches looks at itself."""
+    return _between(sources, CORNER)
+
+
+def _between(sources: Sequence[Source], corner: int) -> Blocks:
     blocks, sides = [], set()
     for source in sources:
-        layers = spread_layers(len(source.maps.layers))
+        num_layers, columns = len(source.maps.layers), source.maps.grid[1]
         tiles = {}
-        for row, layer in enumerate(layers):
-            heads = source.heads(layer, "corner")[:HEADS_IN_CORNER]
-            if len(heads):
-                corner = np.mean(heads, axis=0)
-                tiles[row, 0] = Tile(corner, _diagonal(len(corner), source.maps))
-                sides.add(len(corner))
-        blocks.append(Block(source.title, [f"Layer {layer + 1}" for layer in layers], [""], _CORNER_IN, tiles))
-    note = (
-        f"From patch (down) to patch (right): the first {max(sides, default=0)} of {prod(sources[0].maps.grid)}. Means "
-        f"over {sources[0].maps.num_images} images and the first {HEADS_IN_CORNER} heads. White squares: a row of "
-        "patches and itself."
-    )
-    return blocks, note
+        for row in range(num_layers):
+            if len(pixels := np.asarray(source.heads(row, "between"), np.float32)):
+                sides.add(len(pixels))
+                is_cut = 0 < corner < len(pixels)
+                tiles[row, 0] = Tile(pixels, (Box(0, 0, corner, corner, "red"),) if is_cut else ())
+                if is_cut:
+                    tiles[row, 1] = Tile(pixels[:corner, :corner], _diagonal(corner, columns))
+        heads = ["All patches", f"The first {corner}"] if (0, 1) in tiles else [""]
+        blocks.append(Block(source.title, [f"Layer {row + 1}" for row in range(num_layers)], heads, _BETWEEN_IN, tiles))
+    return blocks, _explain(sources[0].maps, max(sides, default=0), corner)
 
 
-def spread_layers(num_layers: int) -> list[int]:
-    """First, middle and last: of twelve the 1st, 6th and 12th, as the paper shows."""
-    return sorted({0, (num_layers - 1) // 2, num_layers - 1})
-
-
-def _diagonal(side: int, maps: Recorded) -> tuple[Box, ...]:
-    columns = maps.grid[1]
+def _diagonal(side: int, columns: int) -> tuple[Box, ...]:
     return tuple(Box(i, i, columns, columns, "white") for i in range(0, side - columns + 1, columns))
+
+
+def _explain(maps: Recorded, side: int, corner: int) -> str:
+    num_patches = prod(maps.grid)
+    part = f"the first {side} of {num_patches}" if side < num_patches else f"all {num_patches}"
+    boxes = "Red boxes are enlarged beside; white squares: a row of patches and itself." if 0 < corner < side else ""
+    note = f"From patch (down) to patch (right), {part}. Means over {maps.num_images} images and a layer's heads."
+    return " ".join(filter(None, (note, boxes)))

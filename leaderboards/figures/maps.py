@@ -1,4 +1,4 @@
-"""Runs of kind "maps" -> a sheet of attention maps, of several models and, where asked, before and after training."""
+"""Runs of kind "maps" -> a sheet of attention maps, of several models, before their training, after it, or both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures import style
-from leaderboards.figures.blocks import Source, average_blocks, corner_blocks, image_blocks, zoomed_blocks
+from leaderboards.figures.blocks import (
+    Source,
+    average_blocks,
+    between_blocks,
+    corner_blocks,
+    image_blocks,
+    zoomed_blocks,
+)
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
 from leaderboards.figures.recorded import When, read_recorded
 from leaderboards.figures.tiles import draw_sheet, sheet_size
@@ -22,7 +29,8 @@ _KINDS = {
     "images": (("images", "/gates"), image_blocks),
     "central": (("/central",), average_blocks),
     "around": (("/central",), zoomed_blocks),
-    "corner": (("/corner",), corner_blocks),
+    "between": (("/between",), between_blocks),
+    "corner": (("/between",), corner_blocks),
 }
 
 
@@ -31,10 +39,11 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
     names, make_blocks = _KINDS[figure.what]
     runs = first_runs(boards, figure.models, store)
     read = {title: read_recorded(run, names) for title, (_, run) in runs.items()}
-    found = {title: maps for title, maps in read.items() if maps is not None}
+    found = {title: maps for title, maps in read.items() if maps is not None and maps.arrays}
     if not found:
         return None
-    moments: tuple[When, ...] = ("before", "after") if figure.before else ("after",)
+    moments: list[When] = ["before"] if figure.before else []
+    moments += ["after"] if figure.after else []
     blocks, note = make_blocks(
         [
             Source(f"{title}, {when} training" if figure.before else title, when, maps)

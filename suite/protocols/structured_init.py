@@ -14,8 +14,10 @@ out, and so has no note that says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from suite.spec import Experiment, Recipe, Scalar
-from suite.tables import Entry
+from suite.tables import ChangeFrom, Entry
 
 METHODS = {
     "Kaiming Uniform": "kaiming_uniform",
@@ -181,3 +183,8 @@ def laptop_convmixer(kernel_size: int, dim: int, spatial: str) -> Experiment:
 def cell(row: tuple[str, ...], column: str, experiment: Experiment) -> Entry:
     """The experiment's final accuracy in one place: what every cell of this paper's tables is."""
     return Entry(row=row, columns={column: "top1_percent"}, experiment=experiment)
+
+
+def changes(columns: Iterable[str]) -> tuple[ChangeFrom, ...]:
+    """What Tables 2 and 3 print beside each accuracy: by how many points it exceeds that from Trunc Normal."""
+    return tuple(ChangeFrom(column=f"{column}_change", of=column, baseline=("Trunc Normal",)) for column in columns)

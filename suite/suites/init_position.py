@@ -31,7 +31,7 @@ SUITE = Suite(
     paper="Structured initialization (arXiv:2404.01139)",
     item="Table 1",
     question="Which position encoding and pooling suit a small ViT?",
-    tables=(Table(name="structured_init_table1", item="Table 1", row_keys=("position_encoding",), ranked="in_rows"),),
+    tables=(Table(name="structured_init_table1", item="Table 1", row_keys=("position_encoding",), ranked="in_table"),),
     profiles={
         "laptop": Profile.laptop(_entries(laptop_vit), LAPTOP_NOTE, num_evaluations=LAPTOP_EVALUATIONS),
         "gpu": Profile.gpu(_entries(vit), ""),

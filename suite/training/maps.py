@@ -5,7 +5,8 @@
     images            (4, height, width, 3) uint8
     WHEN/LL/images    (4, H, rows, columns)  what the central query pays to each patch, on each of these images
     WHEN/LL/central   (H, rows, columns)     the same, averaged over the images
-    WHEN/LL/corner    (H, n, n)              upper left corner of the averaged map between patches, n at most 48
+    WHEN/LL/between   (n, n) float16         from patch to patch, averaged over images and heads: of the first n
+                                             patches, which are all of them where these are at most 256
     WHEN/LL/centers   (H, 2)                 where a head looks on average, (rows, columns), key - query
     WHEN/LL/gates     (H,)                   of GPSA layers
     WHEN/LL/gaussian_centers (H, 2), WHEN/LL/gaussian_precision (H, 2, 2)   of quadratic encodings
@@ -28,7 +29,7 @@ from suite.models.probes import attention_centers, attention_layers, between_pat
 NUM_IMAGES = 100  # Figure 15 of arXiv:2103.10697 and Figure 6 of arXiv:1911.03584 average over as many
 _SHOWN = 4
 _CHUNK = 20
-_CORNER = 48
+_MOST_PATCHES = 256
 
 
 def record_maps(before: nn.Module, after: nn.Module, images: ImageLoader, path: Path) -> None:
@@ -50,24 +51,26 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     query = rows // 2 * columns + columns // 2
 
     def cut(map_BHNN: Tensor) -> Tensor:
-        """Of each image the central query's row, and the corner: (B, H, L + n * n)."""
+        """Of each image the central query's row: (B, H, L)."""
+        return between_patches(map_BHNN, rows * columns)[:, :, query]
+
+    def add(map_BHNN: Tensor) -> Tensor:
+        """Summed over the images, since a chunk may be smaller, and averaged over the heads: (n, n)."""
         patches_BHLL = between_patches(map_BHNN, rows * columns)
-        corner = patches_BHLL[:, :, :_CORNER, :_CORNER].flatten(2)
-        return torch.cat([patches_BHLL[:, :, query], corner], -1)
+        return patches_BHLL[:, :, :_MOST_PATCHES, :_MOST_PATCHES].mean(1).sum(0)
 
     found: dict[str, Tensor] = {}
     cuts = [probe(network, chunk, cut) for chunk in images.split(_CHUNK)]
+    sums = [probe(network, chunk, add) for chunk in images.split(_CHUNK)]
     centers = [attention_centers(network, chunk) for chunk in images.split(_CHUNK)]
     for number, (name, layer) in enumerate(attention_layers(network).items()):
-        cut_BHK = torch.cat([part[name] for part in cuts])
-        single_BHRC = cut_BHK[..., : rows * columns].unflatten(-1, (rows, columns))
-        side = min(_CORNER, rows * columns)
+        single_BHRC = torch.cat([part[name] for part in cuts]).unflatten(-1, (rows, columns))
         found[f"{number:02d}/images"] = single_BHRC[:_SHOWN]
         found[f"{number:02d}/central"] = single_BHRC.mean(0)
-        found[f"{number:02d}/corner"] = cut_BHK[..., rows * columns :].mean(0).unflatten(-1, (side, side))
+        found[f"{number:02d}/between"] = torch.stack([part[name] for part in sums]).sum(0) / len(images)
         found[f"{number:02d}/centers"] = torch.stack([part[name] for part in centers]).mean(0)
         found |= {f"{number:02d}/{key}": value for key, value in _parameters(layer).items()}
-    return {key: value.float() for key, value in found.items()}
+    return {key: value.half() if key.endswith("/between") else value.float() for key, value in found.items()}
 
 
 def _parameters(layer: nn.Module) -> dict[str, Tensor]:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from leaderboards.build import make_boards
-from leaderboards.notation import write_value
+from leaderboards.notation import write_signed, write_value
 from leaderboards.papers import PAPERS
 from leaderboards.render import render_markdown
 from leaderboards.sheets import render_csv, render_long_csv
 from leaderboards.terminal import print_summary
 from suite.records import PROTOCOL_VERSION, RunDirectory
 from suite.suites import get_suite, list_suites
-from suite.tables import MeanOf, RelativeGain
+from suite.tables import ChangeFrom, MeanOf, RelativeGain
 
 NUM_SEEDS = 2
 CASES = [(name, profile) for name in list_suites() for profile in (*get_suite(name).profiles, "smoke")]
@@ -77,6 +77,10 @@ def expected_cells(suite, profile, table):
                 pair = [means.get((row, column)) for column in (derived.better, derived.baseline)]
                 if None not in pair:
                     means[row, derived.column] = 100 * (pair[0] - pair[1]) / pair[1]
+            elif isinstance(derived, ChangeFrom):
+                pair = [means.get((of, derived.of)) for of in (row, derived.baseline)]
+                if None not in pair and row != derived.baseline:
+                    means[row, derived.column] = pair[0] - pair[1]
             elif isinstance(derived, MeanOf):
                 values = [means.get((row, column)) for column in derived.columns]
                 if None not in values:
@@ -140,5 +144,8 @@ def check_summary(boards, monkeypatch, capsys):
     assert all(len(line) <= 80 for line in out.splitlines())
     pieces = set(out.split())
     for board in boards.tables.values():
-        shown = {write_value(cell.mean, board.paper.decimals(cell.column)) for cell in board.cells.values()}
+        shown = {
+            (write_signed if cell.is_change else write_value)(cell.mean, board.paper.decimals(cell.column))
+            for cell in board.cells.values()
+        }
         assert all(any(piece.partition("/")[0] == number for piece in pieces) for number in shown)

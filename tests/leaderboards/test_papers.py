@@ -4,7 +4,18 @@ from leaderboards import papers
 from leaderboards.layout import check_layout, lay_out
 from leaderboards.papers import load_paper_table
 from suite.errors import RecordError, SpecError
-from suite.tables import CurveFigure, Headline, LayerFigure, MeanOf, Place, RelativeGain, RelativeTo, Table
+from suite.tables import (
+    ChangeFrom,
+    CurveFigure,
+    Headline,
+    LayerFigure,
+    MeanOf,
+    Place,
+    RankedWithin,
+    RelativeGain,
+    RelativeTo,
+    Table,
+)
 
 
 @pytest.fixture
@@ -92,12 +103,21 @@ def test_an_entry_outside_the_table_is_refused(table2, update, said):
         RelativeTo(column="top1_gap_percent", metric="time", baseline=("5",)),
         RelativeTo(column="top1_gap_percent", metric="train_s", baseline=("6",)),
         MeanOf(column="top1_gap_percent", columns=("deit_top1", "convit")),
+        ChangeFrom(column="top1_gap_percent", of="deit", baseline=("5",)),
+        ChangeFrom(column="top1_gap_percent", of="deit_top1", baseline=("6",)),
     ],
 )
 def test_derived_columns_outside_the_table_are_refused(table2, derived):
     table = table2.tables[0].model_copy(update={"derived": (derived,)})
     suite = table2.model_copy(update={"tables": (table,)})
     with pytest.raises(SpecError, match="unknown"):
+        check_layout(suite, suite.profile("laptop"))
+
+
+def test_ranks_within_a_key_that_the_table_has_not_are_refused(table2):
+    table = table2.tables[0].model_copy(update={"ranked": RankedWithin(row_keys=("train_size",))})
+    suite = table2.model_copy(update={"tables": (table,)})
+    with pytest.raises(SpecError, match="Did you mean 'train_size_percent'"):
         check_layout(suite, suite.profile("laptop"))
 
 

@@ -3,7 +3,7 @@ import pytest
 from leaderboards.build import make_boards
 from leaderboards.render import render_markdown
 from suite.spec import Experiment, Recipe
-from suite.tables import Entry
+from suite.tables import Entry, RankedWithin
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 MODELS = ("deit_ti", "deit_s", "convit_ti", "convit_s")
@@ -69,3 +69,41 @@ def test_in_rows_the_cells_of_a_row_compete_that_show_the_same_metric(table2, fi
         "top1_gap_percent": None,
         "top5_gap_percent": None,
     }
+
+
+@pytest.fixture
+def widths(own_suite, finish_experiment):
+    """Two models of two widths in two columns; no two of the eight intervals overlap."""
+    entries = []
+    for width in ("64", "128"):
+        for model in MODELS[:2]:
+            for column in ("a", "b"):
+                recipe = RECIPE.model_copy(update={"epochs": 1 + len(entries)})
+                experiment = entry(model).experiment.model_copy(update={"recipe": recipe})
+                entries.append(Entry(row=(model, width), columns={column: "top1_percent"}, experiment=experiment))
+    for e, accuracy in zip(entries, (80, 30, 40, 70, 60, 50, 20, 10), strict=True):
+        finish_experiment(e.experiment, accuracy)
+        finish_experiment(e.experiment.with_seed(1), accuracy + 0.1)
+    return own_suite(*entries, row_keys=("model", "width"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("in_columns", [1, 3, 3, 1, 2, 2, 4, 4]),
+        ("in_rows", [1, 2, 2, 1, 1, 2, 1, 2]),
+        ("in_table", [1, 6, 5, 2, 3, 4, 7, 8]),
+        (RankedWithin(row_keys=("width",)), [1, 2, 2, 1, 1, 1, 2, 2]),
+        (RankedWithin(row_keys=("model", "width")), [None] * 8),
+    ],
+)
+def test_those_compete_that_the_table_names(widths, tmp_path, rule, expected):
+    table = widths.tables[0].model_copy(update={"ranked": rule})
+    boards = make_boards(widths.model_copy(update={"tables": (table,)}), "laptop", tmp_path)
+    assert [cell.rank for cell in boards.board().cells.values()] == expected
+
+
+def test_the_legend_names_the_keys_that_competitors_share(widths, tmp_path):
+    table = widths.tables[0].model_copy(update={"ranked": RankedWithin(row_keys=("width",))})
+    markdown = render_markdown(make_boards(widths.model_copy(update={"tables": (table,)}), "laptop", tmp_path))
+    assert "#1 is the best of a column among the rows of one width." in markdown

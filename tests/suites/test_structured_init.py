@@ -12,6 +12,7 @@ from suite.models.vit import ViT
 from suite.protocols import structured_init as protocol
 from suite.spec import Recipe
 from suite.suites import get_suite
+from suite.tables import RankedWithin
 from suite.training.optim import LearningRate
 
 # distinct trainings in laptop, gpu, paper
@@ -53,6 +54,31 @@ def test_the_paper_profile_leaves_no_number_of_the_paper_without_a_run(name):
     derived = {gain.column for gain in table.derived}
     columns = set(printed.header[len(table.row_keys) :]) - derived
     assert filled == {(row, column) for row in printed.rows for column in columns}
+
+
+@pytest.mark.parametrize("name", ["init_datasets", "init_heads"])
+def test_the_printed_changes_are_the_printed_accuracies_minus_trunc_normals(name):
+    table = get_suite(name).table()
+    printed = load_paper_table(table.name, table.row_keys)
+    assert [change.column for change in table.derived] == [f"{change.of}_change" for change in table.derived]
+    for change in table.derived:
+        baseline = printed.value(change.baseline, change.of)
+        assert change.baseline == ("Trunc Normal",)
+        for row in printed.rows:
+            expected = None if row == change.baseline else pytest.approx(printed.value(row, change.of) - baseline)
+            assert printed.value(row, change.column) == expected
+
+
+def test_ranks_are_given_where_the_paper_marks_a_best_one():
+    assert get_suite("init_position").table().ranked == "in_table"
+    assert get_suite("init_width_heads").table().ranked == RankedWithin(row_keys=("embed_dim",))
+
+
+def test_the_maps_before_training_have_a_corner_and_those_of_before_and_after_have_none():
+    before, both = get_suite("init_attention_maps").figures
+    assert (before.what, before.before, before.after, len(before.models)) == ("corner", True, False, 3)
+    assert (both.what, both.before, both.after) == ("between", True, True)
+    assert "Mimetic" not in both.models
 
 
 @pytest.mark.parametrize("name", TRAININGS)

@@ -104,7 +104,7 @@ def make_arrays() -> Callable[..., Arrays]:
             maps /= maps.sum(axis=(-1, -2), keepdims=True)
             arrays[f"{at}/images"] = maps
             arrays[f"{at}/central"] = maps.mean(axis=0)
-            arrays[f"{at}/corner"] = random.random((num_heads, 48, 48)).astype(np.float32) / 64
+            arrays[f"{at}/between"] = (random.random((64, 64)) / 32).astype(np.float16)
             arrays[f"{at}/centers"] = random.normal(size=(num_heads, 2)).astype(np.float32)
             if int(at[-2:]) < num_gated:
                 arrays[f"{at}/gates"] = random.random(num_heads).astype(np.float32)

@@ -4,10 +4,10 @@ import pytest
 from leaderboards.figures.blocks import (
     Source,
     average_blocks,
+    between_blocks,
     compared_layers,
     corner_blocks,
     image_blocks,
-    spread_layers,
     zoom,
 )
 from leaderboards.figures.centers import find_ellipse, find_heads, view
@@ -76,18 +76,36 @@ def test_the_zoom_shows_at_most_seven_tokens_and_marks_the_query(side, shape):
     assert tile.pixels[row, column] == 1.0
 
 
-def test_the_corner_is_the_mean_of_the_first_three_heads_in_first_middle_and_last_layer(record):
-    maps = record(12, 8)
+def test_the_map_between_patches_is_shown_whole_in_every_layer_before_and_after(record):
+    maps = record(14, 8)
+    blocks, note = between_blocks([Source("ViT", "before", maps), Source("ViT", "after", maps)])
+    for block, when in zip(blocks, ("before", "after"), strict=True):
+        assert list(block.row_labels) == [f"Layer {number}" for number in range(1, 15)]
+        assert sorted(block.tiles) == [(layer, 0) for layer in range(14)]
+        np.testing.assert_array_equal(block.tiles[13, 0].pixels, maps.arrays[f"{when}/13/between"])
+        assert block.tiles[13, 0].boxes == ()
+    assert "all 64" in note
+
+
+def test_the_corner_is_outlined_in_the_whole_map_and_enlarged_beside_it(record):
+    maps = record(2, 8)
+    (block,), note = corner_blocks([Source("ViT", "before", maps)])
+    whole, corner = block.tiles[1, 0], block.tiles[1, 1]
+    np.testing.assert_array_equal(whole.pixels, maps.arrays["before/01/between"])
+    np.testing.assert_array_equal(corner.pixels, whole.pixels[:48, :48])
+    assert [(box.row, box.column, box.height, box.width) for box in whole.boxes] == [(0, 0, 48, 48)]
+    assert [(box.row, box.width) for box in corner.boxes] == [(8 * i, 8) for i in range(6)]
+    assert "Red boxes are enlarged" in note
+
+
+def test_a_map_that_is_no_larger_than_the_corner_is_not_shown_twice(record):
+    maps = record(1, 1)
+    maps.arrays["after/00/between"] = maps.arrays["after/00/between"][:48, :48]
     (block,), note = corner_blocks([Source("ViT", "after", maps)])
-    assert list(block.row_labels) == ["Layer 1", "Layer 6", "Layer 12"]
-    np.testing.assert_allclose(block.tiles[1, 0].pixels, maps.arrays["after/05/corner"][:3].mean(axis=0))
-    assert [(box.row, box.width) for box in block.tiles[1, 0].boxes] == [(8 * i, 8) for i in range(6)]
-    assert "first 3 heads" in note
+    assert list(block.tiles) == [(0, 0)]
+    assert block.tiles[0, 0].boxes == ()
     assert "the first 48 of 64" in note
-
-
-def test_a_shallow_model_shows_each_layer_once():
-    assert [spread_layers(num_layers) for num_layers in (1, 2, 3, 12)] == [[0], [0, 1], [0, 1, 2], [0, 5, 11]]
+    assert "Red boxes" not in note
 
 
 def test_all_maps_of_a_sheet_share_a_scale_of_at_most_four_decades(record):

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from leaderboards.figures import draw
+from leaderboards.figures.maps import draw_maps
 from leaderboards.output import make_boards
 from suite.errors import RecordError
 from suite.tables import CentersFigure, CurveFigure, HeatmapFigure, LayerFigure, MapsFigure, ScatterFigure
@@ -15,7 +16,8 @@ PROBED = [
      "nonlocality": [[1.0, 2.0], [3.0, 4.0]], "gates": [[0.7, 0.2]]}
     for step in range(5)
 ]  # fmt: skip
-KINDS = ("curves", "nonlocality", "gates", "images", "central", "around", "corner", "centers", "heatmap", "scatter")
+MAPS = ("images", "central", "around", "between", "corner")
+KINDS = ("curves", "nonlocality", "gates", *MAPS, "centers", "heatmap", "scatter")
 
 
 def figure_of(kind, places, map_places):
@@ -32,7 +34,8 @@ def figure_of(kind, places, map_places):
     if kind == "scatter":
         keys = {"group_key": "model", "label_key": "model", "x_label": "Accuracy (%)", "y_label": "Accuracy (%)"}
         return ScatterFigure(**named, **keys, x_column="top1", y_column="top1", log_x=True)
-    return MapsFigure(**named, what=kind, models=map_places, before=kind == "corner")
+    moments = {"before": kind in ("between", "corner"), "after": kind != "corner"}
+    return MapsFigure(**named, **moments, what=kind, models=map_places)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,6 +72,18 @@ def test_there_is_no_figure_of_what_the_finished_runs_have_not_logged(
     figure = figure_of(kind, places, map_places)
     leave_run("deit", lines=[{"step": 1, "num_steps": 1, "epoch": 1.0, "loss": 2.0}])
     assert draw(figure, board_of(figure), tmp_path) == {}
+
+
+def test_models_whose_run_recorded_no_such_maps_are_named_as_missing(
+    map_places, leave_run, make_arrays, board_of, tmp_path
+):
+    figure = MapsFigure(name="figure4", item="Fig. 4", what="between", models=map_places)
+    without = {name: array for name, array in make_arrays(2, 2).items() if not name.endswith("/between")}
+    leave_run("deit", arrays=without)
+    assert draw(figure, board_of(figure), tmp_path) == {}
+    leave_run("convit", arrays=make_arrays(2, 2))
+    canvas = draw_maps(figure, board_of(figure), tmp_path)
+    assert any("Not there yet: deit." in text.get_text() for text in canvas.texts)
 
 
 def test_maps_that_cannot_be_read_are_named_with_the_cure(map_places, leave_run, make_arrays, board_of, tmp_path):
