@@ -32,12 +32,12 @@ _CORNER = 48
 
 
 def record_maps(before: nn.Module, after: nn.Module, images: ImageLoader, path: Path) -> None:
-    """Write the maps of both networks on the first test images."""
+    """Write the maps of both networks on test images of all classes."""
     device = next(after.parameters()).device
-    batch = images.test_batch(0, NUM_IMAGES).images.to(device)
+    batch = images.spread_batch(NUM_IMAGES).images.to(device)
     tensors = {f"{when}/{key}": value for when, network in (("before", before), ("after", after))
                for key, value in describe_maps(network, batch).items()}  # fmt: skip
-    tensors["images"] = images.test_pixels(_SHOWN)
+    tensors["images"] = images.spread_pixels(_SHOWN)
     rows, columns = _grid(after, batch)
     about = {"layers": list(attention_layers(after)), "grid": [rows, columns], "num_images": len(batch)}
     metadata = {key: json.dumps(value) for key, value in about.items()}

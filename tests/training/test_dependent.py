@@ -127,7 +127,7 @@ def test_a_masking_run_reports_the_masked_accuracy_and_trains_nothing(store, mas
 
 
 def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store, images):
-    batch = ImageLoader(CONVIT).test_batch(0, 100).images
+    batch = ImageLoader(CONVIT).spread_batch(100).images
     run = RunDirectory.of(store, CONVIT)
     networks = {"before": start_network(run, CONVIT, 10), "after": trained_network(run, CONVIT, 10)}
     with safe_open(RunDirectory.of(store, MAPS).maps_path, "pt") as file:
