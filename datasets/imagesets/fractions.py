@@ -42,7 +42,7 @@ def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> ND
 
 def by_turns(labels: ArrayLike) -> NDArray[np.int64]:
     """All samples in the order of a round robin over the classes: the first of each class, in the order of labels, then
-    the second of each, and so on. However a set is sorted, so few of them as there are classes are all of different ones.
+    the second of each, and so on. However a set is sorted, the first images are then of as many classes as may be.
 
     Args:
         labels: (N,) class of each sample.

@@ -1,6 +1,6 @@
 """Attention maps of a network before and after its training, as a file that figures are drawn from.
 
-``maps.safetensors`` holds, with the numbers of layers as LL and "before" or "after" as WHEN:
+``maps.safetensors`` holds, with the numbers of layers as LL and "before" or "after" (of one that was trained) as WHEN:
 
     images            (4, height, width, 3) uint8
     WHEN/LL/images    (4, H, rows, columns)  what the central query pays to each patch, on each of these images
@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -31,15 +32,16 @@ _CHUNK = 20
 _CORNER = 48
 
 
-def record_maps(before: nn.Module, after: nn.Module, images: ImageLoader, path: Path) -> None:
-    """Write the maps of both networks on test images of all classes."""
-    device = next(after.parameters()).device
+def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Path) -> None:
+    """Write the maps of networks of one shape, by WHEN, on test images of all classes."""
+    network = next(iter(networks.values()))
+    device = next(network.parameters()).device
     batch = images.spread_batch(NUM_IMAGES).images.to(device)
-    tensors = {f"{when}/{key}": value for when, network in (("before", before), ("after", after))
-               for key, value in describe_maps(network, batch).items()}  # fmt: skip
+    found = {when: describe_maps(one, batch) for when, one in networks.items()}
+    tensors = {f"{when}/{key}": value for when, described in found.items() for key, value in described.items()}
     tensors["images"] = images.spread_pixels(_SHOWN)
-    rows, columns = _grid(after, batch)
-    about = {"layers": list(attention_layers(after)), "grid": [rows, columns], "num_images": len(batch)}
+    rows, columns = _grid(network, batch)
+    about = {"layers": list(attention_layers(network)), "grid": [rows, columns], "num_images": len(batch)}
     metadata = {key: json.dumps(value) for key, value in about.items()}
     write_atomically(path, save({name: value.contiguous().cpu() for name, value in tensors.items()}, metadata))
 

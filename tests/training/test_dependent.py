@@ -145,6 +145,20 @@ def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store
     assert tensors["images"].dtype == torch.uint8
 
 
+def test_maps_without_a_parent_are_those_of_the_network_as_initialized(tmp_path):
+    maps = experiment("convit_micro", attention="summed", locality_strength=2.0).model_copy(update={"kind": "maps"})
+    run = RunDirectory.of(tmp_path, maps)
+    run.create(maps)
+    found = measure(run, maps, Resources(), Ranks(0, 1, torch.device("cpu")))
+    assert (found.num_steps, found.parent, maps.is_trained) == (0, "", False)
+    tensors = load_file(run.maps_path)
+    assert {name.split("/")[0] for name in tensors} == {"images", "before"}
+    head_8 = torch.tensor([1, 1])  # the last of 3 x 3 offsets, (rows, columns)
+    place = torch.cartesian_prod(torch.arange(4), torch.arange(4)) - torch.tensor([2, 2])
+    expected = (-2.0 * (place - head_8).square().sum(-1)).softmax(0)  # Eq. 5; queries and keys add a little
+    torch.testing.assert_close(tensors["before/00/central"][8].flatten(), expected, rtol=0.1, atol=1e-3)
+
+
 def test_nonlocality_and_gates_are_logged_at_the_start_and_after_each_epoch(store):
     run = RunDirectory.of(store, CONVIT)
     lines = [line for line in run.read_metrics() if "nonlocality" in line]
@@ -240,6 +254,6 @@ def test_an_experiment_that_depends_on_another_is_named_by_it():
     assert MAPS.with_seed(3).parents[0].seed == 3
     assert MAPS.with_seed(3).cell_id == MAPS.cell_id
     with pytest.raises(ValueError, match="0 parents"):
-        CONVIT.model_copy(update={"kind": "maps"})
+        CONVIT.model_copy(update={"kind": "masking"})
     with pytest.raises(ValueError, match="Did you mean 'num_layers'"):
         CONVIT.then("masking", mask="content", num_layer=2)
