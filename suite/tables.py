@@ -161,7 +161,8 @@ class Table(Frozen):
 
     ``name`` is the CSV in ``leaderboards/papers`` whose header, rows and rounding the leaderboard copies; with
     ``columns`` there is no such file: the rows are the entries', the columns these, and there is no number to compare
-    with. ``row_keys`` are the leading columns that name a row. ``ranked`` says which cells compete for ranks: those of
+    with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
+    name a row. ``ranked`` says which cells compete for ranks: those of
     a column, those of a row that show the same metric, or none.
     """
 
@@ -238,6 +239,46 @@ class CurveFigure(Frozen):
     log_y: bool = False
 
 
+class ProgressFigure(Frozen):
+    """A logged metric against a number in which models differ: a line for each of ``shares`` of the training, read at
+    the evaluation nearest to it."""
+
+    name: str
+    item: str
+    metric: Literal["top1_percent", "test_loss"]
+    x_label: str
+    y_label: str
+    shares: tuple[float, ...]
+    models: dict[str, Place]  # number on the x axis -> whose run
+
+
+class Pair(Frozen):
+    """Two models to compare, and the column that holds by how much the better one exceeds the other, in percent."""
+
+    baseline: Place
+    better: Place
+    gain: Place
+
+
+class PairFigure(Frozen):
+    """A logged metric of pairs of models over the epochs, and bars of the relative gains within them.
+
+    ``over_whole_sets``: where models train on a fraction of the images, epochs are of the whole set, so that all have
+    seen as many images at the same place.
+    """
+
+    name: str
+    item: str
+    metric: Literal["top1_percent"]
+    y_label: str
+    gain_label: str
+    pairs: dict[str, Pair]  # legend label -> pair
+    pairs_label: str  # what the pairs differ in
+    baseline: str  # what the two models of each pair are called
+    better: str
+    over_whole_sets: bool = False
+
+
 class LayerFigure(Frozen):
     """Over the epochs: nonlocality (a panel a model, a line a layer) or gates (a panel a layer, a line a head)."""
 
@@ -270,7 +311,9 @@ class CentersFigure(Frozen):
     models: dict[str, Place]  # title -> whose maps
 
 
-Figure = LineFigure | HeatmapFigure | ScatterFigure | CurveFigure | LayerFigure | MapsFigure | CentersFigure
+TableFigure = LineFigure | HeatmapFigure | ScatterFigure
+RunFigure = CurveFigure | ProgressFigure | PairFigure | LayerFigure | MapsFigure | CentersFigure  # of logs and records
+Figure = TableFigure | RunFigure
 
 
 class Headline(Frozen):

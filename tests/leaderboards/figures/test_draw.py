@@ -6,7 +6,17 @@ import pytest
 from leaderboards.figures import draw
 from leaderboards.output import make_boards
 from suite.errors import RecordError
-from suite.tables import CentersFigure, CurveFigure, HeatmapFigure, LayerFigure, MapsFigure, ScatterFigure
+from suite.tables import (
+    CentersFigure,
+    CurveFigure,
+    HeatmapFigure,
+    LayerFigure,
+    MapsFigure,
+    Pair,
+    PairFigure,
+    ProgressFigure,
+    ScatterFigure,
+)
 
 image = pytest.importorskip("PIL.Image")
 
@@ -15,13 +25,25 @@ PROBED = [
      "nonlocality": [[1.0, 2.0], [3.0, 4.0]], "gates": [[0.7, 0.2]]}
     for step in range(5)
 ]  # fmt: skip
-KINDS = ("curves", "nonlocality", "gates", "images", "central", "around", "corner", "centers", "heatmap", "scatter")
+KINDS = (
+    "curves", "progress", "pairs", "nonlocality", "gates", "images", "central", "around", "corner", "centers",
+    "heatmap", "scatter",
+)  # fmt: skip
 
 
 def figure_of(kind, places, map_places):
     named = {"name": "figure1", "item": "Fig. 1"}
     if kind == "curves":
         return CurveFigure(**named, metric="top1_percent", y_label="Accuracy (%)", panels={"Both": places})
+    if kind == "progress":
+        models = {"0": places["deit"], "3": places["convit"]}
+        labels = {"x_label": "Number of layers", "y_label": "Accuracy (%)"}
+        return ProgressFigure(**named, **labels, metric="top1_percent", shares=(0.25, 1.0), models=models)
+    if kind == "pairs":
+        pair = Pair(baseline=places["deit"], better=places["convit"], gain=places["convit"])
+        labels = {"y_label": "Accuracy (%)", "gain_label": "Gain (%)", "pairs_label": "Size"}
+        names = {"baseline": "DeiT", "better": "ConViT"}
+        return PairFigure(**named, **labels, **names, metric="top1_percent", pairs={"Ti": pair, "S": pair})
     if kind in ("nonlocality", "gates"):
         return LayerFigure(**named, quantity=kind, models=places)
     if kind == "centers":
@@ -62,7 +84,7 @@ def test_there_is_no_figure_without_a_finished_run(kind, places, map_places, boa
     assert draw(figure, board_of(figure), tmp_path) == {}
 
 
-@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "images", "centers"])
+@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "progress", "pairs", "images", "centers"])
 def test_there_is_no_figure_of_what_the_finished_runs_have_not_logged(
     kind, places, map_places, leave_run, board_of, tmp_path
 ):
