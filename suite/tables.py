@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from suite.errors import unknown_name
 from suite.spec import Experiment, Frozen, ProfileName, with_ancestors
@@ -162,8 +162,8 @@ class Table(Frozen):
     ``name`` is the CSV in ``leaderboards/papers`` whose header, rows and rounding the leaderboard copies; with
     ``columns`` there is no such file: the rows are the entries', the columns these, and there is no number to compare
     with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
-    name a row. ``ranked`` says which cells compete for ranks: those of
-    a column, those of a row that show the same metric, or none.
+    name a row. ``ranked`` says which cells compete for ranks: those of a column, those of a row that show the same
+    metric, or none.
     """
 
     name: str
@@ -293,6 +293,8 @@ class MapsFigure(Frozen):
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
     zoomed to the 7 x 7 tokens around it; "corner" for the upper left 48 x 48 corner of the average (N, N) map.
+    ``layers`` are counted from 1 in a network of twelve; a shallower one shows its own at the same relative depth. ()
+    leaves the choice to the kind of figure. ``color_scale`` is the whole sheet's, or one for each model.
     """
 
     name: str
@@ -300,6 +302,9 @@ class MapsFigure(Frozen):
     what: Literal["images", "central", "around", "corner"]
     models: dict[str, Place]  # title -> whose maps
     before: bool = False  # also before training
+    layers: tuple[PositiveInt, ...] = ()
+    num_images: int = Field(4, ge=1, le=4)  # of what="images"
+    color_scale: Literal["sheet", "model"] = "sheet"
 
 
 class CentersFigure(Frozen):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures import style
 from leaderboards.figures.blocks import Source, average_blocks, corner_blocks, image_blocks, zoomed_blocks
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from leaderboards.figures.recorded import When, read_recorded
+from leaderboards.figures.recorded import Recorded, When, read_recorded
 from leaderboards.figures.tiles import draw_sheet, sheet_size
 from suite.tables import MapsFigure
 
@@ -34,16 +35,25 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
     found = {title: maps for title, maps in read.items() if maps is not None}
     if not found:
         return None
-    moments: tuple[When, ...] = ("before", "after") if figure.before else ("after",)
-    blocks, note = make_blocks(
-        [
-            Source(f"{title}, {when} training" if figure.before else title, when, maps)
-            for title, maps in found.items()
-            for when in moments
-        ]
-    )
+    sources = _sources(figure, found)
+    if not sources:
+        return None
+    blocks, note = make_blocks(sources)
+    for block in blocks:
+        block.has_own_scale = figure.color_scale == "model" and bool(block.maps)
     seeds = name_seeds({title: runs[title] for title in found})
     missing = name_missing(boards, figure.models, found)
     canvas = style.new_canvas(boards, figure, *sheet_size(blocks), note, seeds, missing)
     draw_sheet(canvas, blocks)
     return canvas
+
+
+def _sources(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[Source]:
+    """What the figure shows of each model, at the moments that its run has recorded."""
+    asked: tuple[When, ...] = ("before", "after") if figure.before else ("after",)
+    return [
+        Source(f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images)
+        for title, maps in found.items()
+        for when in asked
+        if when in maps.moments
+    ]

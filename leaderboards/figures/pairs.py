@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leaderboards.figures import style
 from leaderboards.figures.curves import curve_behind, name_num_seeds
@@ -36,7 +36,7 @@ def draw_pairs(figure: PairFigure, boards: SuiteBoard, store: Path) -> Canvas | 
     axes, beside = canvas.subplots(1, 2, width_ratios=(5, 3))
     _draw_curves(axes, figure, found, marks)
     _draw_gains(beside, figure, boards, marks)
-    common = {"linewidth": 1.8, "markersize": 5}
+    common: dict[str, Any] = {"linewidth": 1.8, "markersize": 5}
     what = [{"label": label, "color": color, "marker": marker, **common} for label, (color, marker) in marks.items()]
     lines = _lines(figure).items()
     style.add_legend(canvas, what, [{"label": n, "color": style.NEUTRAL, "linestyle": s} for n, s in lines], most=5)
@@ -107,7 +107,7 @@ def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> Non
         axes.errorbar([x], [mean], yerr=reach, color="black", linewidth=1.2, capsize=3)
         return
     side, away = ("bottom", 2) if mean >= 0 else ("top", -2)
-    text = {"ha": "center", "va": side, "fontsize": 8, "color": style.NEUTRAL}
+    text: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": style.NEUTRAL}
     axes.annotate(f"{mean:+.1f}", (x, mean), (0, away), textcoords="offset points", **text)
 
 

@@ -60,7 +60,7 @@ def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
         ("convit_locality", 12, 10, 0),
         ("convit_psa", 6, 2, 0),
         ("convit_cifar100", 12, 6, 0),
-        ("convit_probes", 6 + 6 + 3 + 4, 6, 0),
+        ("convit_probes", 6 + 6 + 3 + 4 + 3, 6, 0),
         ("sample_efficiency", 10 * 3, 10, 0),
     ],
 )
@@ -167,6 +167,17 @@ def test_figure_8_right_shows_the_papers_epochs_at_the_models_own_strength():
     assert [round(300 * share, 6) for share in figure.shares] == [20, 75, 130, 185, 240, 295]
     options = [find("convit_locality", place.row, place.column).model_options for place in figure.models.values()]
     assert options == [{"num_gpsa_layers": int(layers)} for layers in figure.models]
+
+
+def test_figure_3_is_of_networks_that_take_nothing_over_and_train_nothing():
+    (figure,) = (figure for figure in get_suite("convit_probes").figures if figure.name == "figure3")
+    for profile in PROFILES:
+        shown = [find("convit_probes", p.row, p.column, p.table, profile) for p in figure.models.values()]
+        assert all(e.kind == "maps" and not e.parents for e in shown)
+        switches = ("num_gpsa_layers", "attention", "locality_strength")
+        gpsa, attention, strength = ([e.model_options.get(switch) for e in shown] for switch in switches)
+        assert (gpsa[0], attention, strength) == (0, [None, "summed", "summed"], [None, 0.5, 2.0])
+        assert {e.model_options.get("num_heads", 4) for e in shown} == {4}
 
 
 @pytest.mark.parametrize("name", ["convit_cifar100", "convit_imagenet", "sample_efficiency"])
