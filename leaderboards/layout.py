@@ -18,12 +18,14 @@ from suite.tables import (
     Figure,
     HeatmapFigure,
     LineFigure,
+    PairFigure,
     Place,
     Profile,
     RankedWithin,
     RelativeGain,
     RelativeTo,
     Row,
+    RunFigure,
     ScatterFigure,
     Suite,
     Table,
@@ -40,7 +42,7 @@ def lay_out(table: Table, entries: Iterable[Entry]) -> PaperTable:
         RecordError: if its CSV cannot be used.
     """
     if not table.columns:
-        return load_paper_table(table.name, table.row_keys)
+        return load_paper_table(table.name, table.row_keys, table.decimals)
     rows: dict[Row, dict[str, str]] = {entry.row: dict.fromkeys(table.columns, "") for entry in entries}
     return PaperTable(table.name, (*table.row_keys, *table.columns), table.row_keys, rows, table.decimals)
 
@@ -120,8 +122,7 @@ def _check_figure(figure: Figure, suite: Suite, layouts: dict[str, PaperTable]) 
     elif isinstance(figure, ScatterFigure):
         keys, columns = [figure.group_key, figure.label_key], [figure.x_column, figure.y_column]
     else:
-        models = [figure.models] if not isinstance(figure, CurveFigure) else figure.panels.values()
-        for place in (place for places in models for place in places.values()):
+        for place in places_of(figure):
             _check_place(place, suite, layouts)
         return
     paper = layouts[suite.table(figure.table).name]
@@ -129,6 +130,15 @@ def _check_figure(figure: Figure, suite: Suite, layouts: dict[str, PaperTable]) 
         _check_key(key, paper)
     for column in filter(None, columns):
         _check_column(column, paper)
+
+
+def places_of(figure: RunFigure) -> list[Place]:
+    """Whose runs a figure draws."""
+    if isinstance(figure, CurveFigure):
+        return [place for panel in figure.panels.values() for place in panel.values()]
+    if isinstance(figure, PairFigure):
+        return [place for pair in figure.pairs.values() for place in (pair.baseline, pair.better, pair.gain)]
+    return list(figure.models.values())
 
 
 def _check_place(place: Place, suite: Suite, layouts: dict[str, PaperTable]) -> None:

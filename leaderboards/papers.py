@@ -15,14 +15,14 @@ PAPERS = Path(__file__).parent / "papers"
 class PaperTable:
     """A table as printed: ``rows`` maps the leading ``row_keys`` columns to the row's cells by column.
 
-    A layout of our own, where the paper only draws, has empty cells and states its decimals in ``own_decimals``.
+    A layout of our own, where the paper only draws, has empty cells; ``own_decimals`` are those of such columns.
     """
 
     name: str
     header: tuple[str, ...]
     row_keys: tuple[str, ...]
     rows: dict[tuple[str, ...], dict[str, str]]
-    own_decimals: int | None = None
+    own_decimals: int = 1
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -45,14 +45,13 @@ class PaperTable:
             ) from error
 
     def decimals(self, column: str) -> int:
-        """How many decimals the paper prints in this column."""
-        if self.own_decimals is not None:
-            return self.own_decimals
-        return max(len(cells[column].partition(".")[2]) for cells in self.rows.values())
+        """How many decimals the paper prints in this column; our own choice where it prints nothing."""
+        printed = [cells[column] for cells in self.rows.values() if cells[column]]
+        return max((len(text.partition(".")[2]) for text in printed), default=self.own_decimals)
 
 
-def load_paper_table(name: str, row_keys: tuple[str, ...]) -> PaperTable:
-    """Read ``leaderboards/papers/<name>.csv``.
+def load_paper_table(name: str, row_keys: tuple[str, ...], own_decimals: int = 1) -> PaperTable:
+    """Read ``leaderboards/papers/<name>.csv``; ``own_decimals`` are those of columns without a number.
 
     Raises:
         SpecError: if there is no such table.
@@ -73,4 +72,4 @@ def load_paper_table(name: str, row_keys: tuple[str, ...]) -> PaperTable:
         if key in rows:
             raise RecordError(f"{path.name}:{number} repeats the row {key}. Add a row key that tells the rows apart.")
         rows[key] = dict(zip(header, line, strict=True))
-    return PaperTable(name=name, header=header, row_keys=row_keys, rows=rows)
+    return PaperTable(name, header, row_keys, rows, own_decimals)

@@ -101,7 +101,8 @@ class Experiment(Frozen):
     - ``distillation``: the parent is the teacher of a hard distillation; without one, ``kind_options["teacher"]``
       names a model of timm's, whose weights come from a file.
     - ``masking``: nothing is trained; the parent is evaluated with ``kind_options["mask"]`` switched off.
-    - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training.
+    - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training; without a
+      parent, those of the network as it is initialized.
 
     ``cell_id`` is the identity without the seed (runs that may be averaged share it); ``id`` adds the seed
     and is also the run's path inside the run store. A run takes over from parents of its own seed.
@@ -121,7 +122,7 @@ class Experiment(Frozen):
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
         needs_parent = self.kind != "training" and not (self.kind == "distillation" and "teacher" in self.kind_options)
-        if needs_parent != bool(self.parents):
+        if needs_parent != bool(self.parents) and self.kind != "maps":
             expected = "at least one: the runs that it takes over, see Experiment.then" if needs_parent else "none"
             raise SpecError(f"an experiment of kind {self.kind!r} has {len(self.parents)} parents, expected {expected}")
         for key in self.kind_options:
@@ -146,7 +147,7 @@ class Experiment(Frozen):
 
     @property
     def is_trained(self) -> bool:
-        """Whether there is anything to train; else the experiment only measures its parent."""
+        """Whether there is anything to train; else the experiment only measures."""
         return self.kind not in ("masking", "maps")
 
     def with_seed(self, seed: int) -> Experiment:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from suite.errors import unknown_name
 from suite.spec import Experiment, Frozen, ProfileName, with_ancestors
@@ -178,8 +178,9 @@ class Table(Frozen):
 
     ``name`` is the CSV in ``leaderboards/papers`` whose header, rows and rounding the leaderboard copies; with
     ``columns`` there is no such file: the rows are the entries', the columns these, and there is no number to compare
-    with. ``row_keys`` are the leading columns that name a row. ``ranked`` says which cells that show the same metric
-    compete for ranks: those of a column or of some of its rows, those of a row, all, or none.
+    with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
+    name a row. ``ranked`` says which cells that show the same metric compete for ranks: those of a column or of some
+    of its rows, those of a row, all, or none.
     """
 
     name: str
@@ -255,6 +256,46 @@ class CurveFigure(Frozen):
     log_y: bool = False
 
 
+class ProgressFigure(Frozen):
+    """A logged metric against a number in which models differ: a line for each of ``shares`` of the training, read at
+    the evaluation nearest to it."""
+
+    name: str
+    item: str
+    metric: Literal["top1_percent", "test_loss"]
+    x_label: str
+    y_label: str
+    shares: tuple[float, ...]
+    models: dict[str, Place]  # number on the x axis -> whose run
+
+
+class Pair(Frozen):
+    """Two models to compare, and the column that holds by how much the better one exceeds the other, in percent."""
+
+    baseline: Place
+    better: Place
+    gain: Place
+
+
+class PairFigure(Frozen):
+    """A logged metric of pairs of models over the epochs, and bars of the relative gains within them.
+
+    ``over_whole_sets``: where models train on a fraction of the images, epochs are of the whole set, so that all have
+    seen as many images at the same place.
+    """
+
+    name: str
+    item: str
+    metric: Literal["top1_percent"]
+    y_label: str
+    gain_label: str
+    pairs: dict[str, Pair]  # legend label -> pair
+    pairs_label: str  # what the pairs differ in
+    baseline: str  # what the two models of each pair are called
+    better: str
+    over_whole_sets: bool = False
+
+
 class LayerFigure(Frozen):
     """Over the epochs: nonlocality (a panel a model, a line a layer) or gates (a panel a layer, a line a head)."""
 
@@ -269,7 +310,9 @@ class MapsFigure(Frozen):
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
     zoomed to the 7 x 7 tokens around it; "between" for the average (N, N) map between patches, "corner" the same with
-    its upper left 48 x 48 corner enlarged beside it.
+    its upper left 48 x 48 corner enlarged beside it. ``layers`` are counted from 1 in a network of twelve; a shallower
+    one shows its own at the same relative depth. () leaves the choice to the kind of figure. ``color_scale`` is the
+    whole sheet's, or one for each model.
     """
 
     name: str
@@ -278,6 +321,9 @@ class MapsFigure(Frozen):
     models: dict[str, Place]  # title -> whose maps
     before: bool = False  # before training
     after: bool = True
+    layers: tuple[PositiveInt, ...] = ()
+    num_images: int = Field(4, ge=1, le=4)  # of what="images"
+    color_scale: Literal["sheet", "model"] = "sheet"
 
 
 class CentersFigure(Frozen):
@@ -289,7 +335,9 @@ class CentersFigure(Frozen):
     models: dict[str, Place]  # title -> whose maps
 
 
-Figure = LineFigure | HeatmapFigure | ScatterFigure | CurveFigure | LayerFigure | MapsFigure | CentersFigure
+TableFigure = LineFigure | HeatmapFigure | ScatterFigure
+RunFigure = CurveFigure | ProgressFigure | PairFigure | LayerFigure | MapsFigure | CentersFigure  # of logs and records
+Figure = TableFigure | RunFigure
 
 
 class Headline(Frozen):

@@ -1,4 +1,5 @@
-"""Which training samples a fraction keeps: ConViT's rule (arXiv:2103.10697, Sec. 4 and its public code)."""
+"""Which samples stand for a whole set: the training images that a fraction keeps, by ConViT's rule (arXiv:2103.10697,
+Sec. 4 and its public code), and test images taken from all classes in turn."""
 
 from __future__ import annotations
 
@@ -37,3 +38,19 @@ def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> ND
             )
         kept.append(members[:count])
     return np.sort(np.concatenate(kept))
+
+
+def by_turns(labels: ArrayLike) -> NDArray[np.int64]:
+    """All samples in the order of a round robin over the classes: the first of each class, in the order of labels, then
+    the second of each, and so on. However a set is sorted, the first images are then of as many classes as may be.
+
+    Args:
+        labels: (N,) class of each sample.
+
+    Returns:
+        (N,) indices of the samples.
+    """
+    classes = np.asarray(labels)
+    by_class = np.argsort(classes, kind="stable")
+    turn = np.arange(len(classes)) - np.searchsorted(classes[by_class], classes[by_class])
+    return by_class[np.argsort(turn, kind="stable")]

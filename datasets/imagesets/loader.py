@@ -25,7 +25,7 @@ from torch import Tensor
 
 from imagesets.augment.parameters import flips, padded_crops, resized_crops
 from imagesets.augment.pipeline import Augmentation
-from imagesets.fractions import fraction_indices
+from imagesets.fractions import by_turns, fraction_indices
 from imagesets.opening import open_split
 from imagesets.prefetch import feed_gpu, prepare_ahead, start_threads
 from imagesets.prepared import find_info
@@ -245,13 +245,38 @@ class ImageLoader:
         images, labels = self._load_test(start, batch_size)
         return Batch(self._augment.normalize(images), labels)
 
-    def test_pixels(self, count: int) -> Tensor:
-        """The first test images as they are: (count, S, S, 3) uint8."""
-        return self._load_test(0, count).images.permute(0, 2, 3, 1)
+    def spread_batch(self, count: int) -> Batch:
+        """Test images of all classes, to look at what a network does: the first of each class, then the second, and so
+        on, as far as there are. One that cannot be decoded gives its place to the next of its class.
+
+        Raises:
+            DataError: no test image can be decoded.
+        """
+        images, labels = self._load_spread(count)
+        return Batch(self._augment.normalize(images), labels)
+
+    def spread_pixels(self, count: int) -> Tensor:
+        """The images of ``spread_batch`` as they are: (count, S, S, 3) uint8."""
+        return self._load_spread(count).images.permute(0, 2, 3, 1)
+
+    def _load_spread(self, count: int) -> Batch:
+        """``spread_batch`` with images as uint8."""
+        left = self._tested
+        while len(left):
+            chosen = left[by_turns(self._test.labels[left])[:count]]
+            loaded = self._load_chosen(chosen)
+            corrupt = chosen[(loaded.labels == _NOT_COUNTED).numpy()]
+            if not len(corrupt):
+                return loaded
+            left = np.setdiff1d(left, corrupt)
+        raise DataError("no test image can be decoded; expected all of them, or with --skip-corrupt most")
 
     def _load_test(self, start: int, batch_size: int) -> Batch:
         """``test_batch`` with images as uint8."""
-        chosen = self._tested[start : start + batch_size]
+        return self._load_chosen(self._tested[start : start + batch_size])
+
+    def _load_chosen(self, chosen: NDArray[np.int64]) -> Batch:
+        """These stored test images as uint8; of none, one that does not count."""
         labels = self._test.labels[chosen] if len(chosen) else np.array([_NOT_COUNTED])
         pixels = self._test.gather(chosen) if self._tests_whole and len(chosen) else None
         if pixels is None:

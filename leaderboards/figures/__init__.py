@@ -16,6 +16,8 @@ from suite.tables import (
     LayerFigure,
     LineFigure,
     MapsFigure,
+    PairFigure,
+    ProgressFigure,
     ScatterFigure,
 )
 
@@ -39,7 +41,7 @@ def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:
 
 
 def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
-    from leaderboards.figures import centers, curves, grids, layers, lines, maps, scatter
+    from leaderboards.figures import centers, curves, grids, layers, lines, maps, pairs, progress, scatter
 
     match figure:
         case LineFigure():
@@ -50,6 +52,10 @@ def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
             return scatter.draw_scatter(figure, boards)
         case CurveFigure():
             return curves.draw_curves(figure, boards, store)
+        case ProgressFigure():
+            return progress.draw_progress(figure, boards, store)
+        case PairFigure():
+            return pairs.draw_pairs(figure, boards, store)
         case LayerFigure():
             return layers.draw_layers(figure, boards, store)
         case MapsFigure():

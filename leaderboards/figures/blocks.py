@@ -17,17 +17,30 @@ CORNER = 48
 REACH = 3  # tokens around the query that the zoom shows
 _MAP_IN = 0.66
 _BETWEEN_IN = 1.6  # a dot of the PNG for each of 256 patches
+_PAPER_DEPTH = 12  # layers of every network whose maps a paper shows by number
 
 Blocks = tuple[list[Block], str]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Whose maps a block shows: a model before or after its training."""
+    """Whose maps a block shows: a model before or after its training.
+
+    ``paper_layers`` are those that the paper shows of twelve, counted from 1; () leaves the choice to the kind of
+    figure. Of single images the first ``num_images`` are shown.
+    """
 
     title: str
     when: When
     maps: Recorded
+    paper_layers: tuple[int, ...] = ()
+    num_images: int = 4
+
+    @property
+    def layers(self) -> list[int]:
+        """Those of ``paper_layers`` in this model, counted from 0: at the same share of its depth."""
+        last = len(self.maps.layers) - 1
+        return sorted({round((layer - 1) / (_PAPER_DEPTH - 1) * last) for layer in self.paper_layers})
 
     def heads(self, layer: int, what: str) -> Array | list[Array]:
         """One layer's tensor; no heads where there is no such layer."""
@@ -39,9 +52,10 @@ class Source:
 
 
 def image_blocks(sources: Sequence[Source]) -> Blocks:
-    """The pictures with the query in a red box, then for each source the heads of an early and a late layer."""
-    layers = compared_layers(sources)
-    pictures = sources[0].maps.arrays["images"]
+    """The pictures with the query in a red box, then for each source the heads of the paper's layers, else of an early
+    and a late one."""
+    layers = sources[0].layers or compared_layers(sources)
+    pictures = sources[0].maps.arrays["images"][: sources[0].num_images]
     inputs = Block("Input", [""] * len(pictures), [""], len(layers) * (_MAP_IN + GAP_IN) - GAP_IN)
     inputs.tiles = {(i, 0): _picture(picture, sources[0].maps) for i, picture in enumerate(pictures)}
     blocks = [inputs]
@@ -109,10 +123,10 @@ def zoom(pixels: Array, query: tuple[int, int]) -> Tile:
 def _averages(sources: Sequence[Source], make_tile: Callable[[Array, tuple[int, int]], Tile]) -> Blocks:
     blocks = []
     for source in sources:
-        layers = range(min(MOST_LAYERS, len(source.maps.layers)))
+        layers = source.layers or range(min(MOST_LAYERS, len(source.maps.layers)))
         tiles = {
-            (layer, head): make_tile(pixels, source.maps.query)
-            for layer in layers
+            (row, head): make_tile(pixels, source.maps.query)
+            for row, layer in enumerate(layers)
             for head, pixels in enumerate(source.heads(layer, "central")[:MOST_HEADS])
         }
         labels = [f"Layer {layer + 1}" for layer in layers]

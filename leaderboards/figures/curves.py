@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures import style
 from leaderboards.figures.logged import Curve, read_curve
 from leaderboards.figures.places import runs_behind
-from suite.tables import CurveFigure
+from suite.tables import CurveFigure, Place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,8 @@ def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas 
     labels = [label for label in labels if any(label in curves for curves in found.values())]
     marks = dict(zip(labels, style.marks(len(labels)), strict=True))
     columns = style.num_columns(len(found), 3)
-    notes = [*_notes(found), _name_absent(figure, boards, found)]
+    seeds = name_num_seeds(curve for curves in found.values() for curve in curves.values())
+    notes = [seeds, _name_absent(figure, boards, found)]
     width, height = (6.8, 3.9) if columns == 1 else (3.3 * columns + 0.4, 2.7)
     canvas = style.new_canvas(boards, figure, width, height * math.ceil(len(found) / columns) + 0.3, *notes)
     all_axes = style.panels(canvas, len(found), 3, sharey=True)
@@ -49,16 +51,18 @@ def find_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Panels:
     mean is in the table."""
     found: Panels = {}
     for title, places in figure.panels.items():
-        cells = {label: cell for label, place in places.items() if (cell := boards.cell(place)) is not None}
-        if not cells:
-            continue
-        found[title] = {}
-        for label, cell in cells.items():
-            runs = runs_behind(boards, places[label], store) if cell.is_usable else {}
-            curve = read_curve(runs.values(), figure.metric)
-            if curve is not None:
-                found[title][label] = curve
+        planned = {label: place for label, place in places.items() if boards.cell(place) is not None}
+        if planned:
+            curves = {label: curve_behind(boards, place, store, figure.metric) for label, place in planned.items()}
+            found[title] = {label: curve for label, curve in curves.items() if curve is not None}
     return found
+
+
+def curve_behind(boards: SuiteBoard, place: Place, store: Path, metric: str) -> Curve | None:
+    """The mean of the finished runs of a cell; None where there is none, or a seed failed."""
+    cell = boards.cell(place)
+    runs = runs_behind(boards, place, store) if cell is not None and cell.is_usable else {}
+    return read_curve(runs.values(), metric)
 
 
 def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str, str]], log_y: bool) -> None:
@@ -81,12 +85,13 @@ def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str
         style.plain_log(axes.yaxis)
 
 
-def _notes(found: Panels) -> list[str]:
-    seeds = {curve.num_seeds for curves in found.values() for curve in curves.values()}
+def name_num_seeds(curves: Iterable[Curve]) -> str:
+    """The note that says what lines and bands are."""
+    seeds = {curve.num_seeds for curve in curves}
     if max(seeds) == 1:
-        return ["One seed."]
+        return "One seed."
     num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    return [f"Lines: mean of {num} seeds; bands: from the lowest to the highest."]
+    return f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
 
 
 def _name_absent(figure: CurveFigure, boards: SuiteBoard, found: Panels) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from leaderboards.figures.blocks import (
     zoomed_blocks,
 )
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from leaderboards.figures.recorded import When, read_recorded
+from leaderboards.figures.recorded import Recorded, When, read_recorded
 from leaderboards.figures.tiles import draw_sheet, sheet_size
 from suite.tables import MapsFigure
 
@@ -42,17 +43,25 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
     found = {title: maps for title, maps in read.items() if maps is not None and maps.arrays}
     if not found:
         return None
-    moments: list[When] = ["before"] if figure.before else []
-    moments += ["after"] if figure.after else []
-    blocks, note = make_blocks(
-        [
-            Source(f"{title}, {when} training" if figure.before else title, when, maps)
-            for title, maps in found.items()
-            for when in moments
-        ]
-    )
+    sources = _sources(figure, found)
+    if not sources:
+        return None
+    blocks, note = make_blocks(sources)
+    for block in blocks:
+        block.has_own_scale = figure.color_scale == "model" and bool(block.maps)
     seeds = name_seeds({title: runs[title] for title in found})
     missing = name_missing(boards, figure.models, found)
     canvas = style.new_canvas(boards, figure, *sheet_size(blocks), note, seeds, missing)
     draw_sheet(canvas, blocks)
     return canvas
+
+
+def _sources(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[Source]:
+    """What the figure shows of each model, at the moments that its run has recorded."""
+    shown: dict[When, bool] = {"before": figure.before, "after": figure.after}
+    return [
+        Source(f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images)
+        for title, maps in found.items()
+        for when, is_shown in shown.items()
+        if is_shown and when in maps.moments
+    ]

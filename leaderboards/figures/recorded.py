@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,11 @@ class Recorded:
     def query(self) -> tuple[int, int]:
         """(row, column) of the central query."""
         return self.grid[0] // 2, self.grid[1] // 2
+
+    @property
+    def moments(self) -> tuple[When, ...]:
+        """Before training, and after it where there was any."""
+        return tuple(when for when in get_args(When) if any(name.startswith(f"{when}/") for name in self.arrays))
 
     def of_layer(self, when: When, layer: int, what: str) -> Array | None:
         """One tensor; None where this layer has none, such as gates, or where there is no such layer."""

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from matplotlib import colormaps
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import NullLocator
 
 from leaderboards.figures import style
+from leaderboards.figures.color_bars import BAR_BOTTOM_IN, BAR_IN, THICKNESS_IN, draw_bar, log_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure as Canvas
 
     from leaderboards.figures.recorded import Array
@@ -31,8 +29,7 @@ _BLOCK_GAP_IN = 0.3
 _TITLE_IN = 0.17  # a line
 _HEADS_IN = 0.24
 _LABELS_IN = 0.62
-_BAR_IN = 0.7
-_DECADES = 4  # of the colour scale: what attends less is drawn as the least
+_LEAST_OWN_RATIO = 1.001  # of the most to the least attention: a block's own scale also shows nearly even maps
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,11 @@ class Block:
     column_labels: Sequence[str]
     tile_in: float
     tiles: dict[tuple[int, int], Tile] = field(default_factory=dict)
+    has_own_scale: bool = False  # of colours, which the blocks of a sheet else share
+
+    @property
+    def maps(self) -> list[Array]:
+        return [tile.pixels for tile in self.tiles.values() if tile.is_map]
 
     @property
     def width(self) -> float:
@@ -77,7 +79,7 @@ class Block:
     @property
     def height(self) -> float:
         """Without the space above the tiles."""
-        return len(self.row_labels) * (self.tile_in + GAP_IN)
+        return len(self.row_labels) * (self.tile_in + GAP_IN) + (BAR_IN if self.has_own_scale else 0.0)
 
     @property
     def title_lines(self) -> list[str]:
@@ -106,17 +108,17 @@ class Block:
 
 
 def sheet_size(blocks: Sequence[Block]) -> tuple[float, float]:
-    """(width, height) in inches, with the colour bar."""
+    """(width, height) in inches, with the colour bars."""
     places = _arrange(blocks)
     width = max(x + block.width for (x, _), block in zip(places, blocks, strict=True)) + style.MARGIN_IN
-    height = max(y + block.height for (_, y), block in zip(places, blocks, strict=True)) + _BAR_IN
-    return max(NARROWEST_IN, width), height
+    height = max(y + block.height for (_, y), block in zip(places, blocks, strict=True))
+    return max(NARROWEST_IN, width), height + (BAR_IN if _shared_maps(blocks) else style.MARGIN_IN)
 
 
 def draw_sheet(canvas: Canvas, blocks: Sequence[Block]) -> None:
-    """Fill the canvas's lower ``sheet_size`` with the blocks, all in one colour scale, and the scale's bar."""
+    """Fill the canvas's lower ``sheet_size`` with the blocks, and below them the bar of the colour scale that they
+    share; a block with a scale of its own has its bar below itself."""
     width, height = sheet_size(blocks)
-    norm = shared_scale(blocks)
     canvas.set_layout_engine("none")
     axes = canvas.add_axes((0, 0, 1, height / canvas.get_figheight()))
     used = max(x + block.width for (x, _), block in zip(_arrange(blocks), blocks, strict=True)) + style.MARGIN_IN
@@ -124,31 +126,27 @@ def draw_sheet(canvas: Canvas, blocks: Sequence[Block]) -> None:
     axes.set_ylim(height, 0)
     axes.set_autoscale_on(False)
     axes.set_axis_off()
+    shared = log_scale(_shared_maps(blocks))
     for (x, y), block in zip(_arrange(blocks), blocks, strict=True):
+        norm = log_scale(block.maps, _LEAST_OWN_RATIO) if block.has_own_scale else shared
         block.draw(axes, x, y, norm)
-    total = canvas.get_figheight()
-    _draw_bar(canvas, canvas.add_axes((0.5 - 1.5 / width, 0.48 / total, 3 / width, 0.1 / total)), norm)
+        if block.has_own_scale:
+            tiles_in = len(block.column_labels) * (block.tile_in + GAP_IN)
+            _add_bar(canvas, axes, (x + block.width - tiles_in / 2, y + block.height - BAR_IN), 0.75 * tiles_in, norm)
+    if _shared_maps(blocks):
+        _add_bar(canvas, axes, (used / 2, height - BAR_IN), 3.0, shared)
 
 
-def _draw_bar(canvas: Canvas, bar: Axes, norm: LogNorm) -> None:
-    canvas.colorbar(ScalarMappable(norm, style.DEPTH_COLORS), cax=bar, orientation="horizontal", extend="min")
-    lowest, highest = float(norm.vmin or 0), float(norm.vmax or 1)
-    if highest < 10 * lowest:  # within a decade a logarithmic axis labels every digit, one over the other
-        bar.set_xticks(np.geomspace(lowest, highest, 4))
-        bar.xaxis.set_major_formatter("{x:.2g}")
-        bar.xaxis.set_minor_locator(NullLocator())
-    bar.set_xlabel("Attention (probability)", fontsize=8, labelpad=1)
-    bar.tick_params(labelsize=8, pad=1)
+def _add_bar(canvas: Canvas, axes: Axes, at: tuple[float, float], width: float, norm: LogNorm) -> None:
+    """A bar around the middle and below the height ``at``, in inches of the sheet."""
+    corner = axes.transData.transform((at[0] - width / 2, at[1] + BAR_BOTTOM_IN)) / canvas.dpi
+    size = canvas.get_figwidth(), canvas.get_figheight()
+    place = (corner[0] / size[0], corner[1] / size[1], width / size[0], THICKNESS_IN / size[1])
+    draw_bar(canvas, canvas.add_axes(place), norm)
 
 
-def shared_scale(blocks: Sequence[Block]) -> LogNorm:
-    """Logarithmic, up to the largest attention on the sheet and down by at most four decades."""
-    maps = [tile.pixels[np.isfinite(tile.pixels)] for block in blocks for tile in block.tiles.values() if tile.is_map]
-    values = np.concatenate([np.zeros(0), *(array.ravel() for array in maps)])
-    values = values[values > 0]
-    highest = float(values.max()) if len(values) else 1.0
-    lowest = float(values.min()) if len(values) else highest
-    return LogNorm(min(max(lowest, highest * 10.0**-_DECADES), highest / 2), highest, clip=True)
+def _shared_maps(blocks: Iterable[Block]) -> list[Array]:
+    return [pixels for block in blocks if not block.has_own_scale for pixels in block.maps]
 
 
 def _arrange(blocks: Sequence[Block]) -> list[tuple[float, float]]:

@@ -1,18 +1,21 @@
-"""ConViT, Figs 5, 6, 7 and 13 to 17 (arXiv:2103.10697): when is attention local, and does it look at position?
+"""ConViT, Figs 3, 5, 6, 7 and 13 to 17 (arXiv:2103.10697): when is attention local, and does it look at position?
 
 For DeiT and ConViT of sizes Ti, S and B, trained as in Table 1: nonlocality (Eq. 8) of each layer and the gates of
-each head after every epoch, and attention maps of Ti and S before and after training.
+each head after every epoch, and attention maps of Ti and S before and after training. Fig. 3 shows networks that
+nobody trains: the first layer of a ConViT-Ti without GPSA layers, and with positional attention of two strengths.
 
 Where text and code leave room: Eq. 8 is measured on each layer's own input, where the authors' logging fed the
 embedded patches to every layer; attention to the class token counts as no distance. Fig. 15's DeiT has no size; three
-heads are drawn, which is Ti. On ``laptop`` the models train on a tenth of the images, so that there are epochs to
-measure after.
+heads are drawn, which is Ti. Fig. 3's network has no size either; four heads are Ti, or Ti+. Its positional layers are
+vanilla PSA (Eq. 4) started by Eq. 5, but for queries and keys, which are small and random as in every network here:
+what they add to the position cannot be seen. Images are of all classes in turn. On ``laptop`` the models train on a
+tenth of the images, so that there are epochs to measure after.
 """
 
 from collections.abc import Callable
 
-from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, paper, probed_laptop
-from suite.spec import Experiment
+from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, laptop, paper, probed_laptop
+from suite.spec import Experiment, Scalar
 from suite.tables import Entry, Headline, LayerFigure, MapsFigure, Place, Profile, Suite, Table
 
 _SIZES = ("Ti", "S", "B")
@@ -20,6 +23,25 @@ _SIZES_WITH_MAPS = ("Ti", "S")
 _COLUMNS = {"top1": "top1_percent", "mean_nonlocality": "mean_nonlocality"}
 _GATE = {"mean_gate": "mean_gate"}
 _MAPS = "convit_attention_maps"
+_UNTRAINED: dict[str, dict[str, Scalar]] = {
+    "SA": {"num_gpsa_layers": 0},
+    "PSA, strength 0.5": {"attention": "summed", "locality_strength": 0.5},
+    "PSA, strength 2": {"attention": "summed", "locality_strength": 2.0},
+}
+
+
+def _row(layer: str) -> str:
+    return f"untrained, {layer}"
+
+
+def _untrained(network: Experiment) -> list[Entry]:
+    """The maps of this network with the layers of Fig. 3, as initialized."""
+    entries = []
+    for layer, switches in _UNTRAINED.items():
+        options = {**network.model_options, **switches}
+        maps = network.model_copy(update={"kind": "maps", "model_options": options})
+        entries.append(Entry(table=_MAPS, row=(_row(layer),), columns={"top1": "top1_percent"}, experiment=maps))
+    return entries
 
 
 def _entries(train: Callable[[Family, str], Experiment]) -> list[Entry]:
@@ -52,7 +74,7 @@ def _gates(name: str, item: str, size: str) -> LayerFigure:
 SUITE = Suite(
     name="convit_probes",
     paper="ConViT (arXiv:2103.10697)",
-    item="Figs 5, 6, 7, 13-17",
+    item="Figs 3, 5-7, 13-17",
     question="When is attention local, and when does it look at position?",
     tables=(
         Table(
@@ -64,7 +86,7 @@ SUITE = Suite(
         ),
         Table(
             name=_MAPS,
-            item="Figs 7, 15-17: the networks whose maps are drawn",
+            item="Figs 3, 7, 15-17: the networks whose maps are drawn",
             row_keys=("model",),
             columns=("top1",),
             decimals=2,
@@ -73,15 +95,15 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(probed_laptop),
+            [*_entries(probed_laptop), *_untrained(laptop("convit", "Ti", patch_size=4))],
             "a tenth of CIFAR-10 at 32 pixels, four-layer models of an eighth of the width on 4 x 4 tokens, 6 epochs",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(
-            _entries(gpu),
+            [*_entries(gpu), *_untrained(gpu("convit", "Ti"))],
             "CIFAR-10 at 32 pixels, the paper's models with 4x4 patches, 300 epochs",
         ),
-        "paper": Profile.paper(_entries(paper)),
+        "paper": Profile.paper([*_entries(paper), *_untrained(paper("convit", "Ti"))]),
     },
     headline=Headline(
         text="nonlocality of DeiT-S over ConViT-S, in patches",
@@ -89,6 +111,16 @@ SUITE = Suite(
         baseline=Place(row=("ConViT-S",), column="mean_nonlocality"),
     ),
     figures=(
+        MapsFigure(
+            name="figure3",
+            item="Fig. 3",
+            what="images",
+            models={layer: Place(row=(_row(layer),), column="top1", table=_MAPS) for layer in _UNTRAINED},
+            before=True,
+            layers=(1,),
+            num_images=1,
+            color_scale="model",
+        ),
         _nonlocality("figure5", "Fig. 5", "S"),
         _gates("figure6", "Fig. 6", "S"),
         MapsFigure(name="figure7", item="Figs 7 and 16", what="images", models=_both("Ti", _MAPS)),
@@ -102,14 +134,23 @@ SUITE = Suite(
             what="central",
             models={"DeiT-Ti": _both("Ti", _MAPS)["DeiT-Ti"]},
             before=True,
+            layers=(1, 10),
         ),
-        MapsFigure(name="figure17", item="Fig. 17", what="images", models=_both("S", _MAPS)),
+        MapsFigure(
+            name="figure17",
+            item="Fig. 17",
+            what="images",
+            models=_both("S", _MAPS),
+            layers=(1, 4, 7, 10),
+            num_images=1,
+        ),
     ),
     footnotes=(
         "The paper draws these quantities and prints none.",
         "Nonlocality is of each layer on its own input; the authors' logging fed the embedded patches to every layer.",
         "Fig. 5 draws DeiT-S between 3 and 7 patches, Fig. 10 the same model between 5.75 and 7.5.",
         "Fig. 16 shows the network of Fig. 7 on other images.",
-        "Fig. 17 shows layers 1, 4, 7 and 10; here it is the second and the last GPSA layer, as in Fig. 7.",
+        "Figs 15 and 17 show layers 1 and 10, and 1, 4, 7 and 10, of twelve; of fewer, those at the same depth.",
+        "Fig. 3: nothing is trained, so that top-1 accuracy is chance; colours have a scale for each network.",
     ),
 )

@@ -1,6 +1,6 @@
 """Attention maps of a network before and after its training, as a file that figures are drawn from.
 
-``maps.safetensors`` holds, with the numbers of layers as LL and "before" or "after" as WHEN:
+``maps.safetensors`` holds, with the numbers of layers as LL and "before" or "after" (of one that was trained) as WHEN:
 
     images            (4, height, width, 3) uint8
     WHEN/LL/images    (4, H, rows, columns)  what the central query pays to each patch, on each of these images
@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -32,15 +33,16 @@ _CHUNK = 20
 _MOST_PATCHES = 256
 
 
-def record_maps(before: nn.Module, after: nn.Module, images: ImageLoader, path: Path) -> None:
-    """Write the maps of both networks on the first test images."""
-    device = next(after.parameters()).device
-    batch = images.test_batch(0, NUM_IMAGES).images.to(device)
-    tensors = {f"{when}/{key}": value for when, network in (("before", before), ("after", after))
-               for key, value in describe_maps(network, batch).items()}  # fmt: skip
-    tensors["images"] = images.test_pixels(_SHOWN)
-    rows, columns = _grid(after, batch)
-    about = {"layers": list(attention_layers(after)), "grid": [rows, columns], "num_images": len(batch)}
+def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Path) -> None:
+    """Write the maps of networks of one shape, by WHEN, on test images of all classes."""
+    network = next(iter(networks.values()))
+    device = next(network.parameters()).device
+    batch = images.spread_batch(NUM_IMAGES).images.to(device)
+    found = {when: describe_maps(one, batch) for when, one in networks.items()}
+    tensors = {f"{when}/{key}": value for when, described in found.items() for key, value in described.items()}
+    tensors["images"] = images.spread_pixels(_SHOWN)
+    rows, columns = _grid(network, batch)
+    about = {"layers": list(attention_layers(network)), "grid": [rows, columns], "num_images": len(batch)}
     metadata = {key: json.dumps(value) for key, value in about.items()}
     write_atomically(path, save({name: value.contiguous().cpu() for name, value in tensors.items()}, metadata))
 

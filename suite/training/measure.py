@@ -1,4 +1,4 @@
-"""Runs that train nothing: a finished run evaluated with a part of it masked, or its attention maps recorded."""
+"""Runs that train nothing: a finished run is evaluated with a part of it masked, or attention maps are recorded."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         SpecError: there is nothing of that kind to mask.
     """
     parent = choose_parent(run, experiment)
-    assert parent is not None
     images = ImageLoader(experiment, resources)
-    network = trained_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
+    source = (run, experiment) if parent is None else (parent.run, parent.experiment)
+    make_network = start_network if parent is None else trained_network
+    network = make_network(*source, images.info.num_classes).to(ranks.device)
     with masked(network, experiment) if experiment.kind == "masking" else contextlib.nullcontext():
         accuracy = evaluate(network, images, ranks, experiment.recipe.precision)
     corrupt = ranks.union(images.corrupt)  # of all test images: each rank has read its share
     if not ranks.is_first:
         return None
     if experiment.kind == "maps":
-        before = start_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
-        record_maps(before, network, images, run.maps_path)
+        before = {"before": start_network(*source, images.info.num_classes).to(ranks.device)}
+        record_maps(before if parent is None else before | {"after": network}, images, run.maps_path)
     work = Work(num_corrupt_images=len(corrupt))
     return make_result(
         run, experiment, resources, ranks, images, network, count_parameters(network), accuracy, parent, work

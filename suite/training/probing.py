@@ -20,11 +20,11 @@ Lines = list[list[float]]
 
 
 class AttentionProbe:
-    """Measures a model on the first test images, always the same."""
+    """Measures a model on test images of all classes, always the same."""
 
     def __init__(self, images: ImageLoader, device: torch.device) -> None:
         self._device = device
-        self._batch = images.test_batch(0, _NUM_IMAGES[device.type]).images
+        self._batch = images.spread_batch(_NUM_IMAGES[device.type]).images
 
     def measure(self, model: nn.Module) -> dict[str, Lines]:
         """``nonlocality`` [layer][head] in patches and, where there are gates, ``gates`` [layer][head]."""

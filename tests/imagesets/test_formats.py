@@ -127,9 +127,9 @@ def test_fractions_keep_the_same_images_in_every_format(data_dir, stored_as):
     assert torch.equal(half.train_batch(0).labels, loader(data_dir, "folder", train_fraction=0.5).train_batch(0).labels)
 
 
-def corrupt(data_dir, name):
-    """Break one training image of the folder format; returns how to mend it."""
-    path = data_dir / "originals" / "train" / name
+def corrupt(data_dir, name, split="train"):
+    """Break one image of the folder format; returns how to mend it."""
+    path = data_dir / "originals" / split / name
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     return lambda: path.write_bytes(whole)
@@ -148,6 +148,39 @@ def test_a_corrupt_image_stops_the_stream_with_its_name_or_is_skipped_and_counte
         assert skipping.corrupt == {("train", 0)}
         changed = sum(not torch.equal(a[0], b[0]) for a, b in zip(batches, reference, strict=True))
         assert 1 <= changed < 8
+    finally:
+        mend()
+
+
+@formats
+def test_images_to_look_at_are_of_all_classes_also_of_a_set_sorted_by_class(data_dir, stored_as):
+    images = loader(data_dir, stored_as)
+    whole, labels = images.test_batch(0, 80)
+    assert labels.tolist() == sorted(labels.tolist())
+    shown, shown_labels = images.spread_batch(20)
+    assert shown_labels.tolist() == [*range(10), *range(10)]
+    first = [(labels == label).nonzero()[turn].item() for turn in range(2) for label in range(10)]
+    assert torch.equal(shown, whole[first])
+    pixels = images.spread_pixels(4)
+    assert (pixels.shape, pixels.dtype) == ((4, 32, 32, 3), torch.uint8)
+    mean, std = torch.tensor(images.info.mean), torch.tensor(images.info.std)
+    torch.testing.assert_close((pixels / 255 - mean) / std, shown[:4].permute(0, 2, 3, 1), rtol=0, atol=1e-5)
+    assert len(images.spread_batch(100).labels) == 80
+
+
+def test_a_corrupt_image_gives_its_place_to_the_next_of_its_class(data_dir):
+    first, second = sorted(data_dir.glob("originals/val/class3/*.jpg"))[:2]
+    mend = corrupt(data_dir, f"class3/{first.name}", "val")
+    try:
+        with pytest.raises(DataError, match=f"{first.name}.*cannot be decoded"):
+            loader(data_dir, "folder").spread_batch(10)
+        experiment = Experiment(model="deit_micro", dataset="photos", image_size=32, recipe=RECIPE, seed=7)
+        skipping = ImageLoader(experiment, Resources(data_dir=str(data_dir), loader="folder", skip_corrupt=True))
+        images, labels = skipping.spread_batch(10)
+        assert labels.tolist() == list(range(10))
+        paths = sorted(data_dir.glob("originals/val/*/*.jpg"))
+        assert torch.equal(images[3], skipping.test_batch(paths.index(second), 1).images[0])
+        assert skipping.corrupt == {("test", paths.index(first))}
     finally:
         mend()
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from imagesets.fractions import fraction_indices
+from imagesets.fractions import by_turns, fraction_indices
 from suite.errors import DataError
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [10, 20, 30, 40, 50]))
@@ -26,3 +26,12 @@ def test_thirty_percent_of_cifar10_is_1500_a_class_in_spite_of_binary_rounding()
 def test_a_fraction_that_empties_a_class_is_refused():
     with pytest.raises(DataError, match="keeps none of the 10 training images of class 0"):
         fraction_indices(LABELS, 0.05, 5)
+
+
+@pytest.mark.parametrize("labels", [np.sort(LABELS), LABELS, LABELS[LABELS != 2], []])
+def test_classes_take_turns_however_a_set_is_sorted(labels):
+    queues = {label: [i for i in range(len(labels)) if labels[i] == label] for label in range(5)}
+    expected = []
+    while any(queues.values()):
+        expected += [queue.pop(0) for queue in queues.values() if queue]
+    assert by_turns(labels).tolist() == expected

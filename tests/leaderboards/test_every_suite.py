@@ -98,7 +98,10 @@ def expected_layout(suite, profile, table):
         rows = list(dict.fromkeys(entry.row for entry in suite.entries_of(profile, table)))
         return [*table.row_keys, *table.columns], rows, dict.fromkeys(table.columns, table.decimals)
     header, *lines = csv.reader(io.StringIO(Path(PAPERS, f"{table.name}.csv").read_text()))
-    decimals = {name: max(len((line[i] + ".").split(".")[1]) for line in lines) for i, name in enumerate(header)}
+    decimals = {
+        name: max(len((line[i] + ".").split(".")[1]) for line in lines) if any(line[i] for line in lines) else 1
+        for i, name in enumerate(header)
+    }
     return header, [tuple(line[: len(table.row_keys)]) for line in lines], decimals
 
 

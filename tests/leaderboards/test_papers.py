@@ -10,6 +10,8 @@ from suite.tables import (
     Headline,
     LayerFigure,
     MeanOf,
+    Pair,
+    PairFigure,
     Place,
     RankedWithin,
     RelativeGain,
@@ -43,6 +45,12 @@ def test_every_papers_table_is_readable():
 
 def test_an_empty_cell_has_no_value(table):
     assert table("model,top1\na,\nb,1.25\n").value(("a",), "top1") is None
+
+
+def test_decimals_are_our_own_in_a_column_where_the_paper_prints_nothing(table, tmp_path):
+    paper = table("model,top1,top5\na,,1.25\nb,,\n")
+    assert [paper.decimals(column) for column in ("top1", "top5")] == [1, 2]
+    assert load_paper_table("t", ("model",), own_decimals=3).decimals("top1") == 3
 
 
 def test_a_missing_table_is_told_with_the_nearest_name():
@@ -144,6 +152,13 @@ HERE, ELSEWHERE = Place(row=("5",), column="deit_top1"), Place(row=("6",), colum
     [
         CurveFigure(name="f", item="", metric="loss", y_label="", panels={"a": {"x": HERE, "y": ELSEWHERE}}),
         LayerFigure(name="f", item="", quantity="gates", models={"a": ELSEWHERE}),
+        PairFigure(
+            name="f",
+            item="",
+            metric="top1_percent",
+            pairs={"a": Pair(baseline=HERE, better=HERE, gain=ELSEWHERE)},
+            **dict.fromkeys(("y_label", "gain_label", "pairs_label", "baseline", "better"), ""),
+        ),
     ],
 )
 def test_places_of_a_figure_outside_the_table_are_refused(table2, figure):

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from leaderboards.layout import check_layout
+from leaderboards.layout import check_layout, places_of
+from leaderboards.papers import load_paper_table
 from suite.models.convit import MODELS as CONVIT
 from suite.models.convit import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
@@ -13,7 +14,7 @@ from suite.protocols import convit
 from suite.protocols.deit import DEIT
 from suite.spec import Experiment
 from suite.suites import get_suite, list_suites
-from suite.tables import CurveFigure, LayerFigure, MapsFigure
+from suite.tables import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 
 NAMES = [name for name in list_suites() if name.startswith("convit_")]
 ALL = [*NAMES, "sample_efficiency"]
@@ -59,7 +60,8 @@ def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
         ("convit_locality", 12, 10, 0),
         ("convit_psa", 6, 2, 0),
         ("convit_cifar100", 12, 6, 0),
-        ("convit_probes", 6 + 6 + 3 + 4, 6, 0),
+        ("convit_probes", 6 + 6 + 3 + 4 + 3, 6, 0),
+        ("sample_efficiency", 10 * 3, 10, 0),
     ],
 )
 def test_every_profile_fills_every_cell(name, profile, num_cells, num_trained, num_teachers):
@@ -78,8 +80,10 @@ def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
     scale = suite.profile(profile)
     places = [suite.headline.better, suite.headline.baseline]
     for figure in suite.figures:
-        drawn = figure.panels.values() if isinstance(figure, CurveFigure) else [getattr(figure, "models", {})]
-        for place in (place for models in drawn for place in models.values()):
+        if not isinstance(figure, RunFigure):
+            continue
+        gains = [pair.gain for pair in figure.pairs.values()] if isinstance(figure, PairFigure) else []
+        for place in (place for place in places_of(figure) if place not in gains):
             entry = suite.find_entry(scale, place)
             assert entry is not None
             assert (entry.experiment.kind == "maps") == isinstance(figure, MapsFigure)
@@ -87,7 +91,7 @@ def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
                 assert entry.experiment.model.startswith("convit")
             places.append(place)
     assert all(suite.find_entry(scale, place) is not None for place in places)
-    if any(isinstance(figure, CurveFigure) for figure in suite.figures):
+    if any(isinstance(figure, CurveFigure | ProgressFigure | PairFigure) for figure in suite.figures):
         assert scale.num_evaluations >= 6
 
 
@@ -156,6 +160,44 @@ def test_figure_8_varies_strength_and_gpsa_layers_and_without_layers_there_is_on
     assert options == {"num_gpsa_layers": 6, "locality_strength": 0.01}
     assert find("convit_locality", ("9", "1"), "top1").model_options == {"num_gpsa_layers": 9}
     assert len({find("convit_locality", ("0", strength), "top1").id for strength in ("0.01", "0.1", "1")}) == 1
+
+
+def test_figure_8_right_shows_the_papers_epochs_at_the_models_own_strength():
+    (figure,) = (figure for figure in get_suite("convit_locality").figures if isinstance(figure, ProgressFigure))
+    assert [round(300 * share, 6) for share in figure.shares] == [20, 75, 130, 185, 240, 295]
+    options = [find("convit_locality", place.row, place.column).model_options for place in figure.models.values()]
+    assert options == [{"num_gpsa_layers": int(layers)} for layers in figure.models]
+
+
+def test_figure_3_is_of_networks_that_take_nothing_over_and_train_nothing():
+    (figure,) = (figure for figure in get_suite("convit_probes").figures if figure.name == "figure3")
+    for profile in PROFILES:
+        shown = [find("convit_probes", p.row, p.column, p.table, profile) for p in figure.models.values()]
+        assert all(e.kind == "maps" and not e.parents for e in shown)
+        switches = ("num_gpsa_layers", "attention", "locality_strength")
+        gpsa, attention, strength = ([e.model_options.get(switch) for e in shown] for switch in switches)
+        assert (gpsa[0], attention, strength) == (0, [None, "summed", "summed"], [None, 0.5, 2.0])
+        assert {e.model_options.get("num_heads", 4) for e in shown} == {4}
+
+
+@pytest.mark.parametrize("name", ["convit_cifar100", "convit_imagenet", "sample_efficiency"])
+def test_figure_11s_bars_are_gains_between_the_best_accuracies_of_the_runs_whose_curves_it_draws(name):
+    suite = get_suite(name)
+    (figure,) = (figure for figure in suite.figures if isinstance(figure, PairFigure))
+    assert figure.over_whole_sets == (name == "sample_efficiency")
+    for pair in figure.pairs.values():
+        table = suite.table(pair.gain.table)
+        (gain,) = (derived for derived in table.derived if derived.column == pair.gain.column)
+        for place, best in ((pair.baseline, gain.baseline), (pair.better, gain.better)):
+            entry = suite.find_entry(suite.profile("paper"), pair.gain.model_copy(update={"column": best}))
+            assert entry.columns[best] == "best_top1_percent"
+            assert entry.experiment.id == find(name, place.row, place.column).id
+
+
+def test_the_one_accuracy_that_figure_11a_has_in_words_is_a_cell():
+    paper = load_paper_table("convit_figure11a", ("size",))
+    numbers = {(row[0], column): paper.value(row, column) for row in paper.rows for column in paper.columns}
+    assert {place: number for place, number in numbers.items() if number} == {("Ti+", "convit_best_top1"): 82.1}
 
 
 def test_figure_9_is_vanilla_psa_beside_deit():

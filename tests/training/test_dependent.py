@@ -127,7 +127,7 @@ def test_a_masking_run_reports_the_masked_accuracy_and_trains_nothing(store, mas
 
 
 def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store, images):
-    batch = ImageLoader(CONVIT).test_batch(0, 100).images
+    batch = ImageLoader(CONVIT).spread_batch(100).images
     run = RunDirectory.of(store, CONVIT)
     networks = {"before": start_network(run, CONVIT, 10), "after": trained_network(run, CONVIT, 10)}
     with safe_open(RunDirectory.of(store, MAPS).maps_path, "pt") as file:
@@ -144,6 +144,20 @@ def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store
     torch.testing.assert_close(tensors["after/00/gates"], next(iter(gating_values(networks["after"]).values())))
     assert tensors["images"].shape == (4, 32, 32, 3)
     assert tensors["images"].dtype == torch.uint8
+
+
+def test_maps_without_a_parent_are_those_of_the_network_as_initialized(tmp_path):
+    maps = experiment("convit_micro", attention="summed", locality_strength=2.0).model_copy(update={"kind": "maps"})
+    run = RunDirectory.of(tmp_path, maps)
+    run.create(maps)
+    found = measure(run, maps, Resources(), Ranks(0, 1, torch.device("cpu")))
+    assert (found.num_steps, found.parent, maps.is_trained) == (0, "", False)
+    tensors = load_file(run.maps_path)
+    assert {name.split("/")[0] for name in tensors} == {"images", "before"}
+    head_8 = torch.tensor([1, 1])  # the last of 3 x 3 offsets, (rows, columns)
+    place = torch.cartesian_prod(torch.arange(4), torch.arange(4)) - torch.tensor([2, 2])
+    expected = (-2.0 * (place - head_8).square().sum(-1)).softmax(0)  # Eq. 5; queries and keys add a little
+    torch.testing.assert_close(tensors["before/00/central"][8].flatten(), expected, rtol=0.1, atol=1e-3)
 
 
 def test_nonlocality_and_gates_are_logged_at_the_start_and_after_each_epoch(store):
@@ -241,6 +255,6 @@ def test_an_experiment_that_depends_on_another_is_named_by_it():
     assert MAPS.with_seed(3).parents[0].seed == 3
     assert MAPS.with_seed(3).cell_id == MAPS.cell_id
     with pytest.raises(ValueError, match="0 parents"):
-        CONVIT.model_copy(update={"kind": "maps"})
+        CONVIT.model_copy(update={"kind": "masking"})
     with pytest.raises(ValueError, match="Did you mean 'num_layers'"):
         CONVIT.then("masking", mask="content", num_layer=2)

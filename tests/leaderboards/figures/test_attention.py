@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.blocks import (
     Source,
@@ -11,8 +12,11 @@ from leaderboards.figures.blocks import (
     zoom,
 )
 from leaderboards.figures.centers import find_ellipse, find_heads, view
+from leaderboards.figures.color_bars import draw_bar, log_scale
+from leaderboards.figures.maps import draw_maps
 from leaderboards.figures.recorded import Recorded, read_recorded
-from leaderboards.figures.tiles import WIDEST_IN, shared_scale, sheet_size
+from leaderboards.figures.tiles import WIDEST_IN, sheet_size
+from suite.tables import MapsFigure
 
 
 @pytest.fixture
@@ -48,6 +52,34 @@ def test_an_image_figure_shows_each_image_in_an_early_and_the_last_gated_layer(r
     assert deit.tiles[5, 2].note is None
     assert convit.tiles[0, 1].note[0] == f"{gated.arrays['after/01/gates'][1]:.2f}"
     assert "gate" in note
+
+
+@pytest.mark.parametrize(
+    ("num_layers", "paper_layers", "expected"),
+    [
+        (12, (1, 4, 7, 10), [0, 3, 6, 9]),
+        (4, (1, 4, 7, 10), [0, 1, 2]),
+        (3, (1, 10), [0, 2]),
+        (1, (1, 10), [0]),
+        (12, (), []),
+    ],
+)
+def test_the_papers_layers_are_shown_or_those_at_the_same_depth(record, num_layers, paper_layers, expected):
+    assert Source("model", "after", record(num_layers, 2), paper_layers).layers == expected
+
+
+def test_an_image_figure_shows_the_papers_layers_of_as_many_images_as_it_does(record):
+    maps = record(12, 3)
+    (inputs, block), _ = image_blocks([Source("DeiT", "after", maps, (1, 4, 7, 10), num_images=1)])
+    assert (len(inputs.tiles), list(block.row_labels)) == (1, ["Layer 1", "Layer 4", "Layer 7", "Layer 10"])
+    np.testing.assert_array_equal(block.tiles[2, 1].pixels, maps.arrays["after/06/images"][0, 1])
+
+
+def test_an_average_shows_the_papers_layers(record):
+    maps = record(12, 3)
+    (block,), _ = average_blocks([Source("DeiT", "before", maps, (1, 10))])
+    assert list(block.row_labels) == ["Layer 1", "Layer 10"]
+    np.testing.assert_array_equal(block.tiles[1, 2].pixels, maps.arrays["before/09/central"][2])
 
 
 @pytest.mark.parametrize(
@@ -112,9 +144,35 @@ def test_all_maps_of_a_sheet_share_a_scale_of_at_most_four_decades(record):
     maps = record(1, 1)
     maps.arrays["after/00/central"][0, 0, :2] = 0.5, 1e-9
     blocks, _ = average_blocks([Source("model", "after", maps)])
-    scale = shared_scale(blocks)
+    scale = log_scale(blocks[0].maps)
     assert scale.vmax == pytest.approx(0.5)
     assert scale.vmin == pytest.approx(0.5e-4)
+
+
+def test_networks_that_nobody_trained_are_drawn_before_training_in_a_scale_of_their_own(
+    map_places, leave_run, make_arrays, board_of, tmp_path
+):
+    figure = MapsFigure(
+        name="figure3", item="Fig. 3", what="images", models=map_places, before=True, layers=(1,), num_images=1,
+        color_scale="model",
+    )  # fmt: skip
+    arrays = {name: array for name, array in make_arrays(1, 2).items() if not name.startswith("after")}
+    leave_run("deit", arrays=arrays)
+    leave_run("convit", arrays={name: array / 1000 if "/" in name else array for name, array in arrays.items()})
+    axes = draw_maps(figure, board_of(figure), tmp_path).axes
+    titles = {" ".join(text.get_text().split()) for text in axes[0].texts}
+    assert titles >= {"deit, before training", "convit, before training"}
+    highest = [bar.get_xlim()[1] for bar in axes[1:]]
+    assert highest == pytest.approx([arrays["before/00/images"][0].max() / factor for factor in (1, 1000)], rel=1e-3)
+    assert draw_maps(figure.model_copy(update={"before": False}), board_of(figure), tmp_path) is None
+
+
+def test_a_bar_of_nearly_even_attention_has_labels_that_differ():
+    canvas = Canvas()
+    bar = canvas.add_subplot()
+    draw_bar(canvas, bar, log_scale([np.array([0.00390, 0.00393])], 1.001))
+    labels = [label.get_text() for label in bar.get_xticklabels()]
+    assert len(set(labels)) == len(labels) == 4
 
 
 def test_a_sheet_is_no_wider_than_a_page(record):

@@ -7,7 +7,17 @@ from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
 from leaderboards.output import make_boards
 from suite.errors import RecordError
-from suite.tables import CentersFigure, CurveFigure, HeatmapFigure, LayerFigure, MapsFigure, ScatterFigure
+from suite.tables import (
+    CentersFigure,
+    CurveFigure,
+    HeatmapFigure,
+    LayerFigure,
+    MapsFigure,
+    Pair,
+    PairFigure,
+    ProgressFigure,
+    ScatterFigure,
+)
 
 image = pytest.importorskip("PIL.Image")
 
@@ -17,13 +27,22 @@ PROBED = [
     for step in range(5)
 ]  # fmt: skip
 MAPS = ("images", "central", "around", "between", "corner")
-KINDS = ("curves", "nonlocality", "gates", *MAPS, "centers", "heatmap", "scatter")
+KINDS = ("curves", "progress", "pairs", "nonlocality", "gates", *MAPS, "centers", "heatmap", "scatter")
 
 
 def figure_of(kind, places, map_places):
     named = {"name": "figure1", "item": "Fig. 1"}
     if kind == "curves":
         return CurveFigure(**named, metric="top1_percent", y_label="Accuracy (%)", panels={"Both": places})
+    if kind == "progress":
+        models = {"0": places["deit"], "3": places["convit"]}
+        labels = {"x_label": "Number of layers", "y_label": "Accuracy (%)"}
+        return ProgressFigure(**named, **labels, metric="top1_percent", shares=(0.25, 1.0), models=models)
+    if kind == "pairs":
+        pair = Pair(baseline=places["deit"], better=places["convit"], gain=places["convit"])
+        labels = {"y_label": "Accuracy (%)", "gain_label": "Gain (%)", "pairs_label": "Size"}
+        names = {"baseline": "DeiT", "better": "ConViT"}
+        return PairFigure(**named, **labels, **names, metric="top1_percent", pairs={"Ti": pair, "S": pair})
     if kind in ("nonlocality", "gates"):
         return LayerFigure(**named, quantity=kind, models=places)
     if kind == "centers":
@@ -65,7 +84,7 @@ def test_there_is_no_figure_without_a_finished_run(kind, places, map_places, boa
     assert draw(figure, board_of(figure), tmp_path) == {}
 
 
-@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "images", "centers"])
+@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "progress", "pairs", "images", "centers"])
 def test_there_is_no_figure_of_what_the_finished_runs_have_not_logged(
     kind, places, map_places, leave_run, board_of, tmp_path
 ):

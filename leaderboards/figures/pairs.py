@@ -1,0 +1,125 @@
+"""Runs -> pairs of models over the epochs, the baseline dashed, and bars of the relative gain within each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leaderboards.figures import style
+from leaderboards.figures.curves import curve_behind, name_num_seeds
+from leaderboards.figures.logged import Curve
+from leaderboards.figures.places import name_missing
+from suite.tables import Pair, PairFigure, Place
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.cells import Cell
+
+Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)
+Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is called -> curve
+
+
+def draw_pairs(figure: PairFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+    """The figure; None while no run behind it has finished."""
+    found = find_pairs(figure, boards, store)
+    curves = [curve for sides in found.values() for curve in sides.values()]
+    if not curves:
+        return None
+    marks = dict(zip(found, style.marks(len(found)), strict=True))
+    notes = (name_num_seeds(curves), _name_partial(figure, boards), _name_absent(figure, boards, found))
+    canvas = style.new_canvas(boards, figure, 8.6, 4.1, *notes)
+    axes, beside = canvas.subplots(1, 2, width_ratios=(5, 3))
+    _draw_curves(axes, figure, found, marks)
+    _draw_gains(beside, figure, boards, marks)
+    common: dict[str, Any] = {"linewidth": 1.8, "markersize": 5}
+    what = [{"label": label, "color": color, "marker": marker, **common} for label, (color, marker) in marks.items()]
+    lines = _lines(figure).items()
+    style.add_legend(canvas, what, [{"label": n, "color": style.NEUTRAL, "linestyle": s} for n, s in lines], most=5)
+    return canvas
+
+
+def find_pairs(figure: PairFigure, boards: SuiteBoard, store: Path) -> Found:
+    """The curves of each pair that this profile plans, over the epochs that the figure counts."""
+    found: Found = {}
+    for label, pair in figure.pairs.items():
+        sides = _sides(figure, pair)
+        if any(boards.cell(place) is not None for place in sides.values()):
+            curves = {name: _curve(figure, boards, place, store) for name, place in sides.items()}
+            found[label] = {name: curve for name, curve in curves.items() if curve is not None}
+    return found
+
+
+def _sides(figure: PairFigure, pair: Pair) -> dict[str, Place]:
+    return {figure.baseline: pair.baseline, figure.better: pair.better}
+
+
+def _lines(figure: PairFigure) -> dict[str, str]:
+    return {figure.baseline: "--", figure.better: "-"}
+
+
+def _curve(figure: PairFigure, boards: SuiteBoard, place: Place, store: Path) -> Curve | None:
+    curve, cell = curve_behind(boards, place, store, figure.metric), boards.cell(place)
+    if curve is None or cell is None or cell.experiment is None or not figure.over_whole_sets:
+        return curve
+    return replace(curve, epochs=curve.epochs * cell.experiment.train_fraction)
+
+
+def _draw_curves(axes: Axes, figure: PairFigure, found: Found, marks: Marks) -> None:
+    style.tidy(axes)
+    for label, sides in found.items():
+        color, marker = marks[label]
+        for name, curve in sides.items():
+            every = max(1, len(curve.epochs) // 8)
+            axes.plot(
+                curve.epochs, curve.mean, color=color, linestyle=_lines(figure)[name], linewidth=1.6, marker=marker,
+                markersize=4, markevery=every,
+            )  # fmt: skip
+            axes.fill_between(curve.epochs, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
+    axes.set_xlabel("Epochs \N{MULTIPLICATION SIGN} fraction of the images" if figure.over_whole_sets else "Epoch")
+    axes.set_ylabel(figure.y_label)
+
+
+def _draw_gains(axes: Axes, figure: PairFigure, boards: SuiteBoard, marks: Marks) -> None:
+    """A bar for each pair; none where a run is not there, or failed."""
+    style.tidy(axes)
+    axes.axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
+    for x, (label, (color, _)) in enumerate(marks.items()):
+        cell = boards.cell(figure.pairs[label].gain)
+        if cell is not None and cell.mean is not None and cell.is_usable:
+            _draw_gain(axes, x, cell, cell.mean, color)
+    axes.set_xticks(range(len(marks)), labels=list(marks))
+    axes.set_xlim(-0.6, len(marks) - 0.4)
+    axes.margins(y=0.12)
+    axes.set_xlabel(figure.pairs_label)
+    axes.set_ylabel(figure.gain_label)
+
+
+def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> None:
+    """With its interval, or where there is none with its number."""
+    axes.bar(x, mean, 0.7, edgecolor=color, facecolor=color if cell.status == "done" else "white")
+    if cell.low is not None and cell.high is not None:
+        reach = [[max(0.0, mean - cell.low)], [max(0.0, cell.high - mean)]]
+        axes.errorbar([x], [mean], yerr=reach, color="black", linewidth=1.2, capsize=3)
+        return
+    side, away = ("bottom", 2) if mean >= 0 else ("top", -2)
+    text: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": style.NEUTRAL}
+    axes.annotate(f"{mean:+.1f}", (x, mean), (0, away), textcoords="offset points", **text)
+
+
+def _name_partial(figure: PairFigure, boards: SuiteBoard) -> str:
+    gains = [boards.cell(pair.gain) for pair in figure.pairs.values()]
+    shown = [cell for cell in gains if cell is not None and cell.is_usable]
+    interval = "Whiskers: 95 % interval." if any(cell.low is not None for cell in shown) else ""
+    partial = "Hollow bar: not all seeds." if any(cell.status == "partial" for cell in shown) else ""
+    return " ".join(filter(None, (interval, partial)))
+
+
+def _name_absent(figure: PairFigure, boards: SuiteBoard, found: Found) -> str:
+    pairs = {label: _sides(figure, pair) for label, pair in figure.pairs.items()}
+    places = {f"{name} ({label})": place for label, sides in pairs.items() for name, place in sides.items()}
+    return name_missing(boards, places, [f"{name} ({label})" for label, sides in found.items() for name in sides])

@@ -1,0 +1,88 @@
+"""Runs -> a metric on the way against a number in which the models differ: a line for each moment of the training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leaderboards.figures import style
+from leaderboards.figures.curves import curve_behind, name_num_seeds
+from leaderboards.figures.logged import Curve, Floats
+from leaderboards.figures.places import name_missing
+from suite.tables import ProgressFigure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from leaderboards.aggregate import SuiteBoard
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Of each model at one share of its training: epochs done, and the mean, lowest and highest of the seeds. NaN where
+    it has no finished run, so that the line breaks."""
+
+    epochs: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+
+    @property
+    def label(self) -> str:
+        first, last = f"{np.nanmin(self.epochs):.3g}", f"{np.nanmax(self.epochs):.3g}"
+        return f"Epoch {first}" if first == last else f"Epochs {first} to {last}"
+
+
+def draw_progress(figure: ProgressFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+    """The figure; None while no run behind it has finished."""
+    places = {f"{figure.x_label.lower()} {x}": place for x, place in figure.models.items()}
+    curves = {name: curve_behind(boards, place, store, figure.metric) for name, place in places.items()}
+    found = {name: curve for name, curve in curves.items() if curve is not None}
+    if not found:
+        return None
+    moments = find_moments(list(curves.values()), figure.shares)
+    notes = (name_num_seeds(found.values()), name_missing(boards, places, found))
+    canvas = style.new_canvas(boards, figure, 6.8, 3.9, *notes)
+    axes = canvas.add_subplot()
+    style.tidy(axes)
+    marks = list(zip(style.depth_colors(len(moments)), style.MARKERS, strict=False))
+    x = [float(number) for number in figure.models]
+    for moment, mark in zip(moments, marks, strict=False):
+        _draw_moment(axes, x, moment, *mark)
+    axes.set_xticks(x, labels=list(figure.models))
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
+    what = [{"label": moment.label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
+            for moment, (color, marker) in zip(moments, marks, strict=False)]  # fmt: skip
+    style.add_legend(canvas, what, most=3)
+    return canvas
+
+
+def find_moments(curves: Sequence[Curve | None], shares: Sequence[float]) -> list[Moment]:
+    """One for each of ``shares``, but only one where the nearest evaluations of all models are the same."""
+    moments: dict[tuple[int, ...], Moment] = {}
+    for share in shares:
+        nearest = tuple(0 if curve is None else _nearest(curve, share) for curve in curves)
+        moments.setdefault(nearest, Moment(*np.array([_read(*at) for at in zip(curves, nearest, strict=True)]).T))
+    return list(moments.values())
+
+
+def _nearest(curve: Curve, share: float) -> int:
+    """Which evaluation is the nearest to a share of the training; of two as near the later one."""
+    distance = np.round(np.abs(curve.epochs / curve.epochs[-1] - share), 3)
+    return int(np.flatnonzero(distance == distance.min())[-1])
+
+
+def _read(curve: Curve | None, i: int) -> tuple[float, ...]:
+    """Epoch, mean, lowest and highest."""
+    return (np.nan,) * 4 if curve is None else (curve.epochs[i], curve.mean[i], curve.low[i], curve.high[i])
+
+
+def _draw_moment(axes: Axes, x: list[float], moment: Moment, color: str, marker: str) -> None:
+    axes.plot(x, moment.mean, color=color, marker=marker, linewidth=1.8, markersize=5)
+    axes.fill_between(x, moment.low, moment.high, color=color, alpha=0.2, linewidth=0)  # nothing for one seed
