@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from suite.errors import RunError
 from suite.spec import Recipe, Resources
+from suite.training.optim import clip_before_steps
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,9 @@ def _connect(device: torch.device) -> None:
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
     """The DeepSpeed engine around model and optimizer.
 
-    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step.
+    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. The
+    gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
+    stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
@@ -121,18 +124,24 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         )
     import deepspeed
 
+    whole = resources.zero_stage == 0  # each rank has all gradients, and the optimizer is ours
+    if whole and recipe.clip_grad_norm:
+        clip_before_steps(optimizer, recipe.clip_grad_norm)
     micro, accumulation = resources.split_batch(recipe.batch_size)
     config = {
         "train_batch_size": recipe.batch_size,
         "train_micro_batch_size_per_gpu": micro,
         "gradient_accumulation_steps": accumulation,
-        "gradient_clipping": recipe.clip_grad_norm,
+        "gradient_clipping": 0.0 if whole else recipe.clip_grad_norm,
         "zero_optimization": {"stage": resources.zero_stage},
         "zero_allow_untested_optimizer": True,
         "torch_autocast": {"enabled": recipe.precision == "bf16", "dtype": "bfloat16"},
+        "timers": {"throughput": {"enabled": False}},  # it waits for the device twice in each micro-step
         "steps_per_print": 10**9,
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
+    if whole and resources.num_ranks == 1:
+        engine.enable_backward_allreduce = False  # there is nothing to add up, and it copies each gradient twice
     return engine
 
 

@@ -63,7 +63,7 @@ class Training:
             self.teacher = Teacher(run, experiment, resources, num_classes, ranks.device)
         model = start_network(run, experiment, num_classes)
         self.num_parameters = count_parameters(model)
-        optimizer = build_optimizer(model, recipe)
+        optimizer = build_optimizer(model, recipe, ranks.device)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
