@@ -137,8 +137,9 @@ class Training:
             if probe_now:
                 self._look_at_attention()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
-                stopping = self.ranks.agree(bool(stop))
-                if stopping or self.ranks.agree(time.monotonic() - saved_at >= self.resources.checkpoint_every_s):
+                is_due = time.monotonic() - saved_at >= self.resources.checkpoint_every_s
+                stopping, saving = self.ranks.agree(bool(stop), is_due)
+                if stopping or saving:
                     self._save()
                     saved_at = time.monotonic()
                 if stopping:

@@ -39,16 +39,15 @@ def build_optimizer(model: nn.Module, recipe: Recipe, device: torch.device | Non
     return torch.optim.AdamW(groups, lr=recipe.learning_rate, eps=recipe.adam_epsilon, fused=fused)
 
 
-def clip_before_steps(optimizer: torch.optim.Optimizer, max_norm: float) -> None:
-    """Scale all gradients down to a common norm of at most ``max_norm`` before each of the optimizer's steps.
+def clip_before_steps(optimizer: torch.optim.Optimizer, model: nn.Module, max_norm: float) -> None:
+    """Scale the model's gradients down to a common norm of at most ``max_norm`` before each of the optimizer's steps.
 
     In a few kernels, and without waiting for the device. Equal bit by bit to DeepSpeed's clipping of whole gradients,
     which takes two kernels a parameter; ``torch.nn.utils.clip_grad_norm_`` rounds the norm otherwise.
     """
 
     def clip(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
         norm = torch.stack(torch._foreach_norm(gradients)).square().sum().sqrt()
         # a number on the left would be multiplied with 1 / norm, which rounds twice
         scale = torch.full_like(norm, max_norm) / (norm + 1e-6)

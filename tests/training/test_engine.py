@@ -1,4 +1,4 @@
-"""What DeepSpeed's engine is left to do: nothing for which a GPU would be waited for, or kept busy in vain."""
+"""How a run sets up device and engine: nothing for which a GPU would be waited for, or kept busy in vain."""
 
 import os
 from collections import Counter
@@ -13,6 +13,9 @@ from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Resources
 from suite.training import distributed
+from suite.training.distributed import Ranks
+from suite.training.environment import describe
+from suite.training.loop import Training
 from suite.training.optim import build_optimizer, clip_before_steps
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"batch_size": 16, "clip_grad_norm": 3.0})
@@ -38,9 +41,11 @@ def process_group():
     """Of this process alone; what it sets for the process is set back."""
     threads = torch.get_num_threads()
     with patch.dict(os.environ):
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
         distributed.start(Resources())
         yield
         distributed.stop()
+    torch.backends.cudnn.allow_tf32 = True
     torch.use_deterministic_algorithms(False)
     torch.set_num_threads(threads)
 
@@ -116,9 +121,9 @@ def test_clipping_is_deepspeeds_bit_by_bit_and_done_once_a_step(max_norm):
 
 
 def test_clipping_takes_a_few_kernels_however_many_parameters_there_are():
-    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(150)]
+    weights = torch.nn.ParameterList(torch.ones(2) for _ in range(150))
     optimizer = torch.optim.SGD(weights, lr=0.0, foreach=True)
-    clip_before_steps(optimizer, 1.0)
+    clip_before_steps(optimizer, weights, 1.0)
     for weight in weights:
         weight.grad = torch.full((2,), 5.0)
     with Operations() as asked:
@@ -126,3 +131,18 @@ def test_clipping_takes_a_few_kernels_however_many_parameters_there_are():
     assert sum(asked.counts.values()) < 20
     norm = torch.cat([weight.grad for weight in weights]).norm()
     torch.testing.assert_close(norm, torch.tensor(1.0))
+
+
+@pytest.mark.usefixtures("process_group")
+def test_fp32_is_ieees_in_products_and_convolutions_and_environments_say_so():
+    assert torch.backends.cuda.matmul.fp32_precision == "ieee"
+    assert torch.backends.cudnn.conv.fp32_precision != "tf32"
+    assert describe(Resources(), 1, 1)["tf32"] == {"products": False, "convolutions": False}
+
+
+def test_the_loss_of_a_metrics_line_is_read_once():
+    training = Training.__new__(Training)
+    training.ranks = Ranks(0, 1, CPU)
+    with Operations() as asked:
+        assert training._mean([torch.tensor(1.0), torch.tensor(2.0)]) == 1.5
+    assert asked.counts["_local_scalar_dense"] == 1
