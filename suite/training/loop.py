@@ -25,7 +25,7 @@ from suite.training.environment import StopRequest
 from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
-from suite.training.start import choose_parent, start_network
+from suite.training.start import choose_parent, lay_out, start_network
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
 
@@ -62,6 +62,8 @@ class Training:
         if experiment.kind == "distillation":
             self.teacher = Teacher(run, experiment, resources, num_classes, ranks.device)
         model = start_network(run, experiment, num_classes)
+        if resources.zero_stage == 0:  # the others take a weight for one piece of memory in its usual order
+            lay_out(model, ranks.device)
         self.num_parameters = count_parameters(model)
         optimizer = build_optimizer(model, recipe, ranks.device)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
