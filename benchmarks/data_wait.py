@@ -3,85 +3,87 @@
     python benchmarks/data_wait.py [--dataset cifar10] [--model deit_micro] [--formats memory ffcv webdataset]
                                    [--data-dir DIR] [--batch 128] [--threads 2] [--workers 2] [--device cpu|cuda]
 
-Two figures for each. "waiting": the share of a step in which the loop waits for the next batch, the device being idle,
-as each step ends with its loss. "slower": by how much a step takes longer than with one batch again and again, which
-counts also what the loader takes from the model of the processor or the device. Runs log the first of them as
-``data_wait_percent``, without waiting for each loss.
+Steps are those of a run: its engine and optimizer, deterministic operators, bf16 on a GPU. Two figures for each format.
+"waiting": the share of a step in which the device has nothing to do but wait for the next batch, which runs log as
+``data_wait_percent``. "slower": by how much a step takes longer than with one batch again and again, which counts also
+what the loader takes from the model of the processor or the device.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
+from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from timing import describe_machine, load
 
-from imagesets.loader import Batch, ImageLoader
-from suite.models.build import build_model
+from imagesets.loader import Batch
 from suite.protocols.deit import DEIT
+from suite.records import RunDirectory
 from suite.spec import Experiment, Recipe, Resources
-from suite.training.optim import build_optimizer
+from suite.training import distributed
+from suite.training.evaluate import wait_for
+from suite.training.loop import Training
+from suite.training.waiting import Waiting
 
 _WARMUP = 3  # steps
 
 
-def open_loader(options: argparse.Namespace, stored_as: str) -> ImageLoader:
+def start_training(options: argparse.Namespace, stored_as: str, ranks: distributed.Ranks, store: Path) -> Training:
     """DeiT's whole augmentation at random resized crops; at the stored size of small images, crop and flip alone."""
     plain = Recipe(
-        name="plain", epochs=1, batch_size=1, learning_rate=1, crop="pad", crop_padding=4, flip_probability=0.5
+        name="plain", epochs=1, batch_size=1, learning_rate=1e-3, crop="pad", crop_padding=4, flip_probability=0.5
     )
-    recipe = (plain if options.size == 32 else DEIT).model_copy(update={"batch_size": options.batch})
+    precision = "bf16" if ranks.device.type == "cuda" else "fp32"
+    recipe = plain if options.size == 32 else DEIT
+    recipe = recipe.model_copy(update={"batch_size": options.batch, "precision": precision})
     experiment = Experiment(model=options.model, dataset=options.dataset, image_size=options.size, recipe=recipe)
-    resources = Resources(data_dir=options.data_dir, loader=stored_as, num_workers=options.workers)
-    return ImageLoader(experiment, resources)
+    run = RunDirectory.of(store / stored_as, experiment)
+    run.create(experiment)
+    return Training(run, experiment, resources_of(options, stored_as), ranks)
 
 
-def training_step(options: argparse.Namespace, loader: ImageLoader, device: torch.device) -> Callable[[Batch], float]:
-    torch.manual_seed(0)
-    model = build_model(options.model, num_classes=loader.info.num_classes, image_size=options.size).to(device)
-    optimizer = build_optimizer(model, DEIT)
-
-    def step(batch: Batch) -> float:
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            loss = F.cross_entropy(model(batch.images), batch.labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return float(loss.detach())
-
-    return step
+def resources_of(options: argparse.Namespace, stored_as: str = "memory") -> Resources:
+    return Resources(
+        device="gpu" if options.device == "cuda" else "cpu",
+        threads_per_rank=options.threads,
+        data_dir=options.data_dir,
+        loader=stored_as,
+        num_workers=options.workers,
+    )
 
 
-def time_steps(batches: Iterator[Batch], step: Callable[[Batch], float]) -> tuple[float, float]:
+def time_steps(batches: Iterator[Batch], training: Training, num_steps: int) -> tuple[float, float]:
     """Seconds of all steps after the first few, and how much of it was waiting for batches."""
-    whole = waiting = 0.0
-    started = time.perf_counter()
-    for number, batch in enumerate(batches):
-        received = time.perf_counter()
-        step(batch)
-        done = time.perf_counter()
-        if number >= _WARMUP:
-            whole += done - started
-            waiting += received - started
-        started = done
-    return whole, waiting
+    device = training.ranks.device
+    waiting, started = Waiting(device), 0.0
+    for step in range(_WARMUP + num_steps):
+        if step == _WARMUP:
+            wait_for(device)
+            waiting.take_s()
+            started = time.perf_counter()
+        with waiting:
+            batch = next(batches)
+        training.train_step(step, batch)
+    wait_for(device)
+    return time.perf_counter() - started, waiting.take_s()
 
 
-def compare(options: argparse.Namespace, stored_as: str, device: torch.device) -> None:
+def compare(options: argparse.Namespace, stored_as: str, ranks: distributed.Ranks, store: Path) -> None:
     """Rounds of steps with the loader and with one kept batch, in turn; medians over them."""
-    loader, num_steps = open_loader(options, stored_as), _WARMUP + options.steps
-    step = training_step(options, loader, device)
-    kept = next(loader.train_batches(0, 1, device=device))
+    training, num_steps = start_training(options, stored_as, ranks, store), _WARMUP + options.steps
+    training.engine.train()
+    kept = next(training.images.train_batches(0, 1, device=ranks.device))
     step_ms, waiting, slower = [], [], []
     for turn in range(options.rounds):
-        batches = loader.train_batches(turn * num_steps, (turn + 1) * num_steps, device=device)
-        whole_s, waited_s = time_steps(batches, step)
-        alone_s, _ = time_steps(repeat(kept, num_steps), step)
+        batches = training.images.train_batches(turn * num_steps, (turn + 1) * num_steps, device=ranks.device)
+        whole_s, waited_s = time_steps(batches, training, options.steps)
+        alone_s, _ = time_steps(repeat(kept), training, options.steps)
         step_ms.append(1e3 * whole_s / options.steps)
         waiting.append(100 * waited_s / whole_s)
         slower.append(100 * (whole_s / alone_s - 1))
@@ -104,14 +106,16 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="that a step computes with")
     parser.add_argument("--workers", type=int, default=torch.get_num_threads(), help="threads that decode")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
-    print(describe_machine(), torch.cuda.get_device_name() if device.type == "cuda" else "", load())
+    ranks = distributed.start(resources_of(options))
+    name = torch.cuda.get_device_name() if ranks.device.type == "cuda" else ""
+    print(describe_machine(), name, load())
     print(f"{options.model} on {options.dataset}, {options.size} px, batch {options.batch}, {options.workers} workers")
-    for stored_as in options.formats:
-        compare(options, stored_as, device)
+    with tempfile.TemporaryDirectory() as store:
+        for stored_as in options.formats:
+            compare(options, stored_as, ranks, Path(store))
+    distributed.stop()
 
 
 if __name__ == "__main__":

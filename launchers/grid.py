@@ -72,8 +72,8 @@ def _train_here(grid: GridRequest, console: Console) -> int:
         return 0
     failed = [(run.job, run.problem) for run in plan if run.problem]
     if to_do := [run for run in plan if run.is_open]:
-        if grid.profile.device == "gpu" and not gpus:
-            raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
+        if grid.profile.device == "gpu":
+            _check_gpus(gpus, resources.num_ranks)
         grid.make_data_ready(to_do)
         grid.forget_failures(plan)
         failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)
@@ -90,6 +90,19 @@ def _resources(options: argparse.Namespace, profile: Profile, num_gpus: int) -> 
     max_parallel = options.max_parallel or max(1, slots // num_ranks)
     threads = max(1, num_cores // (max_parallel * num_ranks))
     return max_parallel, make_resources(options, profile, num_ranks, threads)
+
+
+def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
+    """Raises:
+    RunError: no GPU, or fewer than the ranks of one run, each of which needs one of its own.
+    """
+    if not gpus:
+        raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
+    if num_ranks > len(gpus):
+        raise RunError(
+            f"torch sees {len(gpus)} of the {num_ranks} GPUs that a run's ranks need, one each: "
+            f"use --ranks-per-node {len(gpus)} or less, or another machine"
+        )
 
 
 def _watch_pool(pool: LocalPool, console: Console) -> list[tuple[Job, str]]:
@@ -111,8 +124,9 @@ def _visible_gpus() -> list[str]:
     """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
     import torch
 
+    num_seen = torch.cuda.device_count()  # torch stops at the first name that is none, and sees none of doubled ones
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return named.split(",") if named else [str(index) for index in range(torch.cuda.device_count())]
+    return named.split(",")[:num_seen] if named else [str(index) for index in range(num_seen)]
 
 
 if __name__ == "__main__":

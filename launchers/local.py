@@ -125,7 +125,10 @@ class LocalRun:
 
 
 class LocalPool:
-    """Carries out a plan on this machine, at most ``max_parallel`` runs at a time."""
+    """Carries out a plan on this machine, at most ``max_parallel`` runs at a time.
+
+    Runs may share a GPU; the ranks of one run have one each, so there must be as many.
+    """
 
     def __init__(self, plan: Sequence[PlannedRun], max_parallel: int, gpus: Sequence[str] = ()) -> None:
         self.runs = [LocalRun(planned) for planned in plan]

@@ -126,7 +126,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     stop = environment.StopRequest()
     ranks = distributed.start(resources)
     try:
-        if not ranks.agree(is_to_be_trained):
+        if not all(ranks.agree(is_to_be_trained)):
             return EXIT_ELSEWHERE
         if ranks.is_first:
             record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))

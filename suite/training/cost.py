@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import re
-
 from suite.costs import TRAINING
 from suite.flops_cache import Flops
 from suite.spec import Recipe
 
-# Dense matrix products per second by the makers' data sheets, in 10^12: (fp32 without TF32, bf16).
+# Dense products per second by the makers' data sheets, in 10^12: (fp32, which training never rounds to TF32; bf16), by
+# the name that the driver gives. Another variant of a chip, or a slice of one, has another peak and another name.
 _PEAK_TFLOPS = {
-    "V100": (15.7, 125.0),  # fp16
-    "T4": (8.1, 65.0),  # fp16
-    "A100": (19.5, 312.0),
-    "A40": (37.4, 149.7),
-    "L40S": (91.6, 362.0),
-    "L4": (30.3, 121.0),
-    "H100 PCIe": (51.0, 756.0),
-    "H100": (67.0, 989.0),
-    "H200": (67.0, 989.0),
-    "B200": (80.0, 2250.0),
-    "RTX 3090": (35.6, 71.0),
-    "RTX 4090": (82.6, 165.2),
+    "Tesla V100-SXM2-16GB": (15.7, 125.0),  # fp16, as of the next four
+    "Tesla V100-SXM2-32GB": (15.7, 125.0),
+    "Tesla V100-PCIE-16GB": (14.0, 112.0),
+    "Tesla V100-PCIE-32GB": (14.0, 112.0),
+    "Tesla T4": (8.1, 65.0),
+    "NVIDIA A100-SXM4-40GB": (19.5, 312.0),
+    "NVIDIA A100-SXM4-80GB": (19.5, 312.0),
+    "NVIDIA A100-PCIE-40GB": (19.5, 312.0),
+    "NVIDIA A100 80GB PCIe": (19.5, 312.0),
+    "NVIDIA A40": (37.4, 149.7),
+    "NVIDIA L40S": (91.6, 362.0),
+    "NVIDIA L4": (30.3, 121.0),
+    "NVIDIA H100 PCIe": (51.0, 756.0),
+    "NVIDIA H100 NVL": (60.0, 835.0),
+    "NVIDIA H100 80GB HBM3": (67.0, 989.0),
+    "NVIDIA H200": (67.0, 989.0),
+    "NVIDIA H200 NVL": (60.0, 835.0),
+    "NVIDIA B200": (80.0, 2250.0),
+    "NVIDIA GeForce RTX 3090": (35.6, 71.0),
+    "NVIDIA GeForce RTX 4090": (82.6, 165.2),
 }
 
 
@@ -33,8 +40,7 @@ def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) 
         images_per_s: of one device.
         device: its name; None is returned for one whose peak is not known.
     """
-    for name in sorted(_PEAK_TFLOPS, key=len, reverse=True):
-        if re.search(rf"\b{name}\b", device):
-            peak = _PEAK_TFLOPS[name][recipe.precision == "bf16"] * 1e12
-            return 100 * images_per_s * TRAINING * flops.total / peak
-    return None
+    peaks = _PEAK_TFLOPS.get(device)
+    if peaks is None:
+        return None
+    return 100 * images_per_s * TRAINING * flops.total / (peaks[recipe.precision == "bf16"] * 1e12)

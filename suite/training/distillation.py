@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from suite.errors import DataError
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
-from suite.training.start import choose_parent, trained_network
+from suite.training.start import choose_parent, lay_out, trained_network
 
 
 class Teacher:
@@ -41,7 +41,7 @@ class Teacher:
         else:
             network = _from_timm(str(experiment.kind_options["teacher"]), resources.teacher_weights, num_classes)
             self.weights_sha256 = hashlib.sha256(Path(str(resources.teacher_weights)).read_bytes()).hexdigest()
-        self._network = network.to(device).eval().requires_grad_(False)
+        self._network = lay_out(network.to(device), device).eval().requires_grad_(False)
         self._autocast = experiment.recipe.precision == "bf16"
 
     @torch.no_grad()

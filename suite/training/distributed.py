@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from suite.errors import RunError
 from suite.spec import Recipe, Resources
+from suite.training.optim import clip_before_steps
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,11 @@ class Ranks:
             dist.all_reduce(values)
         return values
 
-    def agree(self, flag: bool) -> bool:
-        """Whether any rank says so."""
-        return bool(self.sum(torch.tensor(float(flag), device=self.device)) > 0)
+    def agree(self, *flags: bool) -> list[bool]:
+        """Whether any rank says so, of each flag; a rank alone asks no device."""
+        if self.num_ranks == 1:
+            return list(flags)
+        return [count > 0 for count in self.sum(torch.tensor(flags, dtype=torch.float32, device=self.device)).tolist()]
 
     def union(self, items: set[Any]) -> set[Any]:
         """The items that any rank has."""
@@ -71,10 +74,13 @@ def is_lost_peer(error: Exception) -> bool:
 
 
 def start(resources: Resources) -> Ranks:
-    """Set the process up: threads, determinism, device, process group.
+    """Set the process up: threads, determinism, precision, device, process group.
+
+    Products and convolutions of fp32 are IEEE's on GPUs too, as on CPUs: torch itself would round the inputs of
+    convolutions, and of nothing else, to TF32.
 
     Raises:
-        RunError: if a GPU is asked for and there is none.
+        RunError: if a GPU is asked for and there is none for this rank.
     """
     if resources.device == "gpu" and not torch.cuda.is_available():
         raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
@@ -82,6 +88,7 @@ def start(resources: Resources) -> Ranks:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # needed by deterministic cuBLAS
     torch.use_deterministic_algorithms(True)  # not warn_only: with it fused attention stays non-deterministic
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a debugging aid that costs time
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}.items():
         os.environ.setdefault(name, value)
     os.environ.setdefault("MASTER_PORT", str(_free_port()))
@@ -89,26 +96,47 @@ def start(resources: Resources) -> Ranks:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         device = torch.device("cpu")
     else:
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        device = _choose_gpu()
         torch.cuda.set_device(device)
     _connect(device)
     return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
 
 
+def _choose_gpu() -> torch.device:
+    """This rank's GPU: the one of its number, or the only one it sees, where a site binds each process to its own.
+
+    LOCAL_RANK then says so, since DeepSpeed goes by it.
+    """
+    num_seen, local_rank = torch.cuda.device_count(), int(os.environ["LOCAL_RANK"])
+    if num_seen == 1:
+        local_rank = 0
+    if local_rank >= num_seen:
+        raise RunError(
+            f"rank {local_rank} of this machine sees {num_seen} GPUs; expected one for each rank, or its own alone: "
+            "start fewer ranks a machine, or give the job more GPUs"
+        )
+    os.environ["LOCAL_RANK"] = str(local_rank)
+    return torch.device("cuda", local_rank)
+
+
 def _connect(device: torch.device) -> None:
     """Form the process group, which DeepSpeed asks for also of one rank: gloo between CPUs, NCCL between GPUs."""
     import deepspeed
-    from deepspeed.ops import __compatible_ops__
 
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
-    __compatible_ops__["deepspeed_shm_comm"] = False  # else gloo compiles a C++ extension at start
+    if device.type == "cpu":  # looking at it alone tries to build every operator that DeepSpeed has for GPUs
+        from deepspeed.ops import __compatible_ops__
+
+        __compatible_ops__["deepspeed_shm_comm"] = False  # else gloo compiles a C++ extension at start
     deepspeed.init_distributed("gloo" if device.type == "cpu" else "nccl", verbose=False)
 
 
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
     """The DeepSpeed engine around model and optimizer.
 
-    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step.
+    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. The
+    gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
+    stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
@@ -121,18 +149,24 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         )
     import deepspeed
 
+    whole = resources.zero_stage == 0  # each rank has all gradients, and the optimizer is ours
+    if whole and recipe.clip_grad_norm:
+        clip_before_steps(optimizer, model, recipe.clip_grad_norm)
     micro, accumulation = resources.split_batch(recipe.batch_size)
     config = {
         "train_batch_size": recipe.batch_size,
         "train_micro_batch_size_per_gpu": micro,
         "gradient_accumulation_steps": accumulation,
-        "gradient_clipping": recipe.clip_grad_norm,
+        "gradient_clipping": 0.0 if whole else recipe.clip_grad_norm,
         "zero_optimization": {"stage": resources.zero_stage},
         "zero_allow_untested_optimizer": True,
         "torch_autocast": {"enabled": recipe.precision == "bf16", "dtype": "bfloat16"},
+        "timers": {"throughput": {"enabled": False}},  # it waits for the device twice in each micro-step
         "steps_per_print": 10**9,
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
+    if whole and resources.num_ranks == 1:
+        engine.enable_backward_allreduce = False  # there is nothing to add up, and it copies each gradient twice
     return engine
 
 

@@ -45,6 +45,7 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
         "num_ranks": num_ranks,
         "threads_per_rank": resources.threads_per_rank,
         "zero_stage": resources.zero_stage,
+        "tf32": {"products": torch.backends.cuda.matmul.allow_tf32, "convolutions": torch.backends.cudnn.allow_tf32},
         "commit": commit(),
         "packages": {name: version(name) for name in _PACKAGES},
     }

@@ -25,7 +25,8 @@ from suite.training.environment import StopRequest
 from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
-from suite.training.start import choose_parent, start_network
+from suite.training.start import choose_parent, lay_out, start_network
+from suite.training.waiting import Waiting
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
 
@@ -62,8 +63,10 @@ class Training:
         if experiment.kind == "distillation":
             self.teacher = Teacher(run, experiment, resources, num_classes, ranks.device)
         model = start_network(run, experiment, num_classes)
+        if resources.zero_stage == 0:  # the others take a weight for one piece of memory in its usual order
+            lay_out(model, ranks.device)
         self.num_parameters = count_parameters(model)
-        optimizer = build_optimizer(model, recipe)
+        optimizer = build_optimizer(model, recipe, ranks.device)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
@@ -111,16 +114,16 @@ class Training:
         batches = self.images.train_batches(
             progress.step, self.num_steps, self.ranks.rank, self.ranks.num_ranks, self.ranks.device
         )
-        waited_s = 0.0  # for images, within window_s
+        waiting = Waiting(self.ranks.device)  # for images, within window_s
         if progress.step == 0:
             self._look_at_attention()
         self.engine.train()
         while progress.step < self.num_steps:
             started = time.monotonic()
-            batch = next(batches)
-            waited_s += time.monotonic() - started
+            with waiting:
+                batch = next(batches)
             rate = self.learning_rate.set(progress.step)
-            losses.append(self._train_step(progress.step, batch))
+            losses.append(self.train_step(progress.step, batch))
             progress.step += 1
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             evaluate_now, probe_now = progress.step in evaluate_at, self._is_probed(progress.step)
@@ -129,16 +132,17 @@ class Training:
                 wait_for(self.ranks.device)  # else the steps under way would count as time of what comes now
             window_s += time.monotonic() - started
             if log_now:
-                self._log(loss, rate, len(losses) / window_s, waited_s / window_s)
+                self._log(loss, rate, len(losses) / window_s, waiting.take_s() / window_s)
                 progress.train_s += window_s
-                losses, window_s, waited_s = [], 0.0, 0.0
+                losses, window_s = [], 0.0
             if evaluate_now:
                 accuracy = self._evaluate()
             if probe_now:
                 self._look_at_attention()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
-                stopping = self.ranks.agree(bool(stop))
-                if stopping or self.ranks.agree(time.monotonic() - saved_at >= self.resources.checkpoint_every_s):
+                is_due = time.monotonic() - saved_at >= self.resources.checkpoint_every_s
+                stopping, saving = self.ranks.agree(bool(stop), is_due)
+                if stopping or saving:
                     self._save()
                     saved_at = time.monotonic()
                 if stopping:
@@ -147,7 +151,7 @@ class Training:
             accuracy = self._evaluate()
         return self._finish(accuracy)
 
-    def _train_step(self, step: int, batch: Batch) -> Tensor:
+    def train_step(self, step: int, batch: Batch) -> Tensor:
         """One optimizer step on this rank's share of the batch; returns its mean loss, detached."""
         images, labels = batch
         # stochastic depth draws from torch's global state: fixed by step and rank, so nothing has to be saved

@@ -1,7 +1,10 @@
 """In which order the pool starts runs that need others. Processes are made up; ``tests/integration`` has real ones."""
 
+import subprocess
+
 import pytest
 
+from launchers import grid
 from launchers.local import LocalPool, LocalRun
 from launchers.plan import make_plan
 from suite.records import Failure, RunDirectory
@@ -117,3 +120,36 @@ def test_a_run_whose_parent_s_result_was_taken_away_fails_and_leaves_nothing(poo
     grid.end("tuned", code=77)
     assert "no result any more" in grid.runs["tuned"].problem
     assert not RunDirectory.of(tmp_path, graph["tuned"]).failure_path.exists()
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2, 3])
+def test_runs_share_gpus_but_no_run_is_given_one_twice(tmp_path, monkeypatch, graph, num_ranks):
+    given = []
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *_, env, **options: given.append(env["CUDA_VISIBLE_DEVICES"].split(","))
+    )
+    (planned,) = make_plan([graph["first"]], tmp_path, Resources(num_ranks=num_ranks))
+    for slot in range(6):
+        assert LocalRun(planned).start(slot, ["0", "1", "GPU-2"])
+    assert all(len(set(gpus)) == num_ranks for gpus in given)
+    assert {gpu for gpus in given for gpu in gpus} == {"0", "1", "GPU-2"}
+
+
+def test_a_run_of_more_ranks_than_gpus_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(grid, "_visible_gpus", lambda: ["0", "1"])
+    monkeypatch.setattr(grid, "LocalPool", lambda *_: pytest.fail("training started"))
+    options = ["--suite", "sample_efficiency", "--profile", "gpu", "--runs", str(tmp_path), "--ranks-per-node", "4"]
+    assert grid.main(options) == grid.EXIT_FAILED
+    assert "torch sees 2 of the 4 GPUs that a run's ranks need" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("named", "num_seen", "expected"),
+    [(None, 2, ["0", "1"]), ("3,5", 2, ["3", "5"]), ("0,1,0,1", 0, []), ("-1", 0, [])],
+)
+def test_only_gpus_that_torch_sees_are_handed_out(monkeypatch, named, num_seen, expected):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: num_seen)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if named is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    assert grid._visible_gpus() == expected

@@ -4,13 +4,18 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 
 from suite.flops_cache import Flops
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Resources
-from suite.training import loop
+from suite.training import evaluate, loop
 from suite.training.cost import mfu_percent
+from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training
+from suite.training.waiting import Waiting
+
+GPU = torch.device("cuda")
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def events(monkeypatch):
         return lambda *arguments, **named: events.append(name) or value
 
     class Noted(Training):
-        _train_step = note("step")
+        train_step = note("step")
         _mean = note("wait", 1.0)  # it reads the loss
         _evaluate = note("evaluate", object())
         _look_at_attention = note("probe")
@@ -34,7 +39,8 @@ def events(monkeypatch):
             self.images = SimpleNamespace(num_train=70, train_batches=lambda *_: iter(range(100)))
             self.learning_rate = SimpleNamespace(set=lambda step: 0.1)
             self.engine = SimpleNamespace(train=lambda: None)
-            self.ranks = SimpleNamespace(rank=0, num_ranks=1, device=torch.device("cpu"), agree=bool)
+            self.ranks = SimpleNamespace(rank=0, num_ranks=1, device=torch.device("cpu"))
+            self.ranks.agree = lambda *flags: events.append("agree") or list(flags)
 
     monkeypatch.setattr(loop, "wait_for", note("wait"))
     Noted().run(False)
@@ -54,10 +60,90 @@ def test_the_device_is_not_waited_for_after_every_step(events):
     assert ["step", "step"] in [events[place : place + 2] for place in range(len(events))]
 
 
+def test_the_ranks_agree_once_a_metrics_line(events):
+    assert events.count("agree") == 50
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A host and a GPU with clocks of their own, in milliseconds: the GPU works off what it is given."""
+
+    class Machine:
+        host = free_at = 0.0
+
+        def give(self, milliseconds):
+            self.free_at = max(self.host, self.free_at) + milliseconds
+
+    machine = Machine()
+
+    class Event:
+        """Happens once the GPU has done what it was given before."""
+
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self, stream):
+            self.time = max(machine.host, machine.free_at)
+
+        def elapsed_time(self, later):
+            return later.time - self.time
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
+    return machine
+
+
+def test_a_gpu_waits_for_images_only_when_it_has_done_the_steps_before(machine):
+    waiting = Waiting(GPU)
+    for host_waits in (5, 5, 50):  # the GPU has nothing before 5, and nothing more from 45 to 60
+        with waiting:
+            machine.host += host_waits
+        machine.give(20)
+    assert waiting.take_s() == pytest.approx(5e-3 + 0 + 15e-3)
+    assert waiting.take_s() == 0
+
+
+def test_a_cpu_waits_for_images_as_long_as_the_host(monkeypatch):
+    clock = iter((1.0, 1.5, 7.0, 7.25))
+    monkeypatch.setattr("suite.training.waiting.time.monotonic", lambda: next(clock))
+    waiting = Waiting(torch.device("cpu"))
+    for _ in range(2):
+        with waiting:
+            pass
+    assert waiting.take_s() == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(("num_batches", "expected"), [(4, 250 / 1.0), (1, 250 / 100.0)])
+def test_the_rate_of_evaluation_leaves_out_the_first_batch_where_there_are_more(monkeypatch, num_batches, expected):
+    """A network that takes 100 s for its first images and 1 s for all others."""
+    clock = [0.0]
+
+    class Network(nn.Module):
+        takes_s = 100.0
+
+        def forward(self, images):
+            clock[0] += self.takes_s
+            self.takes_s = 1.0
+            return torch.randn(len(images), 10)
+
+    batches = [(torch.zeros(250, 1), torch.zeros(250, dtype=torch.long))] * num_batches
+    monkeypatch.setattr(evaluate.time, "perf_counter", lambda: clock[0])
+    images = SimpleNamespace(test_batches=lambda *_: iter(batches))
+    accuracy = evaluate.evaluate(Network(), images, Ranks(0, 1, torch.device("cpu")), "fp32")
+    assert accuracy.images_per_s == pytest.approx(expected)
+    assert accuracy.num_images == 250 * num_batches
+
+
 def test_utilisation_counts_three_forward_passes_against_the_peak_of_the_precision():
     flops = Flops(total=10**12, linear=10**11)
     fp32, bf16 = (DEIT_LAPTOP.model_copy(update={"precision": precision}) for precision in ("fp32", "bf16"))
     assert mfu_percent(flops, bf16, 98.9, "NVIDIA H100 80GB HBM3") == pytest.approx(30.0)
     assert mfu_percent(flops, fp32, 6.7, "NVIDIA H100 80GB HBM3") == pytest.approx(30.0)
     assert mfu_percent(flops, bf16, 75.6, "NVIDIA H100 PCIe") == pytest.approx(30.0)
-    assert mfu_percent(flops, bf16, 1.0, "AMD EPYC") is None
+    assert mfu_percent(flops, bf16, 98.9, "NVIDIA H200") == pytest.approx(30.0)
+    assert mfu_percent(flops, bf16, 83.5, "NVIDIA H200 NVL") == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize("device", ["AMD EPYC", "NVIDIA H200 MIG 1g.18gb", "NVIDIA A100-SXM4-40GB MIG 3g.20gb"])
+def test_a_device_whose_peak_is_not_known_has_no_utilisation(device):
+    assert mfu_percent(Flops(total=10**12, linear=10**11), DEIT_LAPTOP, 1.0, device) is None

@@ -1,0 +1,49 @@
+"""How long a device waits for images, by the clock of the device itself."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+
+class Waiting:
+    """Adds up the time inside its ``with`` in which the device had nothing to do.
+
+    A CPU has nothing to do while the host waits. A GPU still works through the steps that it was given before: it waits
+    from their end until what comes inside is there, as two events on its stream tell.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._spans: list[tuple[Any, Any]] = []  # events where the device is a GPU, else instants
+
+    def __enter__(self) -> None:
+        self._began = self._mark()
+
+    def __exit__(self, *failure: object) -> None:
+        self._spans.append((self._began, self._mark()))
+
+    def take_s(self) -> float:
+        """Seconds since the last call; on a GPU only once it has done all that it was given."""
+        spans, self._spans = self._spans, []
+        return float(sum(began.elapsed_time(ended) for began, ended in spans)) / 1e3
+
+    def _mark(self) -> Any:
+        if self._device.type != "cuda":
+            return _Instant()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+
+class _Instant:
+    """The host's time now, to be asked as an event is."""
+
+    def __init__(self) -> None:
+        self._now_s = time.monotonic()
+
+    def elapsed_time(self, later: _Instant) -> float:
+        """Milliseconds."""
+        return 1e3 * (later._now_s - self._now_s)

@@ -1,0 +1,148 @@
+"""How a run sets up device and engine: nothing for which a GPU would be waited for, or kept busy in vain."""
+
+import os
+from collections import Counter
+from unittest.mock import patch
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from suite.models.build import build_model
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.spec import Resources
+from suite.training import distributed
+from suite.training.distributed import Ranks
+from suite.training.environment import describe
+from suite.training.loop import Training
+from suite.training.optim import build_optimizer, clip_before_steps
+
+RECIPE = DEIT_LAPTOP.model_copy(update={"batch_size": 16, "clip_grad_norm": 3.0})
+PIECES = torch.randn(6, 8, 3, 32, 32, generator=torch.Generator().manual_seed(0))  # three steps of two micro-batches
+LABELS = torch.arange(8)
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+class Operations(TorchDispatchMode):
+    """Counts what is asked of the device."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.counts[operation.overloadpacket.__name__] += 1
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.fixture(scope="module")
+def process_group():
+    """Of this process alone; what it sets for the process is set back."""
+    threads = torch.get_num_threads()
+    with patch.dict(os.environ):
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+        distributed.start(Resources())
+        yield
+        distributed.stop()
+    torch.backends.cudnn.allow_tf32 = True
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(threads)
+
+
+def make_engine(clip_grad_norm=3.0, device=CPU):
+    recipe = RECIPE.model_copy(update={"clip_grad_norm": clip_grad_norm})
+    torch.manual_seed(0)
+    model = build_model("convit_micro", num_classes=10, image_size=32)
+    return distributed.initialize(model, build_optimizer(model, recipe, device), recipe, Resources(micro_batch_size=8))
+
+
+def take_steps(engine, pieces=PIECES):
+    for piece in pieces:
+        engine.backward(F.cross_entropy(engine(piece).float(), LABELS))
+        engine.step()
+
+
+@pytest.mark.usefixtures("process_group")
+def test_no_step_waits_for_the_device(monkeypatch):
+    from deepspeed.accelerator import get_accelerator
+
+    waits = []
+    monkeypatch.setattr(type(get_accelerator()), "synchronize", lambda *_: waits.append("all"))
+    engine = make_engine(device=GPU)  # with the optimizer of GPUs
+    with Operations() as asked:
+        take_steps(engine)
+    assert waits == []
+    assert asked.counts["_local_scalar_dense"] == 0  # a number that the host reads
+
+
+@pytest.mark.usefixtures("process_group")
+def test_a_rank_alone_neither_copies_nor_reduces_its_gradients():
+    engine = make_engine(clip_grad_norm=0.0)
+    with Operations() as asked:
+        take_steps(engine, PIECES[:1])  # the first micro-batch of a step, in which DeepSpeed never reduces
+        usual = asked.counts.copy()
+        asked.counts.clear()
+        engine.backward(F.cross_entropy(engine(PIECES[1]).float(), LABELS))
+    assert asked.counts["cat"] <= usual["cat"]
+    assert asked.counts["copy_"] <= usual["copy_"]
+    assert asked.counts["allreduce_"] == 0
+
+
+@pytest.mark.usefixtures("process_group")
+def test_gradients_of_a_rank_alone_are_those_that_deepspeeds_reduction_gives():
+    ours, theirs = make_engine(), make_engine()
+    theirs.enable_backward_allreduce = True
+    for engine in (ours, theirs):
+        take_steps(engine, PIECES[:1])
+        engine.backward(F.cross_entropy(engine(PIECES[1]).float(), LABELS))
+    for own, other in zip(ours.module.parameters(), theirs.module.parameters(), strict=True):
+        assert torch.equal(own.grad, other.grad)
+
+
+@pytest.mark.usefixtures("process_group")
+@pytest.mark.parametrize("max_norm", [0.1, 3.0, 1e9])
+def test_clipping_is_deepspeeds_bit_by_bit_and_done_once_a_step(max_norm):
+    from deepspeed.runtime.utils import clip_grad_norm_
+
+    ours, theirs = make_engine(max_norm), make_engine(clip_grad_norm=0.0)
+
+    def clip_as_deepspeed(*_):
+        clip_grad_norm_(theirs.module.parameters(), max_norm)
+
+    theirs.optimizer.register_step_pre_hook(clip_as_deepspeed)
+    start = [parameter.detach().clone() for parameter in ours.module.parameters()]
+    for engine in (ours, theirs):
+        take_steps(engine, PIECES[:5])  # two steps, and half of a third
+    for own, other, before in zip(ours.module.parameters(), theirs.module.parameters(), start, strict=True):
+        assert torch.equal(own, other)
+        assert torch.equal(own.grad, other.grad)
+        assert not torch.equal(own, before)
+
+
+def test_clipping_takes_a_few_kernels_however_many_parameters_there_are():
+    weights = torch.nn.ParameterList(torch.ones(2) for _ in range(150))
+    optimizer = torch.optim.SGD(weights, lr=0.0, foreach=True)
+    clip_before_steps(optimizer, weights, 1.0)
+    for weight in weights:
+        weight.grad = torch.full((2,), 5.0)
+    with Operations() as asked:
+        optimizer.step()
+    assert sum(asked.counts.values()) < 20
+    norm = torch.cat([weight.grad for weight in weights]).norm()
+    torch.testing.assert_close(norm, torch.tensor(1.0))
+
+
+@pytest.mark.usefixtures("process_group")
+def test_fp32_is_ieees_in_products_and_convolutions_and_environments_say_so():
+    assert torch.backends.cuda.matmul.fp32_precision == "ieee"
+    assert torch.backends.cudnn.conv.fp32_precision != "tf32"
+    assert describe(Resources(), 1, 1)["tf32"] == {"products": False, "convolutions": False}
+
+
+def test_the_loss_of_a_metrics_line_is_read_once():
+    training = Training.__new__(Training)
+    training.ranks = Ranks(0, 1, CPU)
+    with Operations() as asked:
+        assert training._mean([torch.tensor(1.0), torch.tensor(2.0)]) == 1.5
+    assert asked.counts["_local_scalar_dense"] == 1
