@@ -126,6 +126,21 @@ def test_the_separable_product_equals_the_dense_map_with_all_gradients(layer_typ
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * float(theirs.abs().max()))
 
 
+@pytest.mark.parametrize("mix", [GroupByGroup.apply, mix_whole_batch])
+def test_the_maps_gradients_in_bf16_are_within_a_percent_of_those_in_fp32_over_a_large_batch(mix):
+    torch.manual_seed(0)
+    layer = QuadraticAttention(16, 9, (16, 16), 0.0)
+    x_BRK, weights_BRCHD = torch.randn(400, 16, 16 * 16) + 0.5, torch.randn(400, 16, 16, 9, 16)
+
+    def gradients(precision):
+        maps = (scores.softmax(-1).to(precision) for scores in layer.axis_scores())
+        mixed = mix(x_BRK.to(precision), *maps)
+        return torch.autograd.grad(mixed, [layer.centers_H2, layer.spreads], weights_BRCHD.to(precision))
+
+    for exact, rounded in zip(gradients(torch.float32), gradients(torch.bfloat16), strict=True):
+        assert float((rounded - exact).norm() / exact.norm()) < 0.01
+
+
 @pytest.mark.parametrize("heads", [1, 3, 0])
 @pytest.mark.parametrize("images_at_once", [1, 2, 3, 8])
 def test_the_products_group_by_group_equal_those_over_the_whole_batch(heads, images_at_once, monkeypatch):
