@@ -101,6 +101,25 @@ def test_each_attention_equals_the_paper_step_by_step(encoding):
         torch.testing.assert_close(layer.eval()(x), expected, rtol=1e-10, atol=1e-10)
 
 
+def test_long_thin_heads_in_fp32_have_the_map_and_the_gradients_of_float64():
+    torch.manual_seed(0)
+    layer = GeneralizedQuadraticAttention(4, 9, (16, 16), 0.0)
+    turns = torch.linalg.qr(torch.randn(2, 9, 2, 2)).Q
+    with torch.no_grad():  # S S^T has the condition number 1e5
+        layer.spreads.copy_(turns[0] @ torch.diag(3 * 10 ** torch.tensor([1.25, -1.25])) @ turns[1])
+    parameters = [layer.centers_H2, layer.spreads]
+    centers, spreads = (parameter.detach().double().requires_grad_() for parameter in parameters)
+    place = torch.cartesian_prod(torch.arange(16), torch.arange(16)).double()
+    shifted = place[None, None] - place[None, :, None] - centers[:, None, None]
+    exact = (-torch.einsum("hqka,hab,hcb,hqkc->hqk", shifted, spreads, spreads, shifted) / 2).softmax(-1)
+    weights = torch.randn(9, 256, 256)
+    found = layer.position_map()
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=1e-4)
+    expected_gradients = torch.autograd.grad(exact, [centers, spreads], weights.double())
+    for gradient, expected in zip(torch.autograd.grad(found, parameters, weights), expected_gradients, strict=True):
+        assert float((gradient - expected).norm() / expected.norm()) < 5e-5
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_attention_map_is_the_one_that_forward_applies(encoding):
     layer, x = random_layer(encoding), random_tokens()
