@@ -154,8 +154,11 @@ class GeneralizedQuadraticAttention(PositionAttention):
         self.spreads = nn.Parameter(torch.eye(2) + spread_std * torch.randn(num_heads, 2, 2))
 
     def position_map(self) -> Tensor:
-        precision_H2211 = (self.spreads @ self.spreads.mT)[..., None, None]
+        # -1/2 |S^T (offset - center)|^2: multiplied out, its terms cancel where S S^T is far from round
         rows_HRR, columns_HCC = centered_offsets(self.centers_H2, self.grid)
-        squares = (precision_H2211[:, 0, 0] * rows_HRR**2, precision_H2211[:, 1, 1] * columns_HCC**2)
-        cross = outer(precision_H2211[:, 0, 1] * rows_HRR, columns_HCC, torch.mul)
-        return (-outer(*squares, torch.add) / 2 - cross).softmax(-1)
+        spreads_H2211 = self.spreads[..., None, None]
+        first_HNN, second_HNN = (
+            outer(spreads_H2211[:, 0, axis] * rows_HRR, spreads_H2211[:, 1, axis] * columns_HCC, torch.add)
+            for axis in range(2)
+        )
+        return (-0.5 * (first_HNN**2 + second_HNN**2)).softmax(-1)

@@ -68,20 +68,30 @@ class GroupByGroup(torch.autograd.Function):
     def backward(ctx: Any, grad_BRCHD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x_BRK, rows_HRR, columns_HCC = ctx.saved_tensors
         group = _Group(x_BRK, rows_HRR, columns_HCC)
-        grad_x_BRK, grad_rows_GMR = torch.empty_like(x_BRK), torch.zeros_like(group.rows_GMR)
-        grad_columns_PCC = torch.zeros_like(group.columns_PCC)
+        summed_in = torch.promote_types(x_BRK.dtype, torch.float32)
+        grad_x_BRK, grad_rows_GMR = torch.empty_like(x_BRK), torch.zeros_like(group.rows_GMR, dtype=summed_in)
+        grad_columns_PCC = torch.zeros_like(group.columns_PCC, dtype=summed_in)
         parts = (tensor.split(group.size) for tensor in (x_BRK, grad_x_BRK, grad_BRCHD))
         for x_GRK, grad_x_GRK, grad_GRCHD in zip(*parts, strict=True):
             inner, outer = group.buffers(len(x_GRK))
             rows_GMR, columns_PCC = group.rows_GMR[: len(x_GRK)], group.columns_PCC[: len(inner.as_PCD)]
             outer.as_GRCHD.copy_(grad_GRCHD)
             torch.bmm(rows_GMR, x_GRK, out=inner.as_GMK)
-            grad_columns_PCC[: len(columns_PCC)].baddbmm_(outer.as_PCD, inner.as_PCD.mT)
+            _add_products(grad_columns_PCC[: len(columns_PCC)], outer.as_PCD, inner.as_PCD.mT)
             torch.bmm(columns_PCC.mT, outer.as_PCD, out=inner.as_PCD)  # from here the gradient of what it held
-            grad_rows_GMR[: len(rows_GMR)].baddbmm_(inner.as_GMK, x_GRK.mT)
+            _add_products(grad_rows_GMR[: len(rows_GMR)], inner.as_GMK, x_GRK.mT)
             torch.bmm(rows_GMR.mT, inner.as_GMK, out=grad_x_GRK)
         grad_columns_HCC = grad_columns_PCC.unflatten(0, (group.size, *rows_HRR.shape[:2])).sum((0, 2))
-        return grad_x_BRK, grad_rows_GMR.sum(0).view_as(rows_HRR), grad_columns_HCC
+        grad_rows_HRR = grad_rows_GMR.sum(0).view_as(rows_HRR)
+        return grad_x_BRK, grad_rows_HRR.to(rows_HRR), grad_columns_HCC.to(columns_HCC)
+
+
+def _add_products(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """total += left @ right, added up in the total's precision: a map's gradient is a sum over many groups."""
+    if total.dtype == left.dtype:
+        total.baddbmm_(left, right)
+    else:
+        total += torch.bmm(left, right)
 
 
 class _Buffer(NamedTuple):

@@ -43,6 +43,29 @@ def test_gpsa_equals_the_paper_step_by_step_on_any_grid(rows, columns, heads):
     torch.testing.assert_close(layer(x, (rows, columns)), expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("gate", [-8.0, -6.5, -5.0, -3.0, 0.0, 1.0, 3.0, 5.0, 6.5, 8.0])
+def test_gradients_in_bf16_are_within_a_percent_of_those_in_fp32_at_any_gate(gate):
+    torch.manual_seed(0)
+    layer = GatedPositionalSelfAttention(432, 9)
+    layer.init_as_convolution()
+    for weight in (layer.qk.weight, layer.v.weight):
+        torch.nn.init.normal_(weight, std=0.05)
+    torch.nn.init.constant_(layer.gating_param, gate)
+    x, weights = torch.randn(2, 2, 196, 432)
+
+    def gradients(precision):
+        layer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            mixed = layer(x, (14, 14))
+        (mixed.float() * weights).sum().backward()
+        names = ("qk.weight", "v.weight", "gating_param", "pos_proj.weight")
+        return {name: layer.get_parameter(name).grad for name in names}
+
+    exact, rounded = gradients("fp32"), gradients("bf16")
+    errors = {name: float((rounded[name] - exact[name]).norm() / exact[name].norm()) for name in exact}
+    assert max(errors.values()) < 0.01, errors
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [("convit_ti", "convit_tiny"), ("convit_s", "convit_small")])
 def test_published_weights_load_and_give_timms_logits(ours, theirs):
     torch.manual_seed(0)

@@ -101,6 +101,25 @@ def test_each_attention_equals_the_paper_step_by_step(encoding):
         torch.testing.assert_close(layer.eval()(x), expected, rtol=1e-10, atol=1e-10)
 
 
+def test_long_thin_heads_in_fp32_have_the_map_and_the_gradients_of_float64():
+    torch.manual_seed(0)
+    layer = GeneralizedQuadraticAttention(4, 9, (16, 16), 0.0)
+    turns = torch.linalg.qr(torch.randn(2, 9, 2, 2)).Q
+    with torch.no_grad():  # S S^T has the condition number 1e5
+        layer.spreads.copy_(turns[0] @ torch.diag(3 * 10 ** torch.tensor([1.25, -1.25])) @ turns[1])
+    parameters = [layer.centers_H2, layer.spreads]
+    centers, spreads = (parameter.detach().double().requires_grad_() for parameter in parameters)
+    place = torch.cartesian_prod(torch.arange(16), torch.arange(16)).double()
+    shifted = place[None, None] - place[None, :, None] - centers[:, None, None]
+    exact = (-torch.einsum("hqka,hab,hcb,hqkc->hqk", shifted, spreads, spreads, shifted) / 2).softmax(-1)
+    weights = torch.randn(9, 256, 256)
+    found = layer.position_map()
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=1e-4)
+    expected_gradients = torch.autograd.grad(exact, [centers, spreads], weights.double())
+    for gradient, expected in zip(torch.autograd.grad(found, parameters, weights), expected_gradients, strict=True):
+        assert float((gradient - expected).norm() / expected.norm()) < 5e-5
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_attention_map_is_the_one_that_forward_applies(encoding):
     layer, x = random_layer(encoding), random_tokens()
@@ -124,6 +143,21 @@ def test_the_separable_product_equals_the_dense_map_with_all_gradients(layer_typ
         torch.autograd.grad(separable, inputs, grad), torch.autograd.grad(dense, inputs, grad), strict=True
     ):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * float(theirs.abs().max()))
+
+
+@pytest.mark.parametrize("mix", [GroupByGroup.apply, mix_whole_batch])
+def test_the_maps_gradients_in_bf16_are_within_a_percent_of_those_in_fp32_over_a_large_batch(mix):
+    torch.manual_seed(0)
+    layer = QuadraticAttention(16, 9, (16, 16), 0.0)
+    x_BRK, weights_BRCHD = torch.randn(400, 16, 16 * 16) + 0.5, torch.randn(400, 16, 16, 9, 16)
+
+    def gradients(precision):
+        maps = (scores.softmax(-1).to(precision) for scores in layer.axis_scores())
+        mixed = mix(x_BRK.to(precision), *maps)
+        return torch.autograd.grad(mixed, [layer.centers_H2, layer.spreads], weights_BRCHD.to(precision))
+
+    for exact, rounded in zip(gradients(torch.float32), gradients(torch.bfloat16), strict=True):
+        assert float((rounded - exact).norm() / exact.norm()) < 0.01
 
 
 @pytest.mark.parametrize("heads", [1, 3, 0])
