@@ -21,6 +21,7 @@ Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "gpu", "paper", "smoke"]
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
 StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]
+Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
 
 
 class Frozen(BaseModel):
@@ -103,6 +104,10 @@ class Experiment(Frozen):
     - ``masking``: nothing is trained; the parent is evaluated with ``kind_options["mask"]`` switched off.
     - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training.
 
+    ``normalization`` names the mean and deviation that images are normalized by; "own" are those of the image set. A run
+    that goes on with or measures its parent's network sees images as that was trained on; a student has its own, and its
+    teacher is shown the same pictures normalized as the teacher's were.
+
     ``cell_id`` is the identity without the seed (runs that may be averaged share it); ``id`` adds the seed
     and is also the run's path inside the run store. A run takes over from parents of its own seed.
     """
@@ -113,6 +118,7 @@ class Experiment(Frozen):
     recipe: Recipe
     model_options: dict[str, Scalar] = {}
     train_fraction: float = Field(1.0, gt=0, le=1)
+    normalization: Normalization = "own"
     seed: int = Field(0, ge=0, lt=2**31)
     kind: Kind = "training"
     kind_options: dict[str, Scalar] = {}
@@ -128,6 +134,12 @@ class Experiment(Frozen):
             check_name(f"option of kind {self.kind}", key, _OPTIONS_OF_KIND[self.kind])
         if any(parent.seed != self.seed for parent in self.parents):
             raise SpecError(f"an experiment of seed {self.seed} has a parent of another seed; use with_seed")
+        others = {parent.normalization for parent in self.parents} - {self.normalization}
+        if others and self.kind != "distillation":
+            raise SpecError(
+                f"an experiment of kind {self.kind!r} has normalization {self.normalization!r} and a parent with "
+                f"{sorted(others)[0]!r}; expected the same, as its network is the parent's"
+            )
         return self
 
     @cached_property

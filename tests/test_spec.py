@@ -34,6 +34,7 @@ def test_naming_a_default_or_a_recipe_changes_no_identity():
     [
         {"model": "convit_s"},
         {"train_fraction": 0.1},
+        {"normalization": "half"},
         {"model_options": {"patch_size": 8}},
         {"recipe": DEIT_LAPTOP},
         {"recipe": DEIT.model_copy(update={"mixup": 0.1})},
@@ -52,6 +53,15 @@ def test_the_smoke_profile_never_shares_a_folder_with_the_laptops():
     suite = get_suite("sample_efficiency")
     laptop = {e.id for e in suite.profile("laptop").experiments()}
     assert laptop.isdisjoint(e.id for e in suite.profile("smoke").experiments())
+
+
+def test_only_a_student_may_be_normalized_otherwise_than_its_parent():
+    fields = {"normalization": "half", "parents": (EXPERIMENT,)}
+    with pytest.raises(ValueError, match="normalization 'half' and a parent with 'own'"):
+        EXPERIMENT.model_copy(update={"kind": "maps", **fields})
+    assert EXPERIMENT.model_copy(update={"kind": "distillation", **fields}).parents == (EXPERIMENT,)
+    halved = EXPERIMENT.model_copy(update={"normalization": "half"})
+    assert halved.then("maps").normalization == "half"
 
 
 def test_an_experiment_survives_json():

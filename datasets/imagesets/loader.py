@@ -25,6 +25,7 @@ from torch import Tensor
 
 from imagesets.augment.parameters import flips, padded_crops, resized_crops
 from imagesets.augment.pipeline import Augmentation
+from imagesets.catalog import statistics
 from imagesets.fractions import fraction_indices
 from imagesets.opening import open_split
 from imagesets.prefetch import feed_gpu, prepare_ahead, start_threads
@@ -80,7 +81,7 @@ class ImageLoader:
     """An experiment's training and test images.
 
     Args:
-        experiment: gives data set, fraction, seed, augmentation, image and batch size.
+        experiment: gives data set, fraction, normalization, seed, augmentation, image and batch size.
         resources: give the format, where it lies, the threads that decode, and what to do with corrupt images.
 
     Attributes:
@@ -100,7 +101,8 @@ class ImageLoader:
         self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
         self._tested = np.flatnonzero(self._test.labels < info.num_classes)
         self._cuts_whole, self._tests_whole = self._check_crop(), self._test.common_size == self._size
-        self._augment = Augmentation(self.recipe, self._seed, info.mean, info.std, info.num_classes)
+        mean, std = statistics(info, experiment.normalization)
+        self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
         self._order = lru_cache(maxsize=2)(self._epoch_order)
         self._draws_of_block = lru_cache(maxsize=2)(self._draw_block)
         self._skip_corrupt = resources.skip_corrupt

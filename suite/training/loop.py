@@ -60,7 +60,7 @@ class Training:
         self.parent = choose_parent(run, experiment)
         self.teacher = None
         if experiment.kind == "distillation":
-            self.teacher = Teacher(run, experiment, resources, num_classes, ranks.device)
+            self.teacher = Teacher(run, experiment, resources, self.images.info, ranks.device)
         model = start_network(run, experiment, num_classes)
         self.num_parameters = count_parameters(model)
         optimizer = build_optimizer(model, recipe)

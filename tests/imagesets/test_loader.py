@@ -96,6 +96,27 @@ def test_the_test_split_is_whole_and_in_order_whatever_the_fraction():
     assert images.num_test == 100
 
 
+@pytest.mark.parametrize(
+    ("normalization", "mean", "std"),
+    [
+        ("own", (0.49140, 0.48216, 0.44653), (0.24703, 0.24349, 0.26159)),
+        ("imagenet", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        ("half", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+        ("cordonnier", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    ],
+)
+def test_train_and_test_images_are_normalized_as_the_experiment_says(normalization, mean, std):
+    recipe = RECIPE.model_copy(update={"crop": "none", "crop_padding": 0, "flip_probability": 0.0})
+    images = ImageLoader(experiment(recipe=recipe, train_fraction=1, normalization=normalization))
+    stored = open_arrays(ensure("cifar10_sample"))
+    for batch, pixels in (
+        (images.train_batch(0).images, stored["train_images"][images.samples(0).index]),
+        (images.test_batch(0, 24).images, stored["test_images"][:24]),
+    ):
+        expected = (np.array(pixels) / 255 - np.array(mean)) / np.array(std)
+        np.testing.assert_allclose(batch.permute(0, 2, 3, 1).numpy(), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_every_test_image_counts_once_at_any_number_of_ranks(num_ranks):
     images = ImageLoader(experiment())

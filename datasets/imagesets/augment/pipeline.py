@@ -35,7 +35,7 @@ class Augmentation:
     Args:
         recipe: gives the strengths.
         seed: the experiment's.
-        mean: of the training images per channel, scaled to [0, 1]; also what geometry fills in.
+        mean: that images are normalized by, per channel scaled to [0, 1]; also what geometry fills in.
         std: likewise.
         num_classes: width of the mixed targets.
 
@@ -94,7 +94,7 @@ class Augmentation:
         return mix_(normalized, labels, mixing, self.num_classes)
 
     def normalize(self, images: Tensor) -> Tensor:
-        """uint8 -> float32 of mean 0 and deviation 1 over the training set; all that test images get."""
+        """uint8 -> float32 less the mean and over the deviation; all that test images get."""
         mean, std = self._statistics.to(images.device, non_blocking=True)
         if images.device.type == "cpu":  # NumPy asks for huge pages: at 224 pixels, fresh memory costs most of the time
             normalized = torch.from_numpy(np.empty(images.shape, np.float32)).copy_(images)
