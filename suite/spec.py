@@ -64,6 +64,8 @@ class Recipe(Frozen):
     drop_path: float = Field(0.0, ge=0, lt=1)
     crop: Literal["none", "pad", "random_resized"] = "none"
     crop_padding: int = Field(0, ge=0)  # pixels, for crop="pad"
+    train_interpolation: Literal["bicubic", "random"] = "bicubic"  # random: bilinear or bicubic, drawn for each image
+    test_crop: float = Field(0.875, gt=0, le=1)  # share of the resized test image's shorter side that is kept
     flip_probability: float = Field(0.0, ge=0, le=1)
     rand_augment: str = ""  # timm's notation, "" = off
     color_jitter: NonNegativeFloat = 0.0
@@ -104,9 +106,9 @@ class Experiment(Frozen):
     - ``masking``: nothing is trained; the parent is evaluated with ``kind_options["mask"]`` switched off.
     - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training.
 
-    ``normalization`` names the mean and deviation that images are normalized by; "own" are those of the image set. A run
-    that goes on with or measures its parent's network sees images as that was trained on; a student has its own, and its
-    teacher is shown the same pictures normalized as the teacher's were.
+    ``normalization`` names the mean and deviation that images are normalized by; "own" are those of the image set. A
+    run that goes on with its parent's network, or measures it, has its parent's. A student has one of its own: its
+    teacher is shown the same pictures, normalized as the teacher's were.
 
     ``cell_id`` is the identity without the seed (runs that may be averaged share it); ``id`` adds the seed
     and is also the run's path inside the run store. A run takes over from parents of its own seed.

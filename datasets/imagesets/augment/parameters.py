@@ -1,4 +1,4 @@
-"""Where to crop, flip, erase and mix, each a function of (seed, epoch, index, repeat), or of (seed, step), alone.
+"""Where to crop, flip, erase and mix, and how to resize, as functions of (seed, epoch, index, repeat) or (seed, step).
 
 Rules are timm's, which are torchvision's for the crop; draws are counter-based, so one sample's numbers do not depend
 on which others are in the batch. Loaders call the crops, ``augment.pipeline`` the rest.
@@ -54,6 +54,11 @@ def _central_boxes(sizes_B2: NDArray[np.int64], ratio: tuple[float, float]) -> N
     box_h = np.minimum(height, np.rint(width / ratio[0]).astype(np.int64))
     box_w = np.minimum(width, np.rint(height * ratio[1]).astype(np.int64))
     return np.stack([(height - box_h) // 2, (width - box_w) // 2, box_h, box_w], axis=1)
+
+
+def resized_bilinearly(seed: int, samples: Samples) -> NDArray[np.bool_]:
+    """(B,): which crops are resized bilinearly, half of them; the others bicubically (timm's "random")."""
+    return uniforms(seed, Purpose.INTERPOLATION, samples, 1)[:, 0] < 0.5
 
 
 def padded_crops(seed: int, samples: Samples, spare: int) -> NDArray[np.int64]:
