@@ -13,7 +13,16 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from suite.errors import SpecError, check_name
 
@@ -55,6 +64,8 @@ class Recipe(Frozen):
     clip_grad_norm: NonNegativeFloat = 0.0  # 0 = no clipping
     schedule: Literal["constant", "cosine", "multistep", "one_cycle"] = "constant"
     schedule_unit: Literal["step", "epoch"] = "step"  # how often the learning rate changes
+    schedule_epochs: NonNegativeFloat = 0.0  # that the schedule is laid out for; 0 = ``epochs``
+    schedule_lag_epochs: NonNegativeInt = 0  # by which the schedule is late: its start holds for so many epochs more
     milestones: tuple[PositiveFloat, ...] = ()  # epochs after which "multistep" divides it by ten
     warmup_epochs: NonNegativeFloat = 0.0
     cosine_after_warmup: bool = False  # the cosine begins when the warm-up ends, not with the training
@@ -79,7 +90,8 @@ class Recipe(Frozen):
     def with_epochs(self, epochs: float, warmup_epochs: float | None = None) -> Recipe:
         """The same recipe at another length; warm-up keeps its number of epochs unless given."""
         warmup = self.warmup_epochs if warmup_epochs is None else warmup_epochs
-        return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup})
+        laid_out = self.schedule_epochs * epochs / self.epochs
+        return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup, "schedule_epochs": laid_out})
 
 
 _OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {

@@ -119,7 +119,13 @@ class Profile(Frozen):
         def shrink(experiment: Experiment) -> Experiment:
             epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
             recipe = experiment.recipe.model_copy(
-                update={"batch_size": 32, "epochs": epochs, "warmup_epochs": 0.0, "milestones": ()}
+                update={
+                    "batch_size": 32,
+                    "epochs": epochs,
+                    "warmup_epochs": 0.0,
+                    "schedule_epochs": 0.0,
+                    "milestones": (),
+                }
             )
             return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
 

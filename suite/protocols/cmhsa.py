@@ -52,7 +52,7 @@ class Scale:
         shortening: by what every length of the paper is divided.
         warmup_epochs: of every run, at this scale.
         phase, deit, vit: recipes at the paper's lengths.
-        schedule_unit: how often the learning rate changes.
+        schedule_unit: how often the learning rate changes; only that of whole epochs lags, as DeiT's.
         rates: the learning rates that each phase searches.
         models: each phase's network.
         size: options of both phases' networks, such as the patch size.
@@ -118,13 +118,15 @@ class Scale:
 
     def _at_scale(self, recipe: Recipe, with_warmup: bool = True) -> Recipe:
         shorter = recipe.with_epochs(recipe.epochs / self.shortening, self.warmup_epochs if with_warmup else 0.0)
-        return shorter.model_copy(update={"schedule_unit": self.schedule_unit})
+        lag = recipe.schedule_lag_epochs if self.schedule_unit == "epoch" else 0
+        return shorter.model_copy(update={"schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag})
 
 
 PAPER = Scale()
 
 GPU = Scale(shortening=10, warmup_epochs=0.5, schedule_unit="step")
-"""The paper's models and search on CIFAR-100 at 224 pixels, a tenth as long; the learning rate moves every step."""
+"""The paper's models and search on CIFAR-100 at 224 pixels, a tenth as long; the learning rate moves every step, and
+without DeiT's lag."""
 
 GPU_NOTE = "the paper's models, images and search, a tenth of its epochs: 20 a phase"
 
