@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from suite.protocols.deit import DEIT, DEIT_LAPTOP
-from suite.spec import Experiment, Recipe, Scalar
+from suite.spec import Experiment, Normalization, Recipe, Scalar
 
 BIAS_STRENGTH = 10.0
 """M of the transferred position bias. The proof's M = 40 leaves attention no gradient that AdamW could see; with 10 it
@@ -20,7 +20,9 @@ learns, and takes 1 % of a weight elsewhere. Which M the authors trained with is
 CMHSA = DEIT.model_copy(update={"name": "cmhsa", "epochs": 200, "batch_size": 128, "learning_rate": 3e-4})
 """A phase: Appendix B, and "all the data augmentation and regularization strategies" of DeiT, unmodified.
 
-Differs: as DeiT's recipe does. Its smallest learning rate of 1e-5 stays, so that a peak of 1e-5 is constant.
+Differs: as DeiT's recipe does. Its smallest learning rate of 1e-5 stays, so that a peak of 1e-5 is constant. Mixup and
+cutmix are drawn once for a batch, since one process of DeiT's holds as many images; how many the authors ran is not
+stated.
 """
 
 DEIT_CIFAR100 = CMHSA.model_copy(update={"name": "deit_cifar100", "epochs": 400, "learning_rate": 1.25e-4})
@@ -49,6 +51,7 @@ class Scale:
     """The paper's models at one size and length.
 
     Args:
+        normalization: of the images; DeiT's code takes ImageNet's for CIFAR-100 too.
         shortening: by what every length of the paper is divided.
         warmup_epochs: of every run, at this scale.
         phase, deit, vit: recipes at the paper's lengths.
@@ -61,6 +64,7 @@ class Scale:
 
     dataset: str = "cifar100"
     image_size: int = 224
+    normalization: Normalization = "imagenet"
     shortening: float = 1.0
     warmup_epochs: float = 5.0
     phase: Recipe = CMHSA
@@ -112,6 +116,7 @@ class Scale:
             model=model,
             dataset=self.dataset,
             image_size=self.image_size,
+            normalization=self.normalization,
             recipe=recipe,
             model_options=dict(options),
         )
@@ -145,6 +150,7 @@ _LAPTOP_DEIT = _LAPTOP_PHASE.model_copy(update={"name": "deit_cmhsa_laptop", "ep
 LAPTOP = Scale(
     dataset="cifar10",
     image_size=16,
+    normalization="own",
     shortening=500,
     warmup_epochs=0.04,
     schedule_unit="step",
