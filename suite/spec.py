@@ -50,6 +50,9 @@ class Recipe(Frozen):
 
     Lengths are in epochs of the (sub-sampled) training set, ``batch_size`` counts all ranks, and
     ``learning_rate`` is the peak value at that batch size. ``name`` is a label, no part of the identity.
+
+    Of the G = ``batch_size / mix_group`` groups, the image at position p of the batch belongs to group p mod G, and so
+    to what process p mod G of G held where a paper's code draws in each process.
     """
 
     name: str
@@ -84,8 +87,22 @@ class Recipe(Frozen):
     mixup: NonNegativeFloat = 0.0
     cutmix: NonNegativeFloat = 0.0
     mix_switch_probability: float = Field(0.0, ge=0, le=1)
+    mix_group: NonNegativeInt = 0  # images of a batch that share one draw of mixup or cutmix; 0 = all
     repeated_augmentation: PositiveInt = 1
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: autocast, weights and optimizer stay fp32
+
+    @model_validator(mode="after")
+    def _check_mix_group(self) -> Self:
+        if self.mix_group and (self.batch_size % self.mix_group or self.mix_group % 2):
+            raise SpecError(
+                f"recipe {self.name!r} has a mix_group of {self.mix_group} for a batch of {self.batch_size}; expected "
+                "an even divisor of it, as images are mixed in pairs, or 0 for the whole batch"
+            )
+        return self
+
+    @property
+    def num_mix_groups(self) -> int:
+        return self.batch_size // self.mix_group if self.mix_group else 1
 
     def with_epochs(self, epochs: float, warmup_epochs: float | None = None) -> Recipe:
         """The same recipe at another length; warm-up keeps its number of epochs unless given."""

@@ -68,6 +68,12 @@ def test_an_experiment_survives_json():
     assert Experiment.model_validate_json(EXPERIMENT.model_dump_json()).id == EXPERIMENT.id
 
 
+@pytest.mark.parametrize("mix_group", [5, 3, 64])
+def test_a_mix_group_that_is_odd_or_does_not_divide_the_batch_is_refused(mix_group):
+    with pytest.raises(ValueError, match=f"mix_group of {mix_group} for a batch of 96; expected an even divisor"):
+        DEIT.model_copy(update={"batch_size": 96, "mix_group": mix_group})
+
+
 def test_a_misspelt_field_is_an_error():
     with pytest.raises(ValueError, match="train_frac"):
         Experiment.model_validate({**json.loads(EXPERIMENT.model_dump_json()), "train_frac": 0.1})

@@ -55,11 +55,11 @@ class _Draws(NamedTuple):
     samples: Samples
     corners: NDArray[np.int64]  # (B, 2), of a window of the padded image
     flipped: NDArray[np.bool_]  # (B,)
+    positions: NDArray[np.int64]  # (B,), in the batch of all ranks
 
     def part(self, first: int, last: int) -> _Draws:
-        return _Draws(
-            Samples(*(f[first:last] for f in self.samples)), self.corners[first:last], self.flipped[first:last]
-        )
+        samples = Samples(*(field[first:last] for field in self.samples))
+        return _Draws(samples, self.corners[first:last], self.flipped[first:last], self.positions[first:last])
 
 
 class _Loaded(NamedTuple):
@@ -151,7 +151,7 @@ class ImageLoader:
 
     def _augmented(self, loaded: _Loaded) -> Batch:
         images, labels, draws, step = loaded
-        return Batch(*self._augment(images, labels, draws.samples, step, draws.flipped))
+        return Batch(*self._augment(images, labels, draws.samples, step, draws.flipped, draws.positions))
 
     def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
         draws = self._draws(step, rank, num_ranks)
@@ -175,7 +175,8 @@ class ImageLoader:
             index[epoch == e] = self._order(int(e))[slot[epoch == e] // recipe.repeated_augmentation]
         samples = Samples(epoch, index, slot % recipe.repeated_augmentation)
         corners = padded_crops(self._seed, samples, 2 * recipe.crop_padding)
-        return _Draws(samples, corners, flips(self._seed, samples, recipe.flip_probability))
+        flipped = flips(self._seed, samples, recipe.flip_probability)
+        return _Draws(samples, corners, flipped, position % recipe.batch_size)
 
     def _cut_whole(self, draws: _Draws) -> tuple[Pixels, NDArray[np.int64]]:
         """Images of the right size, or a window of each after zero padding: (B, S, S, 3), and their indices."""

@@ -17,7 +17,9 @@ BIAS_STRENGTH = 10.0
 """M of the transferred position bias. The proof's M = 40 leaves attention no gradient that AdamW could see; with 10 it
 learns, and takes 1 % of a weight elsewhere. Which M the authors trained with is not stated."""
 
-CMHSA = DEIT.model_copy(update={"name": "cmhsa", "epochs": 200, "batch_size": 128, "learning_rate": 3e-4})
+CMHSA = DEIT.model_copy(
+    update={"name": "cmhsa", "epochs": 200, "batch_size": 128, "learning_rate": 3e-4, "mix_group": 0}
+)
 """A phase: Appendix B, and "all the data augmentation and regularization strategies" of DeiT, unmodified.
 
 Differs: as DeiT's recipe does. Its smallest learning rate of 1e-5 stays, so that a peak of 1e-5 is constant. Mixup and

@@ -27,6 +27,7 @@ DEIT = Recipe(
     mixup=0.8,
     cutmix=1.0,
     mix_switch_probability=0.5,
+    mix_group=128,  # 8 processes
     repeated_augmentation=3,
     precision="bf16",
 )
@@ -42,6 +43,7 @@ _LEFT_OUT_ON_CIFAR = {
     "mixup": 0.0,
     "cutmix": 0.0,
     "mix_switch_probability": 0.0,
+    "mix_group": 0,
     "repeated_augmentation": 1,
 }
 

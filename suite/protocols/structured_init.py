@@ -72,6 +72,7 @@ IMAGENET = Recipe(
     mixup=0.5,
     cutmix=0.5,
     mix_switch_probability=0.5,
+    mix_group=64,  # 10 processes
     precision="bf16",
 )
 """Sec. 5.2: "the training settings defined in ConvMixer", from that paper's (arXiv:2201.09792) command, 300 epochs.
@@ -95,6 +96,7 @@ IMAGENET_AS_THE_CODE = IMAGENET.model_copy(
         "warmup_learning_rate": 1e-5,
         "mixup": 1.0,
         "cutmix": 0.8,
+        "mix_group": 512,  # 8 processes
     }
 )
 """The ImageNet command in the authors' repository, which is not ConvMixer's, for ``imagenet_vit``."""
