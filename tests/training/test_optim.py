@@ -25,6 +25,16 @@ def test_weight_decay_spares_biases_gates_norms_positions_and_class_token():
     assert {n for n in names if n.endswith("weight") and "norm" not in n} == set()
 
 
+def test_weight_decay_reaches_the_position_biases_of_cmhsa_as_by_deits_rule():
+    model = build_model("cmhsa_micro", num_classes=10, image_size=32)
+    optimizer = build_optimizer(model, CMHSA)
+    free = {id(p) for group in optimizer.param_groups if group["weight_decay"] == 0 for p in group["params"]}
+    assert {name for name, p in model.named_parameters() if id(p) in free} == {
+        name for name, p in model.named_parameters() if p.ndim <= 1
+    }
+    assert model.blocks[0].attn.position_bias.ndim == 3
+
+
 RATES = {
     "deit": (DEIT, {0: "1.000e-6", 1: "1.000e-6", 2: "2.008e-4", 6: "9.993e-4", 299: "1.011e-5"}),
     "cmhsa": (CMHSA, {0: "1.000e-6", 1: "1.000e-6", 5: "2.402e-4", 6: "2.996e-4", 199: "1.007e-5"}),
