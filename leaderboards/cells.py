@@ -57,6 +57,7 @@ class Cell:
     device_hours: float | None = None  # of all runs behind it
     images_per_s: float | None = None  # mean of the runs shown
     commits: tuple[str, ...] = ()
+    num_evaluations: tuple[int, ...] = ()  # during one run, all that occur; 0 where a run did not record it
 
     @property
     def difference(self) -> float | None:

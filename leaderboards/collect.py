@@ -18,7 +18,7 @@ from suite.records import PROTOCOL_VERSION, Result, RunDirectory, find_runs
 from suite.spec import Experiment, with_ancestors
 from suite.tables import Profile, RelativeTo, Table
 
-ALWAYS_READ = ("top1_percent", "images_per_s")  # what a search is decided by, and what is told of every cell
+ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations")  # decides a search; is told of every cell
 
 
 @dataclass(frozen=True)

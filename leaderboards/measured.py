@@ -70,6 +70,7 @@ def _known_of_all(
         "search": search,
         "device_hours": sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         "images_per_s": statistics.fmean(speeds) if speeds else None,
+        "num_evaluations": tuple(sorted({int(found["num_evaluations"]) for found in shown.values.values()})),
         "commits": tuple(dict.fromkeys(shown.runs.commits[seed] for seed in shown.values)),
     }
 

@@ -54,7 +54,8 @@ class Result(Frozen):
     top1_percent: float
     top5_percent: float
     test_loss: float
-    best_top1_percent: float
+    best_top1_percent: float  # of all evaluations
+    num_evaluations: int = 0  # during the training, the last one included; 0 = not recorded
     num_parameters: int
     num_train_images: int
     num_test_images: int

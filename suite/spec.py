@@ -221,6 +221,7 @@ class Resources(Frozen):
     zero_stage: int = Field(0, ge=0, le=3)
     checkpoint_every_s: NonNegativeFloat = 300.0
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
+    evaluate_every_epoch: bool = False  # beside these, for an accuracy that is the best of all epochs
     data_dir: str | None = None
     loader: StorageFormat = "memory"
     num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with

@@ -103,6 +103,7 @@ SUITE = Suite(
         "Parameters: the paper's are without the classifier (0.2 to 1.0 million here), ours with it.",
         "Speed: the paper's is of a Quadro GP100 at batch 128, ours of the machine at hand at the evaluation's batch.",
         "Speed: the paper's ConViT-S (305 images/s) is slower than its larger ConViT-S+ (382).",
+        "Best accuracy: the maximum over a run's evaluations, after every epoch; num_evaluations says how many.",
         "Fig. 2b also quotes other papers' models, which are not trained here.",
     ),
 )

@@ -123,7 +123,8 @@ class Training:
             losses.append(self._train_step(progress.step, batch))
             progress.step += 1
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
-            evaluate_now, probe_now = progress.step in evaluate_at, self._is_probed(progress.step)
+            evaluate_now = progress.step in evaluate_at or self._is_evaluated(progress.step)
+            probe_now = self._is_probed(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
             if evaluate_now or probe_now:
                 wait_for(self.ranks.device)  # else the steps under way would count as time of what comes now
@@ -189,11 +190,17 @@ class Training:
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 
+    def _is_evaluated(self, step: int) -> bool:
+        return self.resources.evaluate_every_epoch and self._ends_epochs(step, 1)
+
     def _is_probed(self, step: int) -> bool:
         """Whether an epoch ended within this step, or the training; of very many epochs not all are looked at."""
-        every = ceil(self.recipe.epochs / probing.MAX_EPOCHS) * self.images.num_train
-        batch = self.recipe.batch_size
-        return step == self.num_steps or step * batch // every > (step - 1) * batch // every
+        return step == self.num_steps or self._ends_epochs(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
+
+    def _ends_epochs(self, step: int, num_epochs: int) -> bool:
+        """Whether a multiple of so many epochs ended within this step."""
+        every, batch = num_epochs * self.images.num_train, self.recipe.batch_size
+        return step * batch // every > (step - 1) * batch // every
 
     def _look_at_attention(self) -> None:
         """By the first rank alone: the others go on, and wait for it in the next step."""
@@ -230,6 +237,7 @@ class Training:
             num_steps=self.num_steps,
             train_s=self.progress.train_s,
             best_top1_percent=self.progress.best_top1_percent,
+            num_evaluations=len({line["step"] for line in self.directory.read_metrics() if "top1_percent" in line}),
             num_corrupt_images=len(corrupt),
             nonlocality=probing.mean(self.looked.get("nonlocality")),
             gate=probing.mean(self.looked.get("gates")),

@@ -34,7 +34,7 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     if experiment.kind == "maps":
         before = start_network(parent.run, parent.experiment, images.info.num_classes).to(ranks.device)
         record_maps(before, network, images, run.maps_path)
-    work = Work(num_corrupt_images=len(corrupt))
+    work = Work(num_corrupt_images=len(corrupt), num_evaluations=1)
     return make_result(
         run, experiment, resources, ranks, images, network, count_parameters(network), accuracy, parent, work
     )

@@ -119,6 +119,16 @@ def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(tmp_path):
     assert run.status() == "failed"
 
 
+def test_a_run_that_is_asked_for_its_best_is_evaluated_after_every_epoch(tmp_path):
+    experiment = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 2.5})})
+    status, run = train(tmp_path, experiment, num_evaluations=1, evaluate_every_epoch=True)
+    assert status == 0
+    evaluated = {line["step"]: line["top1_percent"] for line in run.read_metrics() if "top1_percent" in line}
+    assert list(evaluated) == [10, 20, 25]
+    result = run.read_result()
+    assert (result.num_evaluations, result.best_top1_percent) == (3, max(evaluated.values()))
+
+
 def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
     run = RunDirectory(tmp_path)
     (run.checkpoint_path / "step-7").mkdir(parents=True)
