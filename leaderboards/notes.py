@@ -78,7 +78,7 @@ def _commits(boards: SuiteBoard) -> list[str]:
     if len(counts) < 2:
         return []
     told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
-    return [f"versions of the code, all of one protocol: {told}"]
+    return [f"versions of the code, all valid under this protocol: {told}"]
 
 
 def _waiting(boards: SuiteBoard) -> list[str]:

@@ -14,14 +14,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
+from suite.attempts import read_attempts
 from suite.errors import RunError
 from suite.models.build import count_parameters
+from suite.protocol_changes import Checkpointed, why_void
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks, full_state_dict, initialize
-from suite.training.environment import StopRequest
+from suite.training.environment import StopRequest, device_name
 from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
@@ -79,18 +81,25 @@ class Training:
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def _origin(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be gone on from, beside the experiment."""
+        """What a checkpoint must have been written with to be gone on from, beside the experiment; of protocols, one
+        that trained it as this one does."""
         origin: dict[str, Any] = {"protocol_version": PROTOCOL_VERSION}
         if self.parent is not None:
             origin |= {"parent": self.parent.experiment.id, "parent_finished_at": self.parent.result.finished_at}
         return origin
 
     def _check_origin(self, state: dict[str, Any]) -> None:
-        written = state.get("origin", self._origin())
-        if written != self._origin():
+        ours = self._origin()
+        written = state.get("origin", ours)
+        num_ranks = max((attempt.num_ranks for attempt in read_attempts(self.directory)), default=1)
+        version = written["protocol_version"]
+        reason = why_void(Checkpointed(self.experiment, device_name(self.resources), num_ranks, version))
+        if not reason and {**written, "protocol_version": PROTOCOL_VERSION} != ours:
+            reason = f"it was written with {written}, this attempt has {ours}"
+        if reason:
             raise RunError(
-                f"the checkpoint in {self.directory.checkpoint_path} was written with {written}, this attempt has "
-                f"{self._origin()}: delete that folder and use --retry-failed to train this run from its start"
+                f"the checkpoint in {self.directory.checkpoint_path} cannot be gone on from: {reason}. "
+                "Delete that folder and use --retry-failed to train this run from its start"
             )
 
     def run(self, stop: StopRequest) -> Result | None:

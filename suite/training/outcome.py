@@ -13,7 +13,7 @@ from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
 from suite.flops_cache import Flops
 from suite.models.flops import count_flops
-from suite.records import Result, RunDirectory
+from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.cost import mfu_percent
 from suite.training.distributed import Ranks
@@ -88,6 +88,7 @@ def make_result(
         mean_gate=work.gate,
         parent=parent.experiment.id if parent is not None else "",
         teacher_sha256=work.teacher_sha256,
+        protocol_version=PROTOCOL_VERSION,
         commit=commit(),
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
