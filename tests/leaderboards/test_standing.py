@@ -137,7 +137,9 @@ def test_cells_of_different_commits_are_noted_with_their_number(suite, finish_ex
     finish_experiment(PRUNED, 80, commit="a" * 40)
     finish_experiment(MASKED, 70, commit="b" * 40)
     markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
-    assert "- versions of the code, all valid under this protocol: aaaaaaaaaa (1 cell), bbbbbbbbbb (1 cell)\n" in markdown
+    assert (
+        "- versions of the code, all valid under this protocol: aaaaaaaaaa (1 cell), bbbbbbbbbb (1 cell)\n" in markdown
+    )
 
 
 def test_a_metric_that_no_longer_holds_is_void_beside_those_that_do(own_suite, finish_experiment, tmp_path):
