@@ -14,7 +14,7 @@ from rich.live import Live
 from launchers import slurm
 from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
 from launchers.options import make_resources
-from launchers.plan import Job, PlannedRun, look_up
+from launchers.plan import Job, PlannedRun
 from launchers.report import print_cost, print_failures
 from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, read_status, render_status
@@ -161,7 +161,7 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     for run, status in zip(runs, read_status([run.job for run in runs], grid.options.runs), strict=True):
         experiment = run.job.experiment
         parents = {parent.id for parent in experiment.parents}
-        if status.state in ("done", "failed") and not (grid.options.retry_failed and _starts_again(status)):
+        if status.state in ("done", "failed") and not (grid.options.retry_failed and status.state == "failed"):
             continue
         if status.array and not parents & set(missing):  # else SLURM starts it too early: its parent left the queue
             queued[experiment.id] = status.array
@@ -172,11 +172,6 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
         else:
             missing[experiment.id] = run
     return list(missing.values()), queued, len(left)
-
-
-def _starts_again(status: RunStatus) -> bool:
-    """With ``--retry-failed``, of a run that has ended."""
-    return "failed" in (status.state, look_up(status.job).status)
 
 
 def _jobs(grid: GridRequest) -> list[Job]:

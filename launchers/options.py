@@ -128,6 +128,7 @@ def make_resources(options: argparse.Namespace, profile: Profile, num_ranks: int
         zero_stage=options.zero_stage,
         checkpoint_every_s=profile.checkpoint_every_s,
         num_evaluations=profile.num_evaluations,
+        evaluate_every_epoch=profile.asks_for_best,
         data_dir=str(options.data_dir.absolute()) if options.data_dir else None,
         loader=options.loader,
         num_workers=options.workers or 0,

@@ -93,8 +93,8 @@ def look_up(job: Job) -> PlannedRun:
     """Where a run stands, by its own files; with a void result it has failed, which ``--retry-failed`` cures."""
     try:
         status = job.directory.status()
-        if status == "done" and job.directory.has_void_result():
-            return PlannedRun(job, "failed", "its result is void (of another protocol, or taken over from a void run)")
+        if status == "done" and (reason := job.directory.why_void()):
+            return PlannedRun(job, "failed", f"its result is void: {reason}")
         failure = job.directory.read_failure() if status == "failed" else None
     except RecordError as error:
         return PlannedRun(job, "failed", str(error))

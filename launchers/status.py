@@ -126,6 +126,8 @@ def _read_run(
     run = job.directory
     try:
         result = run.read_result()
+        if result is not None and (reason := run.why_void()):
+            return RunStatus(job, "failed", f"its result is void: {reason}", hours_used=result.device_hours)
         if result is not None:
             return RunStatus(
                 job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,

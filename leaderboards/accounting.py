@@ -14,8 +14,9 @@ from suite.tables import Profile
 
 _COLUMNS = (
     "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
-    "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes", "num_ranks", "num_attempts", "num_requeues",
-    "loader", "num_corrupt_images", "protocol_version", "commit", "finished_at",
+    "best_top1_percent", "num_evaluations", "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes",
+    "num_ranks", "num_attempts", "num_requeues", "loader", "num_corrupt_images", "protocol_version", "commit",
+    "finished_at",
 )  # fmt: skip
 
 
@@ -44,6 +45,7 @@ def _row(result: Result) -> dict[str, Any]:
         "run": experiment.id,
         "top1_percent": round(result.top1_percent, 4),
         "top5_percent": round(result.top5_percent, 4),
+        "best_top1_percent": round(result.best_top1_percent, 4),
         "device_hours": hours,
         "images_per_s": rate,
         "mfu_percent": mfu,

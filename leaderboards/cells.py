@@ -30,8 +30,8 @@ class Cell:
     """Ours and the paper's number at one place of the table.
 
     ``status``: ``done`` has all planned seeds, of all candidates in a search; ``partial`` some of them; ``missing``
-    none; ``failed`` at least one that cannot be used, whatever the others say; ``void`` the same, because it was
-    trained by another version of the protocol. ``sd``, ``low`` and ``high`` are None below two seeds.
+    none; ``failed`` at least one that cannot be used, whatever the others say; ``void`` the same, because
+    a change of the protocol has voided it. ``sd``, ``low`` and ``high`` are None below two seeds.
     """
 
     row: Row
@@ -58,6 +58,7 @@ class Cell:
     images_per_s: float | None = None  # mean of the runs shown
     commits: tuple[str, ...] = ()
     is_change: bool = False  # from a baseline, and so written with its sign
+    num_evaluations: tuple[int, ...] = ()  # during one run, all that occur; 0 where a run did not record it
 
     @property
     def difference(self) -> float | None:

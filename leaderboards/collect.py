@@ -1,7 +1,7 @@
 """Run store -> what is known about every cell of a profile. Reads files only and never decides what they mean.
 
-Every result that exists is read, whatever its seed: to leave one out would be to choose. One that another version of
-the protocol made is no result of this experiment: it is told as void.
+Every result that exists is read, whatever its seed: to leave one out would be to choose. One that no longer holds, as
+the protocol has changed, is no result of this experiment: it is told as void, or those of its numbers are.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Literal
 from leaderboards.metrics import read_metric
 from suite.attempts import device_hours, read_attempts
 from suite.errors import RecordError
-from suite.records import PROTOCOL_VERSION, Result, RunDirectory, find_runs
+from suite.protocol_changes import void_metrics, why_void
+from suite.records import Result, RunDirectory, find_runs
 from suite.spec import Experiment, with_ancestors
 from suite.tables import Profile, RelativeTo, Table
 
-ALWAYS_READ = ("top1_percent", "images_per_s")  # what a search is decided by, and what is told of every cell
+ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations")  # decides a search; is told of every cell
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class CellRuns:
     """
 
     values: dict[int, dict[str, float]] = field(default_factory=dict)
+    void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
     failures: tuple[SeedFailure, ...] = ()
     num_found: int = 0  # run directories, finished or not
     unfinished: set[int] = field(default_factory=set)  # with a run directory, but neither result nor failure
@@ -90,12 +92,14 @@ def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> Ce
     failures = []
     for seed, run in runs.items():
         outcome = _read_run(run, seed)
-        if isinstance(outcome, Result) and outcome.protocol_version == PROTOCOL_VERSION:
-            _keep(cell, outcome, metrics)
-            continue
         if isinstance(outcome, Result):
+            reason = why_void(outcome)
+            if not reason:
+                _keep(cell, outcome, metrics, run)
+                continue
             cell.device_hours[seed] = outcome.device_hours
-            outcome = _void(outcome, run)
+            reason = f"void: {reason}. Run the grid again with --retry-failed: it trains it again"
+            outcome = SeedFailure(seed, reason, str(run.result_path), "void")
         else:
             cell.device_hours[seed] = _hours(run)
         if outcome is None:
@@ -106,10 +110,12 @@ def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> Ce
     return cell
 
 
-def _keep(cell: CellRuns, result: Result, metrics: Iterable[str]) -> None:
+def _keep(cell: CellRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
     """What is shown of a result, so that the rest of it can be let go."""
     seed = result.experiment.seed
-    found = {metric: read_metric(result, metric) for metric in metrics}
+    void = void_metrics(result)
+    cell.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
+    found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
     cell.values[seed] = {metric: value for metric, value in found.items() if value is not None}
     cell.device_hours[seed] = result.device_hours
     cell.commits[seed] = result.commit
@@ -143,9 +149,8 @@ def _read_run(run: RunDirectory, seed: int) -> Result | SeedFailure | None:
     return SeedFailure(seed, failure.reason, failure.log_path or str(run.log_path))
 
 
-def _void(result: Result, run: RunDirectory) -> SeedFailure:
-    reason = (
-        f"void: made under protocol {result.protocol_version}, expected {PROTOCOL_VERSION} (CHANGELOG.md says what "
-        "changed). Run the grid again with --retry-failed: it trains it again"
-    )
-    return SeedFailure(result.experiment.seed, reason, str(run.result_path), "void")
+def _void(metric: str, reason: str, result: Result, run: RunDirectory) -> SeedFailure:
+    """That one number of a result no longer holds, though the others do."""
+    told = f"void: {metric} was measured under protocol {result.protocol_version}, since when {reason}"
+    cure = f"The run's other numbers hold; delete {run.path} and run the grid again for this one"
+    return SeedFailure(result.experiment.seed, f"{told}. {cure}", str(run.result_path), "void")

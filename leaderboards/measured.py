@@ -24,9 +24,10 @@ def measured_cells(
     for entry in entries:
         candidates = [stand(candidate, collection) for candidate in entry.candidates]
         shown, search = choose(candidates)
-        known = _known_of_all(candidates, shown, search, collection.num_planned)
+        known_of_all = _known_of_all(candidates, shown, search, collection.num_planned)
         for column, metric in entry.columns.items():
             values = {seed: found[metric] for seed, found in shown.values.items() if metric in found}
+            known = known_of_all | _void_of(metric, shown, known_of_all)
             printed = paper.value(entry.row, column)
             tested = is_paper and printed is not None and is_accuracy(metric) and known["status"] in ("done", "partial")
             cells[entry.row, column] = Cell(
@@ -70,8 +71,20 @@ def _known_of_all(
         "search": search,
         "device_hours": sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         "images_per_s": statistics.fmean(speeds) if speeds else None,
+        "num_evaluations": tuple(sorted({int(found["num_evaluations"]) for found in shown.values.values()})),
         "commits": tuple(dict.fromkeys(shown.runs.commits[seed] for seed in shown.values)),
     }
+
+
+def _void_of(metric: str, shown: Standing, known: dict[str, Any]) -> dict[str, Any]:
+    """What is otherwise for a metric that no longer holds of some of the runs shown."""
+    void = {seed: shown.runs.void_metrics[seed] for seed in shown.values}
+    failures = tuple(found[metric] for found in void.values() if metric in found)
+    if not failures:
+        return {}
+    status = known["status"] if known["status"] == "failed" else "void"
+    num_done = known["num_done"] - len(failures)
+    return {"status": status, "num_done": num_done, "failures": (*known["failures"], *failures)}
 
 
 def _status(candidates: Sequence[Standing], shown: Standing, num_planned: int) -> CellStatus:

@@ -15,6 +15,7 @@ def render_notes(boards: SuiteBoard) -> list[str]:
     """The Markdown sections, without those that have nothing to say."""
     return [
         *section("## Chosen by search", _by_cell(boards, _chosen)),
+        *section("## Best of several evaluations", _by_cell(boards, _best)),
         *section("## Failed", _by_cell(boards, _failures)),
         *section("## Waiting", _waiting(boards)),
         *section("## Mixed", [*_commits(boards), *_by_cell(boards, lambda cell: cell.notes)]),
@@ -54,6 +55,14 @@ def _chosen(cell: Cell) -> list[str]:
     return [f"{search.chosen or 'the first'}, chosen among {compared} by test accuracy"]
 
 
+def _best(cell: Cell) -> list[str]:
+    """Of how many the best accuracy of a training is the maximum: it flatters the more, the more there are."""
+    if cell.metric != "best_top1_percent" or not cell.num_done:
+        return []
+    counts = " or ".join(str(count) if count else "of a number not recorded" for count in cell.num_evaluations)
+    return [f"the maximum over a run's evaluations, {counts}"]
+
+
 def _failures(cell: Cell) -> list[str]:
     said = []
     for failure in cell.failures:
@@ -69,7 +78,7 @@ def _commits(boards: SuiteBoard) -> list[str]:
     if len(counts) < 2:
         return []
     told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
-    return [f"versions of the code, all of one protocol: {told}"]
+    return [f"versions of the code, all valid under this protocol: {told}"]
 
 
 def _waiting(boards: SuiteBoard) -> list[str]:

@@ -21,8 +21,8 @@ Ours is the mean over n seeds with its 95 % confidence interval: none from one s
 Student's t up to nine seeds, written ± half its width; from ten on the BCa bootstrap, written (low to high). Decimals
 are the paper's, or more where these would leave only zeros. Diff is ours minus the paper's, before rounding.
 What is not complete is marked in the table: partial 2/3 (two of three runs are done), failed (a seed has no usable
-result; the mean is of the others, and the CSV leaves the place empty), void (the same, for a result of another version
-of the protocol), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
+result; the mean is of the others, and the CSV leaves the place empty), void (the same, for a result that a change of
+the protocol has voided), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
 RANKS = {
     "in_columns": "#1 is the best of a column. Cells of a column share a rank where their intervals overlap, also\n"
     "through a chain of others between them.",

@@ -16,7 +16,8 @@ from leaderboards.standing import short_commit
 
 LONG_COLUMNS = (
     "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "interval_method", "paper",
-    "difference", "reached", "p_value", "rank", "status", "chosen", "device_hours", "images_per_s", "commits",
+    "difference", "reached", "p_value", "rank", "status", "chosen", "device_hours", "images_per_s",
+    "num_evaluations", "commits",
 )  # fmt: skip
 
 
@@ -76,6 +77,7 @@ def _line(cell: Cell) -> dict[str, Any]:
         "rank": cell.rank,
         "status": cell.status,
         "chosen": f"{shown.model}-{shown.cell_id}" if cell.search and cell.num_done and shown else "",
+        "num_evaluations": " ".join(map(str, cell.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in cell.commits),
         **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
     }

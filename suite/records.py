@@ -31,6 +31,8 @@ from pydantic import ValidationError
 
 from suite.errors import RecordError
 from suite.files import disk_error, write_atomically
+from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
+from suite.protocol_changes import why_void
 from suite.spec import Experiment, Frozen, StorageFormat
 
 EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found it claimed by another, or failed before
@@ -38,10 +40,6 @@ EXIT_BLOCKED = 77  # a run that it depends on has no result
 CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
-
-PROTOCOL_VERSION = 1
-"""Of what a training does: raised, with an entry in the changelog, when an experiment computes something else than it
-did, so that results from before and after are never averaged."""
 
 FailureKind = Literal["error", "killed"]
 Status = Literal["done", "failed", "running", "interrupted", "new"]
@@ -54,7 +52,8 @@ class Result(Frozen):
     top1_percent: float
     top5_percent: float
     test_loss: float
-    best_top1_percent: float
+    best_top1_percent: float  # of all evaluations
+    num_evaluations: int = 0  # during the training, the last one included; 0 = not recorded
     num_parameters: int
     num_train_images: int
     num_test_images: int
@@ -259,23 +258,38 @@ class RunDirectory:
             self.result_path.replace(self.result_path.with_suffix(".json.void"))
 
     def has_void_result(self) -> bool:
-        """Whether there is a result that no longer holds: of an older protocol, or taken over from a run that has no
-        result any more, or a void one.
+        """Whether there is a result that no longer holds.
+
+        Raises:
+            RecordError: if ``result.json`` is there but cannot be read.
+        """
+        return bool(self.why_void())
+
+    def why_void(self) -> str:
+        """Why the result no longer holds: the protocol has changed, or it took over a run that has no result any more,
+        or a void one; "" where it holds, or there is none.
 
         Raises:
             RecordError: if ``result.json`` is there but cannot be read.
         """
         result = self.read_result()
         if result is None:
-            return False
-        taken = [self.of_parent(parent) for parent in result.experiment.parents if parent.id == result.parent]
-        return result.protocol_version != PROTOCOL_VERSION or any(not run._has_valid_result() for run in taken)
+            return ""
+        if reason := why_void(result):
+            return reason
+        for parent in result.experiment.parents:
+            if parent.id == result.parent and (reason := self.of_parent(parent)._why_unusable()):
+                return f"it took over {parent.id}, {reason}"
+        return ""
 
-    def _has_valid_result(self) -> bool:
+    def _why_unusable(self) -> str:
         try:
-            return self.read_result() is not None and not self.has_void_result()
+            if self.read_result() is None:
+                return "which has no result any more"
+            reason = self.why_void()
         except RecordError:
-            return False
+            return "whose result cannot be read"
+        return f"whose result is void: {reason}" if reason else ""
 
     # -- metrics
 

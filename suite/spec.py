@@ -13,7 +13,16 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from suite.errors import SpecError, check_name
 
@@ -21,6 +30,7 @@ Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "gpu", "paper", "smoke"]
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
 StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]
+Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
 
 
 class Frozen(BaseModel):
@@ -40,6 +50,9 @@ class Recipe(Frozen):
 
     Lengths are in epochs of the (sub-sampled) training set, ``batch_size`` counts all ranks, and
     ``learning_rate`` is the peak value at that batch size. ``name`` is a label, no part of the identity.
+
+    Of the G = ``batch_size / mix_group`` groups, the image at position p of the batch belongs to group p mod G, and so
+    to what process p mod G of G held where a paper's code draws in each process.
     """
 
     name: str
@@ -54,6 +67,8 @@ class Recipe(Frozen):
     clip_grad_norm: NonNegativeFloat = 0.0  # 0 = no clipping
     schedule: Literal["constant", "cosine", "multistep", "one_cycle"] = "constant"
     schedule_unit: Literal["step", "epoch"] = "step"  # how often the learning rate changes
+    schedule_epochs: NonNegativeFloat = 0.0  # that the schedule is laid out for; 0 = ``epochs``
+    schedule_lag_epochs: NonNegativeInt = 0  # by which the schedule is late: its start holds for so many epochs more
     milestones: tuple[PositiveFloat, ...] = ()  # epochs after which "multistep" divides it by ten
     warmup_epochs: NonNegativeFloat = 0.0
     cosine_after_warmup: bool = False  # the cosine begins when the warm-up ends, not with the training
@@ -63,6 +78,8 @@ class Recipe(Frozen):
     drop_path: float = Field(0.0, ge=0, lt=1)
     crop: Literal["none", "pad", "random_resized"] = "none"
     crop_padding: int = Field(0, ge=0)  # pixels, for crop="pad"
+    train_interpolation: Literal["bicubic", "random"] = "bicubic"  # random: bilinear or bicubic, drawn for each image
+    test_crop: float = Field(0.875, gt=0, le=1)  # share of the resized test image's shorter side that is kept
     flip_probability: float = Field(0.0, ge=0, le=1)
     rand_augment: str = ""  # timm's notation, "" = off
     color_jitter: NonNegativeFloat = 0.0
@@ -70,13 +87,28 @@ class Recipe(Frozen):
     mixup: NonNegativeFloat = 0.0
     cutmix: NonNegativeFloat = 0.0
     mix_switch_probability: float = Field(0.0, ge=0, le=1)
+    mix_group: NonNegativeInt = 0  # images of a batch that share one draw of mixup or cutmix; 0 = all
     repeated_augmentation: PositiveInt = 1
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: autocast, weights and optimizer stay fp32
+
+    @model_validator(mode="after")
+    def _check_mix_group(self) -> Self:
+        if self.mix_group and (self.batch_size % self.mix_group or self.mix_group % 2):
+            raise SpecError(
+                f"recipe {self.name!r} has a mix_group of {self.mix_group} for a batch of {self.batch_size}; expected "
+                "an even divisor of it, as images are mixed in pairs, or 0 for the whole batch"
+            )
+        return self
+
+    @property
+    def num_mix_groups(self) -> int:
+        return self.batch_size // self.mix_group if self.mix_group else 1
 
     def with_epochs(self, epochs: float, warmup_epochs: float | None = None) -> Recipe:
         """The same recipe at another length; warm-up keeps its number of epochs unless given."""
         warmup = self.warmup_epochs if warmup_epochs is None else warmup_epochs
-        return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup})
+        laid_out = self.schedule_epochs * epochs / self.epochs
+        return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup, "schedule_epochs": laid_out})
 
 
 _OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
@@ -104,6 +136,10 @@ class Experiment(Frozen):
     - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training; without a
       parent, those of the network as it is initialized.
 
+    ``normalization`` names the mean and deviation that images are normalized by; "own" are those of the image set. A
+    run that goes on with its parent's network, or measures it, has its parent's. A student has one of its own: its
+    teacher is shown the same pictures, normalized as the teacher's were.
+
     ``cell_id`` is the identity without the seed (runs that may be averaged share it); ``id`` adds the seed
     and is also the run's path inside the run store. A run takes over from parents of its own seed.
     """
@@ -114,6 +150,7 @@ class Experiment(Frozen):
     recipe: Recipe
     model_options: dict[str, Scalar] = {}
     train_fraction: float = Field(1.0, gt=0, le=1)
+    normalization: Normalization = "own"
     seed: int = Field(0, ge=0, lt=2**31)
     kind: Kind = "training"
     kind_options: dict[str, Scalar] = {}
@@ -129,6 +166,12 @@ class Experiment(Frozen):
             check_name(f"option of kind {self.kind}", key, _OPTIONS_OF_KIND[self.kind])
         if any(parent.seed != self.seed for parent in self.parents):
             raise SpecError(f"an experiment of seed {self.seed} has a parent of another seed; use with_seed")
+        others = {parent.normalization for parent in self.parents} - {self.normalization}
+        if others and self.kind != "distillation":
+            raise SpecError(
+                f"an experiment of kind {self.kind!r} has normalization {self.normalization!r} and a parent with "
+                f"{sorted(others)[0]!r}; expected the same, as its network is the parent's"
+            )
         return self
 
     @cached_property
@@ -179,6 +222,7 @@ class Resources(Frozen):
     zero_stage: int = Field(0, ge=0, le=3)
     checkpoint_every_s: NonNegativeFloat = 300.0
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
+    evaluate_every_epoch: bool = False  # beside these, for an accuracy that is the best of all epochs
     data_dir: str | None = None
     loader: StorageFormat = "memory"
     num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with

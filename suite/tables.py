@@ -84,6 +84,11 @@ class Profile(Frozen):
             num_evaluations=num_evaluations,
         )
 
+    @property
+    def asks_for_best(self) -> bool:
+        """Whether a place shows the best accuracy of a training, for which its runs are evaluated after every epoch."""
+        return any("best_top1_percent" in entry.columns.values() for entry in self.entries)
+
     def experiments(self, num_seeds: int = 1) -> list[Experiment]:
         """Every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes one
         seed before the next, and parents before those that need them."""
@@ -119,7 +124,13 @@ class Profile(Frozen):
         def shrink(experiment: Experiment) -> Experiment:
             epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
             recipe = experiment.recipe.model_copy(
-                update={"batch_size": 32, "epochs": epochs, "warmup_epochs": 0.0, "milestones": ()}
+                update={
+                    "batch_size": 32,
+                    "epochs": epochs,
+                    "warmup_epochs": 0.0,
+                    "schedule_epochs": 0.0,
+                    "milestones": (),
+                }
             )
             return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
 

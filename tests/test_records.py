@@ -91,10 +91,10 @@ def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
 
 
 def test_a_void_result_and_what_was_taken_over_from_it_are_set_aside_on_retry(tmp_path, run):
-    maps = EXPERIMENT.then("maps")
-    child = RunDirectory.of(tmp_path, maps)
-    child.create(maps)
-    child.write_result(RESULT.model_copy(update={"experiment": maps, "parent": EXPERIMENT.id}))
+    masked = EXPERIMENT.then("masking", mask="position_embedding")
+    child = RunDirectory.of(tmp_path, masked)
+    child.create(masked)
+    child.write_result(RESULT.model_copy(update={"experiment": masked, "parent": EXPERIMENT.id}))
     run.write_result(RESULT)
     for directory in (run, child):
         directory.forget_failure()

@@ -34,6 +34,7 @@ def test_naming_a_default_or_a_recipe_changes_no_identity():
     [
         {"model": "convit_s"},
         {"train_fraction": 0.1},
+        {"normalization": "half"},
         {"model_options": {"patch_size": 8}},
         {"recipe": DEIT_LAPTOP},
         {"recipe": DEIT.model_copy(update={"mixup": 0.1})},
@@ -54,8 +55,23 @@ def test_the_smoke_profile_never_shares_a_folder_with_the_laptops():
     assert laptop.isdisjoint(e.id for e in suite.profile("smoke").experiments())
 
 
+def test_only_a_student_may_be_normalized_otherwise_than_its_parent():
+    fields = {"normalization": "half", "parents": (EXPERIMENT,)}
+    with pytest.raises(ValueError, match="normalization 'half' and a parent with 'own'"):
+        EXPERIMENT.model_copy(update={"kind": "maps", **fields})
+    assert EXPERIMENT.model_copy(update={"kind": "distillation", **fields}).parents == (EXPERIMENT,)
+    halved = EXPERIMENT.model_copy(update={"normalization": "half"})
+    assert halved.then("maps").normalization == "half"
+
+
 def test_an_experiment_survives_json():
     assert Experiment.model_validate_json(EXPERIMENT.model_dump_json()).id == EXPERIMENT.id
+
+
+@pytest.mark.parametrize("mix_group", [5, 3, 64])
+def test_a_mix_group_that_is_odd_or_does_not_divide_the_batch_is_refused(mix_group):
+    with pytest.raises(ValueError, match=f"mix_group of {mix_group} for a batch of 96; expected an even divisor"):
+        DEIT.model_copy(update={"batch_size": 96, "mix_group": mix_group})
 
 
 def test_a_misspelt_field_is_an_error():

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from suite.errors import check_name
+from suite.spec import Normalization
 
 RGB = tuple[float, float, float]
 
@@ -211,6 +212,22 @@ _IMAGENET100 = ImageSetInfo(
 CATALOG: dict[str, ImageSetInfo] = {
     info.name: info for info in (_CIFAR10, _CIFAR10_SAMPLE, _CIFAR100, _SVHN, _IMAGENET, _IMAGENET100)
 }
+
+NORMALIZATIONS: dict[Normalization, tuple[RGB, RGB]] = {
+    "imagenet": (_IMAGENET.mean, _IMAGENET.std),
+    "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "cordonnier": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+}
+"""Mean and deviation that papers normalize by instead of the image set's own.
+
+"imagenet" is what DeiT's code takes for every set, "half" timm's default for many ViTs, "cordonnier" what the code of
+arXiv:1911.03584 has for CIFAR-10: its mean, but deviations that are smaller than the set's.
+"""
+
+
+def statistics(info: ImageSetInfo, normalization: Normalization) -> tuple[RGB, RGB]:
+    """Mean and deviation per RGB channel of [0, 1]; "own" are the set's."""
+    return NORMALIZATIONS.get(normalization, (info.mean, info.std))
 
 
 def get_info(name: str) -> ImageSetInfo:

@@ -22,7 +22,7 @@ import threading
 import zlib
 from importlib import metadata
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -31,6 +31,11 @@ from PIL import Image
 
 Pixels = NDArray[np.uint8]
 Box = tuple[int, int, int, int]  # top, left, height, width
+Interpolation = Literal["bilinear", "bicubic"]
+_RESIZE = {
+    "bilinear": torch.ops.aten._upsample_bilinear2d_aa.out,
+    "bicubic": torch.ops.aten._upsample_bicubic2d_aa.out,
+}
 
 MAX_PIXELS = 178_956_970  # where Pillow, too, refuses a decompression bomb
 _MAX_KEPT_BYTES = 1 << 24  # a larger buffer is not kept for the next image
@@ -124,20 +129,23 @@ def decode(data: bytes | Pixels) -> Pixels:
     return _decode_box(data, (0, 0, *read_size(data))).copy()
 
 
-def decode_window(data: bytes | Pixels, box: Box, size: int, out: Pixels) -> None:
-    """Decode the window ``box`` of an image and resize it: bicubic, antialiased.
+def decode_window(
+    data: bytes | Pixels, box: Box, size: int, out: Pixels, interpolation: Interpolation = "bicubic"
+) -> None:
+    """Decode the window ``box`` of an image and resize it, antialiased.
 
     Args:
         data: a JPEG or PNG: bytes, or a contiguous array such as a slice of a mapped file.
         box: (top, left, height, width) in pixels of this image.
         size: S, the side of the result.
         out: (S, S, 3) uint8, filled here; a batch (B, S, S, 3) of them is torch's channels_last.
+        interpolation: the filter that resizes.
 
     Raises:
         ValueError: if the data are damaged or cut off, with the decoder's reason, or the box reaches outside.
             Damage below the window goes unseen, unless the file's end is missing.
     """
-    resize_window(_decode_box(data, box), (0, 0, *box[2:]), size, out)
+    resize_window(_decode_box(data, box), (0, 0, *box[2:]), size, out, interpolation)
 
 
 def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -> None:
@@ -155,11 +163,11 @@ def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -
     resize_centered(_decode_box(data, (0, 0, *read_size(data))), resize, size, out)
 
 
-def resize_window(pixels: Pixels, box: Box, size: int, out: Pixels) -> None:
+def resize_window(pixels: Pixels, box: Box, size: int, out: Pixels, interpolation: Interpolation = "bicubic") -> None:
     """``decode_window`` for an image that is decoded already: ``pixels``, (H, W, 3)."""
     assert out.shape == (size, size, 3), f"out is {out.shape}, expected {(size, size, 3)}"
     top, left, height, width = box
-    _resize(pixels[top : top + height, left : left + width], out)
+    _resize(pixels[top : top + height, left : left + width], out, interpolation)
 
 
 def resize_centered(pixels: Pixels, resize: int, size: int, out: Pixels) -> None:
@@ -172,14 +180,14 @@ def resize_centered(pixels: Pixels, resize: int, size: int, out: Pixels) -> None
     out[...] = resized[top : top + size, left : left + size]
 
 
-def _resize(pixels: Pixels, out: Pixels) -> None:
+def _resize(pixels: Pixels, out: Pixels, interpolation: Interpolation = "bicubic") -> None:
     """Resize to the shape of ``out``, and straight into it: F.interpolate would allocate each result anew."""
     if not (pixels.flags.c_contiguous and pixels.flags.writeable):  # torch is slow with one and warns of the other
         window = _WORKSPACE.buffer("window", *pixels.shape)
         window[...] = pixels
         pixels = window
     source, target = (torch.from_numpy(image).permute(2, 0, 1).unsqueeze(0) for image in (pixels, out))
-    torch.ops.aten._upsample_bicubic2d_aa.out(source, list(out.shape[:2]), False, None, None, out=target)
+    _RESIZE[interpolation](source, list(out.shape[:2]), False, None, None, out=target)
 
 
 def _decode_box(data: bytes | Pixels, box: Box) -> Pixels:

@@ -14,6 +14,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from imagesets.decode import Interpolation
 from imagesets.manifest import Index, Split
 from imagesets.prepared import FFCV_MISSING
 from imagesets.stored import DecodedImages, EncodedImages, Pixels
@@ -61,9 +62,16 @@ class FfcvImages(EncodedImages, DecodedImages):
         windows = sliding_window_view(self._bytes, height * width * 3)  # of any start: samples keep off page borders
         return windows[self._starts[indices]].reshape(-1, height, width, 3)
 
-    def window(self, index: int, box: NDArray[np.int64], size: int, out: Pixels) -> None:
+    def window(
+        self,
+        index: int,
+        box: NDArray[np.int64],
+        size: int,
+        out: Pixels,
+        interpolation: Interpolation = "bicubic",
+    ) -> None:
         kind = DecodedImages if self._is_raw[index] else EncodedImages
-        kind.window(self, index, box, size, out)
+        kind.window(self, index, box, size, out, interpolation)
 
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
         kind = DecodedImages if self._is_raw[index] else EncodedImages

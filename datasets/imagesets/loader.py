@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from math import floor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +24,10 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from torch import Tensor
 
-from imagesets.augment.parameters import flips, padded_crops, resized_crops
+from imagesets.augment.parameters import flips, padded_crops, resized_bilinearly, resized_crops
 from imagesets.augment.pipeline import Augmentation
+from imagesets.catalog import statistics
+from imagesets.decode import Interpolation
 from imagesets.fractions import by_turns, fraction_indices
 from imagesets.opening import open_split
 from imagesets.prefetch import feed_gpu, prepare_ahead, start_threads
@@ -36,8 +39,7 @@ from suite.spec import Experiment, Resources
 
 _STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one
 _NOT_COUNTED = -1  # the label of what only fills a test batch
-_RESIZE_FOR_TEST = 256 / 224  # of the shorter side, before the central crop (DeiT)
-_Read = Callable[[int, NDArray[np.int64], Pixels], None]  # (stored index, box, where to)
+_Read = Callable[[int, NDArray[np.int64], Interpolation, Pixels], None]  # (stored index, box, filter, where to)
 
 
 class Batch(NamedTuple):
@@ -53,11 +55,11 @@ class _Draws(NamedTuple):
     samples: Samples
     corners: NDArray[np.int64]  # (B, 2), of a window of the padded image
     flipped: NDArray[np.bool_]  # (B,)
+    positions: NDArray[np.int64]  # (B,), in the batch of all ranks
 
     def part(self, first: int, last: int) -> _Draws:
-        return _Draws(
-            Samples(*(f[first:last] for f in self.samples)), self.corners[first:last], self.flipped[first:last]
-        )
+        samples = Samples(*(field[first:last] for field in self.samples))
+        return _Draws(samples, self.corners[first:last], self.flipped[first:last], self.positions[first:last])
 
 
 class _Loaded(NamedTuple):
@@ -80,7 +82,7 @@ class ImageLoader:
     """An experiment's training and test images.
 
     Args:
-        experiment: gives data set, fraction, seed, augmentation, image and batch size.
+        experiment: gives data set, fraction, normalization, seed, augmentation, image and batch size.
         resources: give the format, where it lies, the threads that decode, and what to do with corrupt images.
 
     Attributes:
@@ -100,7 +102,8 @@ class ImageLoader:
         self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
         self._tested = np.flatnonzero(self._test.labels < info.num_classes)
         self._cuts_whole, self._tests_whole = self._check_crop(), self._test.common_size == self._size
-        self._augment = Augmentation(self.recipe, self._seed, info.mean, info.std, info.num_classes)
+        mean, std = statistics(info, experiment.normalization)
+        self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
         self._order = lru_cache(maxsize=2)(self._epoch_order)
         self._draws_of_block = lru_cache(maxsize=2)(self._draw_block)
         self._skip_corrupt = resources.skip_corrupt
@@ -148,7 +151,7 @@ class ImageLoader:
 
     def _augmented(self, loaded: _Loaded) -> Batch:
         images, labels, draws, step = loaded
-        return Batch(*self._augment(images, labels, draws.samples, step, draws.flipped))
+        return Batch(*self._augment(images, labels, draws.samples, step, draws.flipped, draws.positions))
 
     def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
         draws = self._draws(step, rank, num_ranks)
@@ -172,7 +175,8 @@ class ImageLoader:
             index[epoch == e] = self._order(int(e))[slot[epoch == e] // recipe.repeated_augmentation]
         samples = Samples(epoch, index, slot % recipe.repeated_augmentation)
         corners = padded_crops(self._seed, samples, 2 * recipe.crop_padding)
-        return _Draws(samples, corners, flips(self._seed, samples, recipe.flip_probability))
+        flipped = flips(self._seed, samples, recipe.flip_probability)
+        return _Draws(samples, corners, flipped, position % recipe.batch_size)
 
     def _cut_whole(self, draws: _Draws) -> tuple[Pixels, NDArray[np.int64]]:
         """Images of the right size, or a window of each after zero padding: (B, S, S, 3), and their indices."""
@@ -180,7 +184,7 @@ class ImageLoader:
         pixels, index = self._train.gather(self._kept[samples.index]), samples.index
         if pixels is None:
             pixels, index = self._read_train(
-                samples, lambda stored, box, out: np.copyto(out, self._train.whole(stored))
+                samples, lambda stored, box, _, out: np.copyto(out, self._train.whole(stored))
             )
         padding = self.recipe.crop_padding if self.recipe.crop == "pad" else 0
         if padding:
@@ -192,20 +196,24 @@ class ImageLoader:
 
     def _cut_windows(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:
         """A random resized crop of each image, or all of it, resized: (B, S, S, 3), and their indices."""
-        return self._read_train(samples, lambda stored, box, out: self._train.window(stored, box, self._size, out))
+
+        def read(stored: int, box: NDArray[np.int64], interpolation: Interpolation, out: Pixels) -> None:
+            self._train.window(stored, box, self._size, out, interpolation)
+
+        return self._read_train(samples, read)
 
     def _read_train(self, samples: Samples, read: _Read) -> tuple[Pixels, NDArray[np.int64]]:
         """Read each sample; in a corrupt one's place, where they are skipped, the next that is not."""
-        index, boxes = samples.index.copy(), self._boxes(samples)
+        index, boxes, filters = samples.index.copy(), self._boxes(samples), self._filters(samples)
 
         def read_or_skip(place: int, out: Pixels) -> None:
             for _ in range(self.num_train):
                 stored = int(self._kept[index[place]])
-                if self._try("train", stored, lambda: read(stored, boxes[place], out)):  # noqa: B023  called here only
+                if self._try("train", stored, lambda: read(stored, boxes[place], filters[place], out)):  # noqa: B023  called here only
                     return
                 index[place] = (index[place] + 1) % self.num_train
                 one = Samples(*(part[place : place + 1] for part in (samples.epoch, index, samples.repeat)))
-                boxes[place] = self._boxes(one)[0]
+                boxes[place], filters[place] = self._boxes(one)[0], self._filters(one)[0]
             raise DataError("no training image can be decoded")
 
         return self._in_parallel(len(index), read_or_skip), index
@@ -216,6 +224,12 @@ class ImageLoader:
         if self.recipe.crop == "random_resized":
             return resized_crops(self._seed, samples, sizes)
         return np.concatenate([np.zeros_like(sizes), sizes], axis=1, dtype=np.int64)
+
+    def _filters(self, samples: Samples) -> list[Interpolation]:
+        """What each window is resized with."""
+        if self.recipe.train_interpolation == "bicubic":
+            return ["bicubic"] * len(samples.index)
+        return ["bilinear" if drawn else "bicubic" for drawn in resized_bilinearly(self._seed, samples)]
 
     # -- test
 
@@ -289,7 +303,7 @@ class ImageLoader:
             if self._tests_whole:
                 np.copyto(out, self._test.whole(stored))
             else:
-                self._test.centered(stored, round(self._size * _RESIZE_FOR_TEST), self._size, out)
+                self._test.centered(stored, floor(self._size / self.recipe.test_crop), self._size, out)
 
         if len(chosen):
             stored = int(chosen[place])

@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     ERASING = 6
     ERASING_NOISE = 7
     MIXING = 8
+    INTERPOLATION = 9
 
 
 class Samples(NamedTuple):

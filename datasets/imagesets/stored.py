@@ -11,7 +11,15 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from imagesets.decode import decode, decode_centered, decode_window, read_size, resize_centered, resize_window
+from imagesets.decode import (
+    Interpolation,
+    decode,
+    decode_centered,
+    decode_window,
+    read_size,
+    resize_centered,
+    resize_window,
+)
 from imagesets.manifest import Index
 from suite.errors import DataError
 
@@ -51,8 +59,15 @@ class StoredImages(ABC):
         return None
 
     @abstractmethod
-    def window(self, index: int, box: NDArray[np.int64], size: int, out: Pixels) -> None:
-        """The box of one image, resized to (size, size, 3) by antialiased bicubic interpolation, into ``out``."""
+    def window(
+        self,
+        index: int,
+        box: NDArray[np.int64],
+        size: int,
+        out: Pixels,
+        interpolation: Interpolation = "bicubic",
+    ) -> None:
+        """The box of one image, resized to (size, size, 3) by antialiased interpolation, into ``out``."""
 
     @abstractmethod
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
@@ -62,9 +77,16 @@ class StoredImages(ABC):
 class DecodedImages(StoredImages):
     """Images whose pixels are at hand."""
 
-    def window(self, index: int, box: NDArray[np.int64], size: int, out: Pixels) -> None:
+    def window(
+        self,
+        index: int,
+        box: NDArray[np.int64],
+        size: int,
+        out: Pixels,
+        interpolation: Interpolation = "bicubic",
+    ) -> None:
         pixels = self.whole(index)
-        resize_window(pixels, scale_box(box, self.sizes[index], pixels.shape[:2]), size, out)
+        resize_window(pixels, scale_box(box, self.sizes[index], pixels.shape[:2]), size, out, interpolation)
 
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
         pixels, (height, width) = self.whole(index), self.sizes[index].tolist()
@@ -97,10 +119,17 @@ class EncodedImages(StoredImages):
         except ValueError as error:
             raise self._corrupt(index, error) from error
 
-    def window(self, index: int, box: NDArray[np.int64], size: int, out: Pixels) -> None:
+    def window(
+        self,
+        index: int,
+        box: NDArray[np.int64],
+        size: int,
+        out: Pixels,
+        interpolation: Interpolation = "bicubic",
+    ) -> None:
         data = self.encoded(index)
         try:
-            decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out)
+            decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
         except ValueError as error:
             raise self._corrupt(index, error) from error
 

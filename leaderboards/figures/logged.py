@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
 
 Floats = NDArray[np.float64]
@@ -50,7 +51,10 @@ def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
 
 
 def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
-    """``nonlocality`` or ``gates`` of one run; None where it has logged none."""
+    """``nonlocality`` or ``gates`` of one run; None where it has logged none that still holds."""
+    result = run.read_result()
+    if result is not None and quantity in void_metrics(result):
+        return None
     lines = list({line["step"]: line for line in run.read_metrics() if line.get(quantity)}.values())
     if not lines:
         return None

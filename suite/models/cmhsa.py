@@ -204,7 +204,8 @@ class AttentionPhase(PatchTransformer):
         kernel_size: K of that fresh convolution; unused by "random".
         query_key_std: of W_Q's and W_K's normal; 0 is the paper's, without gradient for ever.
 
-    Differs: as ``ConvolutionPhase``, and see ``RelativeBiasAttention``. No linear map of attention has a bias.
+    Differs: as ``ConvolutionPhase``, and see ``RelativeBiasAttention``. No linear map of attention has a bias. Weight
+    decay reaches the position biases, as DeiT's rule spares biases of one dimension only.
     """
 
     def __init__(
@@ -235,10 +236,6 @@ class AttentionPhase(PatchTransformer):
             nn.init.normal_(layer.qk.weight, std=query_key_std)
             if initialization == "convolution":
                 layer.init_as_convolution(PatchConvolution(self.grid, patch_size, kernel_size).conv.weight)
-
-    def no_weight_decay(self) -> set[str]:
-        """The position biases: decay would melt the convolution that M has frozen."""
-        return {f"blocks.{layer}.attn.position_bias" for layer in range(len(self.blocks))}
 
 
 def transfer(phase_1: ConvolutionPhase, phase_2: AttentionPhase) -> None:

@@ -31,7 +31,8 @@ class ConViT(nn.Module):
         locality_strength: alpha of Eq. 5 (Fig. 8).
         conv_init: start the positional layers as convolutions (Eq. 5); off: as any linear layer (Table 3, c, d, g).
         train_gates: off: gates frozen at 0, so that content and position weigh the same (Table 3, b, d, f, g).
-        train_gpsa: off: all parameters of the positional attention frozen (Table 3, f, g).
+        train_gpsa: off: positional attention and the norm before it frozen, "leaving only the FFNs to be trained"
+            (Sec. 4, Table 3, f, g).
 
     forward: images (B, 3, height, width) -> logits (B, num_classes).
 
@@ -78,6 +79,8 @@ class ConViT(nn.Module):
             if conv_init:
                 layer.init_as_convolution(locality_strength)
             layer.freeze(gates=not train_gates, everything=not train_gpsa)
+        for block in self.blocks[:num_gpsa_layers]:
+            block.norm1.requires_grad_(train_gpsa)
 
     def _init_weights(self) -> None:
         """Truncated normal 0.02 for linear weights and embeddings, zero for biases."""

@@ -148,10 +148,17 @@ def _switched(options: dict[str, Scalar]) -> dict[str, Scalar]:
 
 
 def _of_size(recipe: Recipe, size: str) -> Recipe:
-    """Sec. 3: "+" models train with half the batch (512) at a learning rate of 4e-4, which was 1e-3."""
+    """Sec. 3: "+" models train with half the batch (512) at a learning rate of 4e-4, which was 1e-3.
+
+    On as many processes, it is taken: each draws mixup and cutmix for half as many images.
+    """
     if not size.endswith("+"):
         return recipe
-    changes = {"batch_size": recipe.batch_size // 2, "learning_rate": 0.4 * recipe.learning_rate}
+    changes = {
+        "batch_size": recipe.batch_size // 2,
+        "learning_rate": 0.4 * recipe.learning_rate,
+        "mix_group": recipe.mix_group // 2,
+    }
     return recipe.model_copy(update={"name": f"{recipe.name}_plus", **changes})
 
 

@@ -14,7 +14,7 @@ Where the paper leaves room (there is no public code):
 - Where a head's target lies outside the image, its query looks at one more key, of value 0, and so finds what the
   convolution's padding has there; by the proof's Eq. 10 alone it would look everywhere alike.
 - Images are enlarged as in DeiT's code: by the random resized crop, for the test to 256 pixels of which the central
-  224 are kept. They are normalized by CIFAR-100's own mean and deviation.
+  224 are kept. They are normalized by ImageNet's mean and deviation, in ``laptop`` by CIFAR-10's own.
 - Learning rates of the baselines: DeiT's rule, 1.25e-4. ViT-base is DeiT-base's network without DeiT's augmentation
   and regularization, with random resized crop and flip. Weight decay, the smallest learning rate and the like are
   DeiT's.

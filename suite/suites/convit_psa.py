@@ -54,5 +54,8 @@ SUITE = Suite(
             },
         ),
     ),
-    footnotes=("The paper draws the curves and prints no accuracy.",),
+    footnotes=(
+        "The paper draws the curves and prints no accuracy.",
+        "Best accuracy: the maximum over a run's evaluations, after every epoch; num_evaluations says how many.",
+    ),
 )

@@ -3,7 +3,7 @@
     loss = 1/2 CE(logits, label) + 1/2 CE(logits, argmax of the teacher's logits)
 
 without a distillation token: Table 4's DeiT rows are those of the DeiT paper without it. The teacher sees the same
-augmented images.
+augmented images, normalized as those that it was trained on.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from timm.models import load_checkpoint
 from torch import Tensor, nn
 
+from imagesets.catalog import ImageSetInfo, statistics
 from suite.errors import DataError
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
@@ -32,14 +33,21 @@ class Teacher:
     """
 
     def __init__(
-        self, run: RunDirectory, experiment: Experiment, resources: Resources, num_classes: int, device: torch.device
+        self,
+        run: RunDirectory,
+        experiment: Experiment,
+        resources: Resources,
+        info: ImageSetInfo,
+        device: torch.device,
     ) -> None:
         self.weights_sha256 = ""  # of a file that is no run's
         parent = choose_parent(run, experiment)
         if parent is not None:
-            network = trained_network(parent.run, parent.experiment, num_classes)
+            network = trained_network(parent.run, parent.experiment, info.num_classes)
+            if parent.experiment.normalization != experiment.normalization:
+                network = nn.Sequential(_Renormalize(info, experiment, parent.experiment), network)
         else:
-            network = _from_timm(str(experiment.kind_options["teacher"]), resources.teacher_weights, num_classes)
+            network = _from_timm(str(experiment.kind_options["teacher"]), resources.teacher_weights, info.num_classes)
             self.weights_sha256 = hashlib.sha256(Path(str(resources.teacher_weights)).read_bytes()).hexdigest()
         self._network = lay_out(network.to(device), device).eval().requires_grad_(False)
         self._autocast = experiment.recipe.precision == "bf16"
@@ -54,6 +62,23 @@ class Teacher:
     def loss(self, images: Tensor, logits: Tensor, label_loss: Tensor) -> Tensor:
         """Eq. 3 from the loss by the labels alone."""
         return 0.5 * label_loss + 0.5 * F.cross_entropy(logits, self.labels(images))
+
+
+class _Renormalize(nn.Module):
+    """From a student's normalization of images to its teacher's."""
+
+    scale_C11: Tensor
+    shift_C11: Tensor
+
+    def __init__(self, info: ImageSetInfo, student: Experiment, teacher: Experiment) -> None:
+        super().__init__()
+        mean, std = torch.tensor(statistics(info, student.normalization))
+        teachers_mean, teachers_std = torch.tensor(statistics(info, teacher.normalization))
+        self.register_buffer("scale_C11", (std / teachers_std)[:, None, None])
+        self.register_buffer("shift_C11", ((mean - teachers_mean) / teachers_std)[:, None, None])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images * self.scale_C11 + self.shift_C11
 
 
 def _from_timm(name: str, weights: str | None, num_classes: int) -> nn.Module:

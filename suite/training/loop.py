@@ -14,14 +14,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
+from suite.attempts import read_attempts
 from suite.errors import RunError
 from suite.models.build import count_parameters
+from suite.protocol_changes import Checkpointed, why_void
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks, average_running_statistics, full_state_dict, initialize
-from suite.training.environment import StopRequest
+from suite.training.environment import StopRequest, device_name
 from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
@@ -61,7 +63,7 @@ class Training:
         self.parent = choose_parent(run, experiment)
         self.teacher = None
         if experiment.kind == "distillation":
-            self.teacher = Teacher(run, experiment, resources, num_classes, ranks.device)
+            self.teacher = Teacher(run, experiment, resources, self.images.info, ranks.device)
         model = start_network(run, experiment, num_classes)
         if resources.zero_stage == 0:  # the others take a weight for one piece of memory in its usual order
             lay_out(model, ranks.device)
@@ -82,18 +84,25 @@ class Training:
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def _origin(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be gone on from, beside the experiment."""
+        """What a checkpoint must have been written with to be gone on from, beside the experiment; of protocols, one
+        that trained it as this one does."""
         origin: dict[str, Any] = {"protocol_version": PROTOCOL_VERSION}
         if self.parent is not None:
             origin |= {"parent": self.parent.experiment.id, "parent_finished_at": self.parent.result.finished_at}
         return origin
 
     def _check_origin(self, state: dict[str, Any]) -> None:
-        written = state.get("origin", self._origin())
-        if written != self._origin():
+        ours = self._origin()
+        written = state.get("origin", ours)
+        num_ranks = max((attempt.num_ranks for attempt in read_attempts(self.directory)), default=1)
+        version = written["protocol_version"]
+        reason = why_void(Checkpointed(self.experiment, device_name(self.resources), num_ranks, version))
+        if not reason and {**written, "protocol_version": PROTOCOL_VERSION} != ours:
+            reason = f"it was written with {written}, this attempt has {ours}"
+        if reason:
             raise RunError(
-                f"the checkpoint in {self.directory.checkpoint_path} was written with {written}, this attempt has "
-                f"{self._origin()}: delete that folder and use --retry-failed to train this run from its start"
+                f"the checkpoint in {self.directory.checkpoint_path} cannot be gone on from: {reason}. "
+                "Delete that folder and use --retry-failed to train this run from its start"
             )
 
     def run(self, stop: StopRequest) -> Result | None:
@@ -126,7 +135,8 @@ class Training:
             losses.append(self.train_step(progress.step, batch))
             progress.step += 1
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
-            evaluate_now, probe_now = progress.step in evaluate_at, self._is_probed(progress.step)
+            evaluate_now = progress.step in evaluate_at or self._is_evaluated(progress.step)
+            probe_now = self._is_probed(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
             if log_now or evaluate_now or probe_now:
                 average_running_statistics(self.engine.module, self.ranks)  # else what follows depends on the rank
@@ -195,11 +205,17 @@ class Training:
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 
+    def _is_evaluated(self, step: int) -> bool:
+        return self.resources.evaluate_every_epoch and self._ends_epochs(step, 1)
+
     def _is_probed(self, step: int) -> bool:
         """Whether an epoch ended within this step, or the training; of very many epochs not all are looked at."""
-        every = ceil(self.recipe.epochs / probing.MAX_EPOCHS) * self.images.num_train
-        batch = self.recipe.batch_size
-        return step == self.num_steps or step * batch // every > (step - 1) * batch // every
+        return step == self.num_steps or self._ends_epochs(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
+
+    def _ends_epochs(self, step: int, num_epochs: int) -> bool:
+        """Whether a multiple of so many epochs ended within this step."""
+        every, batch = num_epochs * self.images.num_train, self.recipe.batch_size
+        return step * batch // every > (step - 1) * batch // every
 
     def _look_at_attention(self) -> None:
         """By the first rank alone: the others go on, and wait for it in the next step."""
@@ -236,6 +252,7 @@ class Training:
             num_steps=self.num_steps,
             train_s=self.progress.train_s,
             best_top1_percent=self.progress.best_top1_percent,
+            num_evaluations=len({line["step"] for line in self.directory.read_metrics() if "top1_percent" in line}),
             num_corrupt_images=len(corrupt),
             nonlocality=probing.mean(self.looked.get("nonlocality")),
             gate=probing.mean(self.looked.get("gates")),

@@ -35,7 +35,7 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     if experiment.kind == "maps":
         before = {"before": start_network(*source, images.info.num_classes).to(ranks.device)}
         record_maps(before if parent is None else before | {"after": network}, images, run.maps_path)
-    work = Work(num_corrupt_images=len(corrupt))
+    work = Work(num_corrupt_images=len(corrupt), num_evaluations=1)
     return make_result(
         run, experiment, resources, ranks, images, network, count_parameters(network), accuracy, parent, work
     )

@@ -62,7 +62,8 @@ class LearningRate:
     "cosine" falls from the peak to ``min_learning_rate``, "multistep" to a tenth at each milestone; both count from the
     start of training, a cosine by option from the end of the warm-up, in which the learning rate rises linearly.
     "one_cycle" is ConvMixer's, see ``OneCycle``. With ``schedule_unit="epoch"`` the learning rate is constant within an
-    epoch, as in DeiT's code.
+    epoch. A lag of one epoch is DeiT's: its code steps the schedule after each epoch with that epoch's number, so that
+    epochs 0 and 1 both run at the schedule's start.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, recipe: Recipe, num_steps: int) -> None:
@@ -77,7 +78,7 @@ class LearningRate:
             done = (
                 step + 1 if self._recipe.schedule == "one_cycle" else step
             )  # ConvMixer's counts the step that it is for
-            epoch = done * self._epochs_per_step
+            epoch = max(0.0, done * self._epochs_per_step - self._recipe.schedule_lag_epochs)
             self._schedule.step(int(epoch + ROUNDING) if self._recipe.schedule_unit == "epoch" else epoch)
         return self.current
 
@@ -89,12 +90,13 @@ class LearningRate:
 
 def build_schedule(optimizer: torch.optim.Optimizer, recipe: Recipe) -> Scheduler | None:
     """timm's schedule of the recipe, in epochs; None for a constant learning rate."""
+    epochs = recipe.schedule_epochs or recipe.epochs
     warmup: dict[str, Any] = {"warmup_t": recipe.warmup_epochs, "warmup_lr_init": recipe.warmup_learning_rate}
     if recipe.schedule == "cosine":
         before = recipe.warmup_epochs if recipe.cosine_after_warmup else 0.0
         return CosineLRScheduler(
             optimizer,
-            t_initial=recipe.epochs - before,
+            t_initial=epochs - before,
             lr_min=recipe.min_learning_rate,
             warmup_prefix=recipe.cosine_after_warmup,
             **warmup,
@@ -104,7 +106,7 @@ def build_schedule(optimizer: torch.optim.Optimizer, recipe: Recipe) -> Schedule
         milestones: list[Any] = [milestone + 1 - ROUNDING for milestone in sorted(recipe.milestones)]
         return MultiStepLRScheduler(optimizer, milestones, decay_rate=0.1, warmup_prefix=False, **warmup)
     if recipe.schedule == "one_cycle":
-        return OneCycle(optimizer, recipe.epochs)
+        return OneCycle(optimizer, epochs)
     return None
 
 

@@ -13,7 +13,7 @@ from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
 from suite.flops_cache import Flops
 from suite.models.flops import count_flops
-from suite.records import Result, RunDirectory
+from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.cost import mfu_percent
 from suite.training.distributed import Ranks
@@ -29,6 +29,7 @@ class Work:
     num_steps: int = 0
     train_s: float = 0.0
     best_top1_percent: float = 0.0
+    num_evaluations: int = 0
     num_corrupt_images: int = 0
     nonlocality: float | None = None  # mean over layers and heads
     gate: float | None = None
@@ -60,6 +61,7 @@ def make_result(
         top5_percent=accuracy.top5_percent,
         test_loss=accuracy.loss,
         best_top1_percent=max(work.best_top1_percent, accuracy.top1_percent),
+        num_evaluations=work.num_evaluations,
         num_parameters=num_parameters,
         num_train_images=images.num_train,
         num_test_images=accuracy.num_images,
@@ -86,6 +88,7 @@ def make_result(
         mean_gate=work.gate,
         parent=parent.experiment.id if parent is not None else "",
         teacher_sha256=work.teacher_sha256,
+        protocol_version=PROTOCOL_VERSION,
         commit=commit(),
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )

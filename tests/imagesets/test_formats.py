@@ -26,7 +26,9 @@ from suite.spec import Experiment, Resources
 
 ENCODED = ["folder", "webdataset", "ffcv"]
 FORMATS = [*ENCODED, "memory"]
-RECIPE = DEIT.model_copy(update={"batch_size": 16, "epochs": 3.0, "warmup_epochs": 0.0})
+RECIPE = DEIT.model_copy(
+    update={"batch_size": 16, "mix_group": 4, "epochs": 3.0, "warmup_epochs": 0.0, "train_interpolation": "random"}
+)
 needs_ffcv = pytest.mark.skipif(
     importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
 )

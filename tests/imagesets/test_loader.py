@@ -5,6 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
+from imagesets.augment.parameters import resized_crops
 from imagesets.catalog import get_info
 from imagesets.fetch import ensure
 from imagesets.fractions import fraction_indices
@@ -96,6 +97,27 @@ def test_the_test_split_is_whole_and_in_order_whatever_the_fraction():
     assert images.num_test == 100
 
 
+@pytest.mark.parametrize(
+    ("normalization", "mean", "std"),
+    [
+        ("own", (0.49140, 0.48216, 0.44653), (0.24703, 0.24349, 0.26159)),
+        ("imagenet", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        ("half", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+        ("cordonnier", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+    ],
+)
+def test_train_and_test_images_are_normalized_as_the_experiment_says(normalization, mean, std):
+    recipe = RECIPE.model_copy(update={"crop": "none", "crop_padding": 0, "flip_probability": 0.0})
+    images = ImageLoader(experiment(recipe=recipe, train_fraction=1, normalization=normalization))
+    stored = open_arrays(ensure("cifar10_sample"))
+    for batch, pixels in (
+        (images.train_batch(0).images, stored["train_images"][images.samples(0).index]),
+        (images.test_batch(0, 24).images, stored["test_images"][:24]),
+    ):
+        expected = (np.array(pixels) / 255 - np.array(mean)) / np.array(std)
+        np.testing.assert_allclose(batch.permute(0, 2, 3, 1).numpy(), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_every_test_image_counts_once_at_any_number_of_ranks(num_ranks):
     images = ImageLoader(experiment())
@@ -118,15 +140,36 @@ def test_repeated_augmentation_shows_all_images_over_the_epochs_and_each_three_t
     assert not torch.equal(batch[0], batch[1])
 
 
-def test_images_of_another_size_are_resized_and_tested_in_the_middle():
-    recipe = RECIPE.model_copy(update={"crop": "random_resized", "crop_padding": 0})
+@pytest.mark.parametrize(("test_crop", "resize"), [(0.875, 64), (0.9, 62), (1.0, 56)])
+def test_images_of_another_size_are_resized_and_tested_in_the_middle(test_crop, resize):
+    recipe = RECIPE.model_copy(update={"crop": "random_resized", "crop_padding": 0, "test_crop": test_crop})
     images = ImageLoader(experiment(recipe=recipe, image_size=56))
     assert images.train_batch(0).images.shape == (24, 3, 56, 56)
     stored = Image.fromarray(np.array(open_arrays(ensure("cifar10_sample"))["test_images"][7]))
-    expected = np.asarray(stored.resize((64, 64), Image.Resampling.BICUBIC))[4:60, 4:60]
+    start = (resize - 56) // 2
+    window = slice(start, start + 56)
+    expected = np.asarray(stored.resize((resize, resize), Image.Resampling.BICUBIC))[window, window]
     info = get_info("cifar10_sample")
     found = images.test_batch(7, 1).images[0].permute(1, 2, 0).numpy() * np.array(info.std) + np.array(info.mean)
     np.testing.assert_allclose(found * 255, expected, atol=1.01)
+
+
+def test_random_interpolation_resizes_each_crop_by_one_of_pillows_two_filters():
+    changes = {"crop": "random_resized", "crop_padding": 0, "flip_probability": 0.0, "train_interpolation": "random"}
+    images = ImageLoader(experiment(recipe=RECIPE.model_copy(update=changes), image_size=56, train_fraction=1))
+    samples, info = images.samples(0), get_info("cifar10_sample")
+    pixels = images.train_batch(0).images.permute(0, 2, 3, 1).numpy() * np.array(info.std) + np.array(info.mean)
+    boxes = resized_crops(3, samples, np.full((24, 2), 32))
+    stored = open_arrays(ensure("cifar10_sample"))["train_images"]
+    chosen = []
+    for found, index, (top, left, height, width) in zip(pixels, samples.index, boxes, strict=True):
+        window = Image.fromarray(np.array(stored[index][top : top + height, left : left + width]))
+        filters = (Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
+        errors = [abs(found * 255 - np.asarray(window.resize((56, 56), one))).max() for one in filters]
+        assert min(errors) < 1.01 < max(errors)
+        chosen.append(int(np.argmin(errors)))
+    assert chosen == [int(u >= 0.5) for u in uniforms(3, Purpose.INTERPOLATION, samples, 1)[:, 0]]
+    assert 4 < sum(chosen) < 20
 
 
 def test_a_padded_crop_of_another_size_is_refused():

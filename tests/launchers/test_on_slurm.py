@@ -52,7 +52,7 @@ def test_what_needs_a_failed_run_stays_away_until_that_is_retried(missing):
 def test_a_void_result_is_trained_again_on_retry(missing, graph, finish):
     finish(graph["first"], protocol_version=0)
     finish(graph["tuned"], parent=graph["first"].id)
-    states = {"first": {"state": "done"}, "tuned": {"state": "done"}}
+    states = {"first": FAILED, "tuned": FAILED}
     assert missing(**states)[0] == ["second", "mask_tuned", "mask_second"]
     assert missing(retry_failed=True, **states)[0] == ["first", "second", "tuned", "mask_tuned", "mask_second"]
 

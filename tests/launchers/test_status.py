@@ -67,6 +67,15 @@ def test_a_run_is_running_when_it_is_its_turn_in_the_job(look, run):
     assert found.remaining_s == 40 * 32 / 64
 
 
+def test_a_void_result_has_failed_and_says_why(look, finish):
+    finish(EXPERIMENTS[0], protocol_version=0)
+    found = look()
+    assert (found.state, found.top1_percent) == ("failed", None)
+    assert "its result is void: made under protocol 0" in found.detail
+    finish(EXPERIMENTS[0])
+    assert look().state == "done"
+
+
 def test_a_later_run_of_a_running_job_waits(look):
     assert look(queued=RUNNING).state == "pending"
 

@@ -7,7 +7,7 @@ import pytest
 from leaderboards.build import make_boards
 from leaderboards.papers import PAPERS
 from leaderboards.render import render_markdown
-from leaderboards.sheets import render_csv
+from leaderboards.sheets import render_csv, render_long_csv
 from suite.records import Failure
 from suite.spec import Experiment, Recipe
 from suite.tables import Entry
@@ -163,3 +163,14 @@ def test_ranks_are_explained_by_table_where_they_differ(table2, fill, tmp_path):
     markdown = render_markdown(boards)
     assert "\n\nTable 2: #1 is the best of a row." in markdown
     assert "\n\nTable 1: #1 is the best of a column." in markdown
+
+
+def test_a_best_accuracy_says_of_how_many_evaluations_it_is_the_maximum(own_suite, finish_experiment, tmp_path):
+    columns = {"a": "top1_percent", "b": "best_top1_percent"}
+    suite = own_suite(Entry(row=("deit",), columns=columns, experiment=SMALL))
+    for seed, fields in enumerate(({"num_evaluations": 300}, {"num_evaluations": 100}, {})):
+        finish_experiment(SMALL.with_seed(seed), 40, **fields)
+    boards = make_boards(suite, "laptop", tmp_path)
+    expected = "- deit, b: the maximum over a run's evaluations, of a number not recorded or 100 or 300\n"
+    assert f"## Best of several evaluations\n\n{expected}" in render_markdown(boards)
+    assert {line["num_evaluations"] for line in csv.DictReader(render_long_csv(boards).splitlines())} == {"0 100 300"}

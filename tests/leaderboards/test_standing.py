@@ -137,4 +137,20 @@ def test_cells_of_different_commits_are_noted_with_their_number(suite, finish_ex
     finish_experiment(PRUNED, 80, commit="a" * 40)
     finish_experiment(MASKED, 70, commit="b" * 40)
     markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
-    assert "- versions of the code, all of one protocol: aaaaaaaaaa (1 cell), bbbbbbbbbb (1 cell)\n" in markdown
+    assert (
+        "- versions of the code, all valid under this protocol: aaaaaaaaaa (1 cell), bbbbbbbbbb (1 cell)\n" in markdown
+    )
+
+
+def test_a_metric_that_no_longer_holds_is_void_beside_those_that_do(own_suite, finish_experiment, tmp_path):
+    columns = {"a": "top1_percent", "b": "mean_nonlocality"}
+    suite = own_suite(Entry(row=("deit",), columns=columns, experiment=TRAINED))
+    finish_experiment(TRAINED, 90, protocol_version=1, mean_nonlocality=3.5)
+    finish_experiment(TRAINED.with_seed(1), 80, mean_nonlocality=2.5)
+    boards = make_boards(suite, "laptop", tmp_path)
+    accuracy, nonlocality = (boards.board().cells[("deit",), column] for column in "ab")
+    assert (accuracy.status, accuracy.mean) == ("done", 85)
+    assert (nonlocality.status, nonlocality.values, nonlocality.num_done) == ("void", {1: 2.5}, 1)
+    assert "mean_nonlocality was measured under protocol 1" in nonlocality.failures[0].reason
+    assert "2.50 **void 1/2**" in render_markdown(boards)
+    assert render_csv(boards.board()).splitlines()[1] == "deit,85.00,,"

@@ -199,11 +199,6 @@ def test_parameter_counts_are_the_known_ones_at_100_classes(name, options, count
     assert sum(p.numel() for p in model.parameters()) == count
 
 
-def test_position_biases_are_free_of_weight_decay():
-    model = AttentionPhase(**SMALL)
-    assert model.no_weight_decay() == {n for n, _ in model.named_parameters() if "position_bias" in n}
-
-
 @pytest.mark.parametrize(
     ("build", "options", "message"),
     [

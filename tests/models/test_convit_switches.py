@@ -65,9 +65,12 @@ def test_frozen_gates_stand_at_zero_so_that_both_halves_weigh_the_same():
     assert all(layer.gating_param.sigmoid().tolist() == [0.5] * 9 for layer in gpsa_layers(model))
 
 
-def test_frozen_gpsa_leaves_the_rest_to_be_trained():
+def test_frozen_gpsa_leaves_only_the_ffns_of_its_blocks_to_be_trained():
     model = tiny(train_gates=False, train_gpsa=False)
-    assert frozen(model) == {n for n, _ in model.named_parameters() if n.startswith(("blocks.0.attn", "blocks.1.attn"))}
+    trained = {n for n, p in model.named_parameters() if p.requires_grad and n.startswith(("blocks.0.", "blocks.1."))}
+    assert {name.split(".")[2] for name in trained} == {"norm2", "mlp"}
+    of_attention = {f"blocks.{layer}.{part}." for layer in (0, 1) for part in ("attn", "norm1")}
+    assert frozen(model) == {n for n, _ in model.named_parameters() if n.startswith(tuple(of_attention))}
 
 
 def test_locality_strength_scales_the_position_weights():

@@ -9,7 +9,7 @@ from suite.suites import get_suite
 CIFAR100, WARMUP = (get_suite(name) for name in ("cmhsa_cifar100", "cmhsa_warmup"))
 PROFILES = ("laptop", "gpu", "paper", "smoke")
 GRIDS = {"cmhsa_conv": {1e-4, 3e-4, 5e-4}, "cmhsa": {1e-5, 3e-5, 5e-5, 7e-5}}
-NOT_DEITS = {"name", "epochs", "batch_size", "learning_rate"}
+NOT_DEITS = {"name", "epochs", "batch_size", "learning_rate", "mix_group"}
 
 
 def candidates(name, suite=CIFAR100, profile="paper", table=""):

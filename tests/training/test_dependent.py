@@ -11,6 +11,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from imagesets.catalog import get_info
 from imagesets.loader import ImageLoader
 from suite.errors import DataError
 from suite.execute import EXIT_BLOCKED, run
@@ -51,6 +52,7 @@ MASKS = {
 }
 MAPS = CONVIT.then("maps")
 ALL = with_ancestors([PHASE_2, PRUNED, STUDENT, *MASKS.values(), MAPS])
+INFO = get_info("cifar10_sample")
 TRAIN = """
 import os, sys
 from pathlib import Path
@@ -174,7 +176,7 @@ def test_nonlocality_and_gates_are_logged_at_the_start_and_after_each_epoch(stor
 
 def test_a_student_learns_labels_and_the_teachers_answers_by_halves(store, images):
     run = RunDirectory.of(store, STUDENT)
-    teacher = Teacher(run, STUDENT, Resources(), 10, torch.device("cpu"))
+    teacher = Teacher(run, STUDENT, Resources(), INFO, torch.device("cpu"))
     answers = logits(trained_network(RunDirectory.of(store, CONVIT), CONVIT, 10), images).argmax(-1)
     student = torch.randn(20, 10)
     expected = -student.log_softmax(-1)[torch.arange(20), answers].mean() / 2 + 3.0 / 2
@@ -227,12 +229,21 @@ def test_operations_of_a_measured_network_are_those_of_the_heads_that_are_left(s
     assert found.num_parameters == result(store, PRUNED).num_parameters
 
 
+def test_a_teacher_sees_images_normalized_as_it_was_trained_on(store):
+    student = STUDENT.model_copy(update={"normalization": "cordonnier"})
+    teacher = Teacher(RunDirectory.of(store, student), student, Resources(), INFO, torch.device("cpu"))
+    shown, expected = (ImageLoader(one).test_batch(0, 20).images for one in (student, CONVIT))
+    assert not torch.allclose(shown, expected, atol=0.1)
+    network = trained_network(RunDirectory.of(store, CONVIT), CONVIT, 10)
+    torch.testing.assert_close(logits(teacher._network, shown), logits(network, expected), atol=1e-4, rtol=1e-4)
+
+
 def test_a_teacher_without_weights_says_which_option_names_them(tmp_path):
     student = experiment("deit_micro").model_copy(
         update={"kind": "distillation", "kind_options": {"teacher": "resnet18"}}
     )
     with pytest.raises(DataError, match="--teacher-weights FILE"):
-        Teacher(RunDirectory.of(tmp_path, student), student, Resources(), 10, torch.device("cpu"))
+        Teacher(RunDirectory.of(tmp_path, student), student, Resources(), INFO, torch.device("cpu"))
 
 
 def test_a_timm_teachers_weights_come_from_its_file(tmp_path):
@@ -245,7 +256,7 @@ def test_a_timm_teachers_weights_come_from_its_file(tmp_path):
         update={"kind": "distillation", "kind_options": {"teacher": "resnet10t"}}
     )
     resources = Resources(teacher_weights=str(tmp_path / "teacher.safetensors"))
-    teacher = Teacher(RunDirectory.of(tmp_path, student), student, resources, 10, torch.device("cpu"))
+    teacher = Teacher(RunDirectory.of(tmp_path, student), student, resources, INFO, torch.device("cpu"))
     batch = torch.randn(3, 3, 32, 32)
     assert torch.equal(teacher.labels(batch), logits(network, batch).argmax(-1))
 

@@ -1,12 +1,17 @@
-"""The optimizer's groups and the learning rate against DeiT's rules written out."""
+"""The optimizer's groups and the learning rate against the authors' rules and published lists."""
 
 import math
+from decimal import Decimal
 
 import pytest
 import torch
+from timm.scheduler import CosineLRScheduler
 
 from suite.models.build import build_model
+from suite.protocols.cmhsa import CMHSA
+from suite.protocols.cordonnier import ATTENTION, FINE_TUNING
 from suite.protocols.deit import DEIT
+from suite.protocols.structured_init import CIFAR
 from suite.spec import Recipe
 from suite.training.optim import LearningRate, build_optimizer
 
@@ -20,13 +25,45 @@ def test_weight_decay_spares_biases_gates_norms_positions_and_class_token():
     assert {n for n in names if n.endswith("weight") and "norm" not in n} == set()
 
 
-@pytest.mark.parametrize("epoch", [0, 3, 5, 150, 299])
-def test_the_learning_rate_is_deits_and_constant_within_an_epoch(epoch):
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=DEIT.learning_rate)
-    learning_rate = LearningRate(optimizer, DEIT, num_steps=300 * 10)
-    cosine = 1e-5 + 0.5 * (1e-3 - 1e-5) * (1 + math.cos(math.pi * epoch / 300))
-    expected = 1e-6 + epoch * (1e-3 - 1e-6) / 5 if epoch < 5 else cosine
-    assert [learning_rate.set(epoch * 10 + k) for k in (0, 9)] == pytest.approx([expected] * 2)
+def test_weight_decay_reaches_the_position_biases_of_cmhsa_as_by_deits_rule():
+    model = build_model("cmhsa_micro", num_classes=10, image_size=32)
+    optimizer = build_optimizer(model, CMHSA)
+    free = {id(p) for group in optimizer.param_groups if group["weight_decay"] == 0 for p in group["params"]}
+    assert {name for name, p in model.named_parameters() if id(p) in free} == {
+        name for name, p in model.named_parameters() if p.ndim <= 1
+    }
+    assert model.blocks[0].attn.position_bias.ndim == 3
+
+
+RATES = {
+    "deit": (DEIT, {0: "1.000e-6", 1: "1.000e-6", 2: "2.008e-4", 6: "9.993e-4", 299: "1.011e-5"}),
+    "cmhsa": (CMHSA, {0: "1.000e-6", 1: "1.000e-6", 5: "2.402e-4", 6: "2.996e-4", 199: "1.007e-5"}),
+    "structured_init": (CIFAR, {0: "1.00e-5", 9: "9.01e-4", 10: "9.94e-4", 199: "1.06e-6"}),
+    "cordonnier": (ATTENTION, {0: "0.00e-5", 1: "6.65e-3", 15: "9.98e-2", 150: "5.43e-2", 299: "8e-6"}),
+    "cordonnier_fine_tuning": (FINE_TUNING, {0: "0.00e-6", 1: "2.00e-3", 5: "9.98e-3", 50: "5.43e-3", 99: "3.9e-6"}),
+}
+"""What the authors' code runs each epoch at: the paper's recipe, epoch -> learning rate, rounded."""
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_the_learning_rate_of_an_epoch_is_the_authors_and_constant_within_it(name):
+    recipe, expected = RATES[name]
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=recipe.learning_rate)
+    learning_rate = LearningRate(optimizer, recipe, num_steps=int(recipe.epochs) * 10)
+    for epoch, rounded in expected.items():
+        last_digit = 10.0 ** Decimal(rounded).as_tuple().exponent
+        found = [learning_rate.set(epoch * 10 + k) for k in (0, 9)]
+        assert found == pytest.approx([float(rounded)] * 2, rel=0, abs=0.501 * last_digit), epoch
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 3, 6, 150, 299])
+def test_a_lagging_schedule_is_timms_stepped_after_each_epoch_with_that_epochs_number(epoch):
+    optimizers = [torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=DEIT.learning_rate) for _ in range(2)]
+    timms = CosineLRScheduler(optimizers[0], t_initial=300, lr_min=1e-5, warmup_t=5, warmup_lr_init=1e-6)
+    for finished in range(epoch):
+        timms.step(finished)
+    found = LearningRate(optimizers[1], DEIT, num_steps=300).set(epoch)
+    assert found == pytest.approx(optimizers[0].param_groups[0]["lr"])
 
 
 def test_weight_decay_on_biases_spares_only_what_the_model_exempts():

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from imagesets.loader import ImageLoader
-from suite import execute
+from suite import attempts, execute
 from suite.errors import RunError
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
@@ -119,6 +119,16 @@ def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(tmp_path):
     assert run.status() == "failed"
 
 
+def test_a_run_that_is_asked_for_its_best_is_evaluated_after_every_epoch(tmp_path):
+    experiment = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 2.5})})
+    status, run = train(tmp_path, experiment, num_evaluations=1, evaluate_every_epoch=True)
+    assert status == 0
+    evaluated = {line["step"]: line["top1_percent"] for line in run.read_metrics() if "top1_percent" in line}
+    assert list(evaluated) == [10, 20, 25]
+    result = run.read_result()
+    assert (result.num_evaluations, result.best_top1_percent) == (3, max(evaluated.values()))
+
+
 def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
     run = RunDirectory(tmp_path)
     (run.checkpoint_path / "step-7").mkdir(parents=True)
@@ -140,14 +150,42 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
     assert run.newest_checkpoint() == 7
 
 
-def test_a_checkpoint_of_another_protocol_or_another_parent_is_not_gone_on_from(tmp_path):
-    training = Training.__new__(Training)
-    training.directory, training.parent = RunDirectory(tmp_path), None
-    training._check_origin({})  # none, or one from before this was recorded
-    training._check_origin({"origin": {"protocol_version": PROTOCOL_VERSION}})
-    for other in (
+@pytest.fixture
+def resuming(tmp_path):
+    """Checks the origin of a checkpoint of an experiment, in an attempt on a CPU."""
+
+    def resuming(experiment, **origin):
+        training = Training.__new__(Training)
+        training.directory, training.parent = RunDirectory(tmp_path), None
+        training.experiment, training.resources = experiment, Resources()
+        training._check_origin({"origin": origin} if origin else {})
+
+    return resuming
+
+
+def test_a_checkpoint_of_another_protocol_or_another_parent_is_not_gone_on_from(resuming):
+    resuming(EXPERIMENT)  # none, or one from before this was recorded
+    resuming(EXPERIMENT, protocol_version=PROTOCOL_VERSION)
+    for origin in (
         {"protocol_version": 0},
         {"protocol_version": PROTOCOL_VERSION, "parent": "a", "parent_finished_at": ""},
     ):
-        with pytest.raises(RunError, match="delete that folder and use --retry-failed"):
-            training._check_origin({"origin": other})
+        with pytest.raises(RunError, match="Delete that folder and use --retry-failed"):
+            resuming(EXPERIMENT, **origin)
+
+
+def test_a_checkpoint_of_an_older_protocol_is_gone_on_from_where_that_trained_as_this_one(resuming, tmp_path):
+    resuming(EXPERIMENT, protocol_version=1)
+    decayed = EXPERIMENT.model_copy(update={"model": "cmhsa_micro"})
+    with pytest.raises(RunError, match="made under protocol 1, expected 2: weight decay reaches"):
+        resuming(decayed, protocol_version=1)
+    resnet = EXPERIMENT.model_copy(update={"model": "resnet18_cifar"})
+    resuming(resnet, protocol_version=1)
+    attempts.record_start(RunDirectory(tmp_path), num_ranks=2)
+    with pytest.raises(RunError, match="running means of batch norm"):
+        resuming(resnet, protocol_version=1)
+
+
+def test_a_result_bears_the_protocol_that_made_it(tmp_path):
+    status, run = train(tmp_path)
+    assert (status, run.read_result().protocol_version) == (0, PROTOCOL_VERSION)

@@ -1,4 +1,4 @@
-"""Where to crop, flip, erase and mix, each a function of (seed, epoch, index, repeat), or of (seed, step), alone.
+"""Where to crop, flip, erase and mix, and how to resize, as functions of (seed, epoch, index, repeat) or of the step.
 
 Rules are timm's, which are torchvision's for the crop; draws are counter-based, so one sample's numbers do not depend
 on which others are in the batch. Loaders call the crops, ``augment.pipeline`` the rest.
@@ -7,7 +7,7 @@ on which others are in the batch. Loaders call the crops, ``augment.pipeline`` t
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,11 @@ def _central_boxes(sizes_B2: NDArray[np.int64], ratio: tuple[float, float]) -> N
     return np.stack([(height - box_h) // 2, (width - box_w) // 2, box_h, box_w], axis=1)
 
 
+def resized_bilinearly(seed: int, samples: Samples) -> NDArray[np.bool_]:
+    """(B,): which crops are resized bilinearly, half of them; the others bicubically (timm's "random")."""
+    return uniforms(seed, Purpose.INTERPOLATION, samples, 1)[:, 0] < 0.5
+
+
 def padded_crops(seed: int, samples: Samples, spare: int) -> NDArray[np.int64]:
     """(B, 2) corners (top, left) of a window in an image that is ``spare`` pixels larger: each in 0..spare."""
     return (uniforms(seed, Purpose.CROP, samples, 2) * (spare + 1)).astype(np.int64)
@@ -90,41 +95,46 @@ def erasing_boxes(seed: int, samples: Samples, probability: float, size: int) ->
 
 
 class Mixing(NamedTuple):
-    """How a step's images are mixed with their partners.
+    """How each image is mixed with its partner: cutmix takes the box from there, mixup all of it in part."""
 
-    ``lam`` is an image's own share. ``box`` = (top, left, height, width) is what cutmix takes from the partner.
-    """
-
-    kind: Literal["mixup", "cutmix", "none"]
-    lam: float = 1.0
-    box: tuple[int, int, int, int] = (0, 0, 0, 0)
+    is_cutmix: NDArray[np.bool_]  # (B,)
+    lam: NDArray[np.float64]  # (B,), an image's own share
+    boxes: NDArray[np.int64]  # (B, 4): top, left, height, width; 0 x 0 for mixup
 
 
-def mixing(seed: int, step: int, mixup: float, cutmix: float, switch_probability: float, size: int) -> Mixing:
-    """One step's mixing, the same on all ranks (timm's Mixup, mode "batch", probability 1).
+def mixing(
+    seed: int,
+    step: int,
+    groups: NDArray[np.int64],
+    mixup: float,
+    cutmix: float,
+    switch_probability: float,
+    size: int,
+) -> Mixing:
+    """One step's mixing: one draw a group, the same on all ranks (timm's Mixup, mode "batch", probability 1).
 
     Args:
         seed: the experiment's.
         step: the optimizer's.
+        groups: (B,), the group that each image belongs to; timm's is a process.
         mixup: alpha of the Beta(alpha, alpha) that mixup's ``lam`` comes from; 0 = no mixup.
-        cutmix: the same for cutmix.
+        cutmix: the same for cutmix; one of both is above 0.
         switch_probability: of cutmix, where both are on.
         size: side of the square images, pixels.
     """
-    if not mixup and not cutmix:
-        return Mixing("none")
-    zero = np.zeros(1, dtype=np.int64)
-    switch, share, *center = uniforms(seed, Purpose.MIXING, Samples(zero, np.array([step]), zero))[0]
-    use_cutmix = bool(cutmix) and (not mixup or switch < switch_probability)
-    alpha = cutmix if use_cutmix else mixup
-    lam = float(betaincinv(alpha, alpha, share))
-    if not use_cutmix:
-        return Mixing("mixup", lam)
-    cut = int(size * math.sqrt(1 - lam))
-    middles = [int(size * u) for u in center]
-    top, left = (max(m - cut // 2, 0) for m in middles)
-    height, width = (min(m + (cut + 1) // 2, size) - max(m - cut // 2, 0) for m in middles)
-    return Mixing("cutmix", 1 - height * width / size**2, (top, left, height, width))
+    drawn, group_of_image = np.unique(groups, return_inverse=True)
+    counters = Samples(np.zeros_like(drawn), np.full_like(drawn, step), drawn)
+    switch, share, row, column = uniforms(seed, Purpose.MIXING, counters).T
+    is_cutmix = switch < (switch_probability if mixup and cutmix else float(cutmix > 0))
+    alpha = np.where(is_cutmix, cutmix, mixup)
+    lam = betaincinv(alpha, alpha, share)
+    cut = np.where(is_cutmix, size * np.sqrt(1 - lam), 0).astype(np.int64)
+    middles, cut = (size * np.stack([row, column], 1)).astype(np.int64), cut[:, None]
+    corners = np.maximum(middles - cut // 2, 0)
+    sides = np.minimum(middles + (cut + 1) // 2, size) - corners
+    lam = np.where(is_cutmix, 1 - sides.prod(axis=1) / size**2, lam)
+    boxes = np.concatenate([corners, sides], axis=1)
+    return Mixing(*(field[group_of_image] for field in (is_cutmix, lam, boxes)))
 
 
 def _between(limits: tuple[float, float], uniform: NDArray[np.float64]) -> NDArray[np.float64]:

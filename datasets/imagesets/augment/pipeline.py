@@ -2,7 +2,7 @@
 
     flip -> RandAugment or colour jitter -> normalize -> random erasing -> mixup or cutmix
 
-The same for every loader: parameters come from (seed, epoch, index, repeat), those of mixing from (seed, step).
+The same for every loader: parameters come from (seed, epoch, index, repeat), those of mixing from (seed, step, group).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Augmentation:
     Args:
         recipe: gives the strengths.
         seed: the experiment's.
-        mean: of the training images per channel, scaled to [0, 1]; also what geometry fills in.
+        mean: that images are normalized by, per channel scaled to [0, 1]; also what geometry fills in.
         std: likewise.
         num_classes: width of the mixed targets.
 
@@ -59,6 +59,7 @@ class Augmentation:
         samples: Samples,
         step: int,
         flipped: NDArray[np.bool_] | None = None,
+        positions: NDArray[np.int64] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Augment one rank's share of a step; it must be the whole share where the recipe mixes.
 
@@ -68,6 +69,7 @@ class Augmentation:
             samples: which samples these are.
             step: the optimizer's.
             flipped: ``parameters.flips`` of these samples, where a loader has drawn them for many steps at once.
+            positions: (B,), of the samples in the batch of all ranks; None = this is all of it.
 
         Returns:
             Images (B, 3, S, S) float32, normalized; and the labels, or mixed one-hot targets (B, num_classes) float32
@@ -90,11 +92,12 @@ class Augmentation:
             erase_(normalized, boxes, self.seed, samples)
         if not recipe.mixup and not recipe.cutmix:
             return normalized, labels
-        mixing = parameters.mixing(self.seed, step, recipe.mixup, recipe.cutmix, recipe.mix_switch_probability, size)
-        return mix_(normalized, labels, mixing, self.num_classes)
+        groups = (np.arange(len(images)) if positions is None else positions) % recipe.num_mix_groups
+        strengths = (recipe.mixup, recipe.cutmix, recipe.mix_switch_probability)
+        return mix_(normalized, labels, parameters.mixing(self.seed, step, groups, *strengths, size), self.num_classes)
 
     def normalize(self, images: Tensor) -> Tensor:
-        """uint8 -> float32 of mean 0 and deviation 1 over the training set; all that test images get."""
+        """uint8 -> float32 less the mean and over the deviation; all that test images get."""
         mean, std = self._statistics.to(images.device, non_blocking=True)
         if images.device.type == "cpu":  # NumPy asks for huge pages: at 224 pixels, fresh memory costs most of the time
             normalized = torch.from_numpy(np.empty(images.shape, np.float32)).copy_(images)
@@ -146,7 +149,7 @@ def mix_(images: Tensor, labels: Tensor, mixing: Mixing, num_classes: int) -> tu
 
     Partners are so far apart that repeated copies of a sample, which are neighbours, do not meet; and the pairs do
     not depend on the number of ranks: of R ranks, rank r holds positions r, r + R, ..., so half its share is half
-    the batch. (timm pairs the first with the last.)
+    the batch, and of the same group. (timm pairs the first with the last.)
 
     Returns:
         The images, and targets (B, num_classes) float32.
@@ -160,12 +163,21 @@ def mix_(images: Tensor, labels: Tensor, mixing: Mixing, num_classes: int) -> tu
             f"mixup and cutmix pair the images of a rank's share, and this one has {len(images)}; "
             "choose a batch size that is a multiple of twice the number of ranks"
         )
-    if mixing.kind == "mixup":
-        partners = images.roll(half, 0)
-        images.mul_(mixing.lam).add_(partners, alpha=1 - mixing.lam)
-    elif mixing.kind == "cutmix":
-        top, left, height, width = mixing.box
-        window = images[:, :, top : top + height, left : left + width]
-        window.copy_(window.roll(half, 0))
+    lam_B, own_B1SS = _own_shares(mixing, images.shape[-1], images.device)
+    partners = images.roll(half, 0)
+    images.mul_(own_B1SS).addcmul_(partners, 1 - own_B1SS)
     targets = F.one_hot(labels, num_classes).float()
-    return images, targets * mixing.lam + targets.roll(half, 0) * (1 - mixing.lam)
+    return images, targets * lam_B[:, None] + targets.roll(half, 0) * (1 - lam_B[:, None])
+
+
+def _own_shares(mixing: Mixing, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """What an image keeps of its own: of its label (B,), and of each pixel (B, 1, S, S), 0 in cutmix's box."""
+    table = np.column_stack([mixing.lam, mixing.is_cutmix, mixing.boxes]).astype(np.float32)
+    lam_B, is_cutmix_B, *box = torch.from_numpy(table).to(device, non_blocking=True).unbind(1)
+    top_B1, left_B1, height_B1, width_B1 = (edge[:, None] for edge in box)
+    place_S = torch.arange(size, device=device)
+    rows_BS = (place_S >= top_B1) & (place_S < top_B1 + height_B1)
+    columns_BS = (place_S >= left_B1) & (place_S < left_B1 + width_B1)
+    outside_B = torch.where(is_cutmix_B > 0, 1.0, lam_B)
+    own_BSS = outside_B[:, None, None] * ~(rows_BS[:, :, None] & columns_BS[:, None])
+    return lam_B, own_BSS[:, None]

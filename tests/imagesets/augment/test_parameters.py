@@ -10,7 +10,14 @@ import torch
 from PIL import Image
 from scipy.special import betaincinv
 
-from imagesets.augment.parameters import Mixing, erasing_boxes, flips, mixing, padded_crops, resized_crops
+from imagesets.augment.parameters import (
+    erasing_boxes,
+    flips,
+    mixing,
+    padded_crops,
+    resized_bilinearly,
+    resized_crops,
+)
 from imagesets.randomness import Purpose, Samples, uniforms
 
 
@@ -79,37 +86,40 @@ def test_an_erased_box_is_timms_for_the_same_draws(size, make_samples, monkeypat
 
 
 @pytest.mark.parametrize("alphas", [(0.8, 1.0), (0.8, 0.0), (0.0, 1.0)])
-def test_mixing_is_timms_for_the_same_draws(alphas, monkeypatch):
+def test_mixing_is_timms_for_the_same_draws_of_each_group(alphas, monkeypatch):
     timms = timm.data.mixup.Mixup(*alphas, switch_prob=0.5, label_smoothing=0)
-    zero = np.zeros(1, dtype=np.int64)
-    for step in range(40):
-        switch, share, *center = uniforms(5, Purpose.MIXING, Samples(zero, np.array([step]), zero))[0]
-        places = iter(center)
-        rand = iter([0.0, switch])
-        monkeypatch.setattr(np.random, "rand", lambda rand=rand: next(rand))
-        monkeypatch.setattr(np.random, "beta", lambda a, b, share=share: betaincinv(a, b, share))
-        monkeypatch.setattr(np.random, "randint", lambda low, high, size, places=places: int(high * next(places)))
-        ours = mixing(5, step, *alphas, 0.5, 32)
-        x = torch.stack([torch.zeros(3, 32, 32), torch.ones(3, 32, 32)])
-        mixed, target = timms(x, torch.tensor([0, 1]))
-        top, left, height, width = ours.box
-        expected = torch.zeros(32, 32)
-        expected[top : top + height, left : left + width] = 1
-        if ours.kind == "mixup":
-            expected = torch.full((32, 32), 1 - ours.lam)
-        torch.testing.assert_close(mixed[0, 0], expected)
-        torch.testing.assert_close(target[0, 0].item(), ours.lam)
+    groups = np.arange(8) % 4
+    for step in range(10):
+        ours = mixing(5, step, groups, *alphas, 0.5, 32)
+        draws = uniforms(5, Purpose.MIXING, Samples(np.zeros(4, int), np.full(4, step), np.arange(4)))
+        for image, group in enumerate(groups):
+            switch, share, *center = draws[group]
+            places, rand = iter(center), iter([0.0, switch])
+            monkeypatch.setattr(np.random, "rand", lambda rand=rand: next(rand))
+            monkeypatch.setattr(np.random, "beta", lambda a, b, share=share: betaincinv(a, b, share))
+            monkeypatch.setattr(np.random, "randint", lambda low, high, size, places=places: int(high * next(places)))
+            x = torch.stack([torch.zeros(3, 32, 32), torch.ones(3, 32, 32)])
+            mixed, target = timms(x, torch.tensor([0, 1]))
+            top, left, height, width = ours.boxes[image]
+            expected = torch.zeros(32, 32)
+            expected[top : top + height, left : left + width] = 1
+            if not ours.is_cutmix[image]:
+                expected = torch.full((32, 32), 1 - ours.lam[image])
+            torch.testing.assert_close(mixed[0, 0], expected)
+            torch.testing.assert_close(target[0, 0].item(), ours.lam[image])
 
 
 def test_shares_follow_their_beta_distributions_and_cutmix_its_odds():
-    both = [mixing(0, step, 0.8, 1.0, 0.25, 10_000) for step in range(1500)]
-    assert np.mean([m.kind == "cutmix" for m in both]) == pytest.approx(0.25, abs=0.03)
-    mixups = [m.lam for m in both if m.kind == "mixup"]
-    assert scipy.stats.kstest(mixups, scipy.stats.beta(0.8, 0.8).cdf).pvalue > 0.01
+    drawn = mixing(0, 0, np.arange(1500), 0.8, 1.0, 0.25, 10_000)
+    assert drawn.is_cutmix.mean() == pytest.approx(0.25, abs=0.03)
+    assert scipy.stats.kstest(drawn.lam[~drawn.is_cutmix], scipy.stats.beta(0.8, 0.8).cdf).pvalue > 0.01
 
 
-def test_no_alpha_is_no_mixing():
-    assert mixing(0, 0, 0.0, 0.0, 0.5, 32) == Mixing("none")
+def test_the_first_group_of_a_step_is_drawn_as_a_batch_of_one_group_is():
+    alone, several = (mixing(3, 7, groups, 0.8, 1.0, 0.5, 32) for groups in (np.zeros(6, int), np.arange(6) % 3))
+    for one, many in zip(alone, several, strict=True):
+        assert np.array_equal(one[::3], many[::3])
+        assert not np.array_equal(one, many)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +128,7 @@ def test_no_alpha_is_no_mixing():
         lambda s: resized_crops(0, s, np.full((len(s.index), 2), 300)),
         lambda s: padded_crops(0, s, 8),
         lambda s: flips(0, s, 0.5),
+        lambda s: resized_bilinearly(0, s),
         lambda s: erasing_boxes(0, s, 0.5, 32),
     ],
 )

@@ -70,13 +70,15 @@ def test_an_image_is_augmented_the_same_in_any_batch(images, make_samples):
         assert torch.equal(part, whole[place])
 
 
+@pytest.mark.parametrize("mix_group", [0, 2, 4, 6])
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_any_number_of_ranks_mixes_the_same_pairs(num_ranks, images, make_samples):
+def test_any_number_of_ranks_mixes_the_same_pairs(num_ranks, mix_group, images, make_samples):
+    augment = augmentation(DEIT.model_copy(update={"batch_size": 12, "mix_group": mix_group}))
     for step in range(2):
-        whole = augmentation(DEIT)(images, LABELS, make_samples(12), step)
+        whole = augment(images, LABELS, make_samples(12), step)
         for rank in range(num_ranks):
-            share = slice(rank, None, num_ranks)
-            part = augmentation(DEIT)(images[share], LABELS[share], pick(make_samples(12), share), step)
+            share = np.arange(rank, 12, num_ranks)
+            part = augment(images[share], LABELS[share], pick(make_samples(12), share), step, positions=share)
             assert all(torch.equal(p, w[share]) for p, w in zip(part, whole, strict=True))
 
 
@@ -115,21 +117,32 @@ def smoothed_timm_loss(logits, pairs, lam, smoothing):
     return SoftTargetCrossEntropy()(logits[pairs], targets)
 
 
-@pytest.mark.parametrize(
-    "mixing", [Mixing("mixup", 0.3), Mixing("cutmix", 0.875, (4, 8, 12, 24)), Mixing("mixup", 1.0)]
-)
-def test_mixed_images_and_smoothed_loss_are_timms(mixing, images):
-    mixed, targets = mix_(images.float(), LABELS, mixing, 10)
-    partner = torch.cat([images[6:], images[:6]]).float()
-    expected = images * mixing.lam + partner * (1 - mixing.lam)
-    if mixing.kind == "cutmix":
-        expected = images.float()
-        expected[:, :, 4:16, 8:32] = partner[:, :, 4:16, 8:32]
-    torch.testing.assert_close(mixed, expected)
+def mixing_of(*draws):
+    """One draw a group, three groups of four images."""
+    is_cutmix, lam, boxes = (np.array(field) for field in zip(*draws, strict=True))
+    groups = np.arange(12) % 3
+    return Mixing(is_cutmix[groups], lam[groups], boxes[groups])
+
+
+def test_each_groups_images_and_smoothed_loss_are_mixed_as_by_timm_in_a_process_of_its_own(images):
+    draws = [(False, 0.3, (0, 0, 0, 0)), (True, 1 - 12 * 24 / 48**2, (4, 8, 12, 24)), (False, 1.0, (0, 0, 0, 0))]
+    mixed, targets = mix_(images.float(), LABELS, mixing_of(*draws), 10)
     logits = torch.randn(12, 10, generator=torch.Generator().manual_seed(0))
-    pairs = torch.cat([torch.arange(6), torch.arange(6, 12).flip(0)])
+    losses = []
+    for process, (is_cutmix, lam, (top, left, height, width)) in enumerate(draws):
+        held = torch.arange(process, 12, 3)  # by a process of three
+        own = images[held].float()
+        partner = own[[2, 3, 0, 1]]
+        expected = own * lam + partner * (1 - lam)
+        if is_cutmix:
+            expected = own.clone()
+            expected[:, :, top : top + height, left : left + width] = partner[
+                :, :, top : top + height, left : left + width
+            ]
+        torch.testing.assert_close(mixed[held], expected)
+        losses.append(smoothed_timm_loss(logits, held[[0, 1, 3, 2]], lam, 0.1))
     ours = F.cross_entropy(logits, targets, label_smoothing=0.1)
-    torch.testing.assert_close(ours, smoothed_timm_loss(logits, pairs, mixing.lam, 0.1))
+    torch.testing.assert_close(ours, torch.stack(losses).mean())
 
 
 def test_an_odd_share_is_refused(images, make_samples):

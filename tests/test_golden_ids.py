@@ -1,0 +1,73 @@
+"""The identities of all experiments, against those that are stored: of now, and of protocol 1.
+
+``python tests/test_golden_ids.py > tests/golden/ids.txt`` stores the present ones.
+"""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from suite.suites import get_suite, list_suites
+
+GOLDEN = Path(__file__).parent / "golden"
+CHANGED = {
+    # by DeiT's lag and its mixing by process, and on CIFAR-100 ImageNet's normalization
+    ("convit_ablation", "paper"): 14,
+    ("convit_cifar100", "paper"): 6,
+    ("convit_distillation", "paper"): 6,
+    ("convit_imagenet", "paper"): 12,
+    ("convit_locality", "paper"): 10,
+    ("convit_masking", "paper"): 10,
+    ("convit_probes", "paper"): 10,
+    ("convit_psa", "paper"): 2,
+    ("sample_efficiency", "paper"): 10,
+    ("cmhsa_cifar100", "paper"): 27,
+    ("cmhsa_warmup", "paper"): 19,
+    # by ImageNet's normalization
+    ("cmhsa_cifar100", "gpu"): 27,
+    ("cmhsa_warmup", "gpu"): 19,
+    # by Cordonnier's normalization, and their schedule; of convit_distillation the teacher and its three students
+    **{("cordonnier_cifar10", profile): 6 for profile in ("laptop", "gpu", "paper", "smoke")},
+    **{("cordonnier_heads", profile): 10 for profile in ("laptop", "gpu", "paper", "smoke")},
+    ("convit_distillation", "gpu"): 4,
+    # by timm's normalization, crop and interpolation, and mixing by process: the five on ImageNet
+    ("init_datasets", "paper"): 5,
+}
+"""What protocol 2 makes another experiment of, (suite, profile) -> how many: the changes that a field shows. Those that
+none shows are in ``suite.protocol_changes``."""
+
+
+def present_lines():
+    """``suite profile id`` of every experiment, in the order of the grids."""
+    lines = []
+    for name in list_suites():
+        suite = get_suite(name)
+        for profile in (*suite.profiles, "smoke"):
+            lines += [f"{name} {profile} {experiment.id}" for experiment in suite.profile(profile).experiments()]
+    return lines
+
+
+def stored_lines(name):
+    return (GOLDEN / name).read_text().splitlines()
+
+
+def test_identities_are_those_that_are_stored():
+    assert present_lines() == stored_lines("ids.txt"), (
+        "an identity that changes orphans its finished runs. Where that is meant, name the tables under Protocol in "
+        "CHANGELOG.md and run: python tests/test_golden_ids.py > tests/golden/ids.txt"
+    )
+
+
+def test_protocol_2_has_changed_the_identities_that_it_names_and_no_others():
+    present = defaultdict(set)
+    for line in present_lines():
+        suite, profile, identity = line.split()
+        present[suite, profile].add(identity)
+    lost = Counter()
+    for line in stored_lines("ids-protocol-1.txt"):
+        suite, profile, identity = line.split()
+        lost[suite, profile] += identity not in present[suite, profile]
+    assert {place: number for place, number in lost.items() if number} == CHANGED
+
+
+if __name__ == "__main__":
+    print("\n".join(present_lines()))
