@@ -1,11 +1,15 @@
 """The one loader: an experiment's training stream and test batches, from images stored in any format.
 
-    order (seed, epoch) -> samples of a step -> crop (a format's window of each image) -> device -> augmentation
+    host    order (seed, epoch) -> samples of a step -> all that is drawn for them; their crops (a format's windows)
+    device  augmentation and normalization of what the host sends, in one copy: pixels as read, labels, draws
 
 The training stream is one endless sequence, epoch after epoch, cut into batches: step t takes positions
 [t * B, (t + 1) * B), so every sample is seen equally often also where B does not divide the set. Rank r of R takes
 every R-th of them, starting at r. Which sample a position holds, and how it is augmented, are functions of
 (seed, epoch, sample, repeat): no format, worker, rank or restart has a say in it.
+
+On the CPU both parts are done by threads ahead. For a device these threads load alone; how a batch then gets there is
+in ``prefetch`` and ``packing``, what is random about it in ``augment.pipeline.Draws``.
 
 Shape legend: B batch, S image size.
 """
@@ -25,12 +29,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from imagesets.augment.parameters import flips, padded_crops, resized_bilinearly, resized_crops
-from imagesets.augment.pipeline import Augmentation
+from imagesets.augment.pipeline import Augmentation, Draws
 from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
 from imagesets.fractions import by_turns, fraction_indices
 from imagesets.opening import open_split
-from imagesets.prefetch import feed_gpu, prepare_ahead, start_threads
+from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import find_info
 from imagesets.randomness import Samples, epoch_order
 from imagesets.stored import CorruptImageError, Pixels
@@ -49,33 +53,25 @@ class Batch(NamedTuple):
     labels: Tensor
 
 
-class _Draws(NamedTuple):
-    """What does not depend on the pixels: the samples of one step or several, and what was drawn for each of them."""
+class _Chosen(NamedTuple):
+    """The samples of one step or several, and what reading them needs to have drawn."""
 
     samples: Samples
     corners: NDArray[np.int64]  # (B, 2), of a window of the padded image
     flipped: NDArray[np.bool_]  # (B,)
     positions: NDArray[np.int64]  # (B,), in the batch of all ranks
 
-    def part(self, first: int, last: int) -> _Draws:
+    def part(self, first: int, last: int) -> _Chosen:
         samples = Samples(*(field[first:last] for field in self.samples))
-        return _Draws(samples, self.corners[first:last], self.flipped[first:last], self.positions[first:last])
+        return _Chosen(samples, self.corners[first:last], self.flipped[first:last], self.positions[first:last])
 
 
 class _Loaded(NamedTuple):
-    """A training batch before augmentation: images (B, 3, S, S) uint8 on the CPU."""
+    """A batch as it travels to the device: images (B, S, S, 3) uint8, as read; for training also what was drawn."""
 
     images: Tensor
     labels: Tensor
-    draws: _Draws
-    step: int
-
-    def pinned(self) -> _Loaded:
-        return self._replace(images=self.images.pin_memory(), labels=self.labels.pin_memory())
-
-    def to(self, device: torch.device) -> _Loaded:
-        images, labels = (tensor.to(device, non_blocking=True) for tensor in (self.images, self.labels))
-        return self._replace(images=images, labels=labels)
+    draws: Draws = Draws()
 
 
 class ImageLoader:
@@ -105,7 +101,7 @@ class ImageLoader:
         mean, std = statistics(info, experiment.normalization)
         self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
         self._order = lru_cache(maxsize=2)(self._epoch_order)
-        self._draws_of_block = lru_cache(maxsize=2)(self._draw_block)
+        self._chosen_of_block = lru_cache(maxsize=2)(self._choose_block)
         self._skip_corrupt = resources.skip_corrupt
         self.corrupt: set[tuple[str, int]] = set()
         num_workers = resources.num_workers or resources.threads_per_rank
@@ -133,7 +129,7 @@ class ImageLoader:
         With repeated augmentation an epoch is as long as without: the first images of its order, each several times
         in a row, with augmentations of their own.
         """
-        return self._draws(step, rank, num_ranks).samples
+        return self._choose(step, rank, num_ranks).samples
 
     def train_batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> Batch:
         """This rank's share of a step, on the CPU."""
@@ -143,28 +139,26 @@ class ImageLoader:
         self, first: int, last: int, rank: int = 0, num_ranks: int = 1, device: torch.device | None = None
     ) -> Iterator[Batch]:
         """This rank's share of steps [first, last), on the device, prepared while earlier ones are trained on."""
-        steps = range(first, last)
-        if device is None or device.type != "cuda":
-            return prepare_ahead(lambda step: self.train_batch(step, rank, num_ranks), steps)
-        pinned = prepare_ahead(lambda step: self._load(step, rank, num_ranks).pinned(), steps)
-        return (Batch(*batch) for batch in feed_gpu(pinned, lambda loaded: self._augmented(loaded.to(device)), device))
+        return stream_batches(
+            lambda step: self._load(step, rank, num_ranks), self._augmented, range(first, last), device
+        )
 
     def _augmented(self, loaded: _Loaded) -> Batch:
-        images, labels, draws, step = loaded
-        return Batch(*self._augment(images, labels, draws.samples, step, draws.flipped, draws.positions))
+        return Batch(*self._augment(_channels_first(loaded.images), loaded.labels, loaded.draws))
 
     def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
-        draws = self._draws(step, rank, num_ranks)
-        pixels, index = self._cut_whole(draws) if self._cuts_whole else self._cut_windows(draws.samples)
-        images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
-        return _Loaded(images, torch.from_numpy(self._train.labels[self._kept[index]]), draws, step)
+        chosen = self._choose(step, rank, num_ranks)
+        pixels, index = self._cut_whole(chosen) if self._cuts_whole else self._cut_windows(chosen.samples)
+        labels = torch.from_numpy(self._train.labels[self._kept[index]])
+        draws = self._augment.draw(chosen.samples, step, self._size, chosen.flipped, chosen.positions)
+        return _Loaded(torch.from_numpy(pixels), labels, draws)
 
-    def _draws(self, step: int, rank: int, num_ranks: int) -> _Draws:
+    def _choose(self, step: int, rank: int, num_ranks: int) -> _Chosen:
         block, place = divmod(step, _STEPS_DRAWN_AT_ONCE)
         share = len(range(rank, self.recipe.batch_size, num_ranks))
-        return self._draws_of_block(block, rank, num_ranks).part(place * share, (place + 1) * share)
+        return self._chosen_of_block(block, rank, num_ranks).part(place * share, (place + 1) * share)
 
-    def _draw_block(self, block: int, rank: int, num_ranks: int) -> _Draws:
+    def _choose_block(self, block: int, rank: int, num_ranks: int) -> _Chosen:
         """Samples and draws of several steps, one after the other."""
         recipe = self.recipe
         step = np.arange(block * _STEPS_DRAWN_AT_ONCE, (block + 1) * _STEPS_DRAWN_AT_ONCE)
@@ -176,11 +170,11 @@ class ImageLoader:
         samples = Samples(epoch, index, slot % recipe.repeated_augmentation)
         corners = padded_crops(self._seed, samples, 2 * recipe.crop_padding)
         flipped = flips(self._seed, samples, recipe.flip_probability)
-        return _Draws(samples, corners, flipped, position % recipe.batch_size)
+        return _Chosen(samples, corners, flipped, position % recipe.batch_size)
 
-    def _cut_whole(self, draws: _Draws) -> tuple[Pixels, NDArray[np.int64]]:
+    def _cut_whole(self, chosen: _Chosen) -> tuple[Pixels, NDArray[np.int64]]:
         """Images of the right size, or a window of each after zero padding: (B, S, S, 3), and their indices."""
-        samples = draws.samples
+        samples = chosen.samples
         pixels, index = self._train.gather(self._kept[samples.index]), samples.index
         if pixels is None:
             pixels, index = self._read_train(
@@ -191,7 +185,7 @@ class ImageLoader:
             side = self._size + 2 * padding
             padded = np.zeros((len(pixels), side, side, 3), np.uint8)  # faster than numpy's pad
             padded[:, padding:-padding, padding:-padding] = pixels
-            pixels = _cut_rows(padded, draws.corners, self._size)
+            pixels = _cut_rows(padded, chosen.corners, self._size)
         return pixels, index
 
     def _cut_windows(self, samples: Samples) -> tuple[Pixels, NDArray[np.int64]]:
@@ -242,22 +236,11 @@ class ImageLoader:
         there only for that, and images that cannot be decoded, have the label -1: they do not count.
         """
         starts = range(rank * batch_size, self.num_test + rank * batch_size, num_ranks * batch_size)
-        if device is None or device.type != "cuda":
-            return prepare_ahead(lambda start: self.test_batch(start, batch_size), starts)
-
-        def send(loaded: Batch) -> Batch:
-            images, labels = (tensor.to(device, non_blocking=True) for tensor in loaded)
-            return Batch(self._augment.normalize(images), labels)
-
-        pinned = prepare_ahead(
-            lambda start: Batch(*(t.pin_memory() for t in self._load_test(start, batch_size))), starts
-        )
-        return (Batch(*batch) for batch in feed_gpu(pinned, send, device))
+        return stream_batches(lambda start: self._load_test(start, batch_size), self._normalized, starts, device)
 
     def test_batch(self, start: int, batch_size: int) -> Batch:
         """Test images from ``start`` on, as far as there are; past the end, one that does not count."""
-        images, labels = self._load_test(start, batch_size)
-        return Batch(self._augment.normalize(images), labels)
+        return self._normalized(self._load_test(start, batch_size))
 
     def spread_batch(self, count: int) -> Batch:
         """Test images of all classes, to look at what a network does: the first of each class, then the second, and so
@@ -266,15 +249,14 @@ class ImageLoader:
         Raises:
             DataError: no test image can be decoded.
         """
-        images, labels = self._load_spread(count)
-        return Batch(self._augment.normalize(images), labels)
+        return self._normalized(self._load_spread(count))
 
     def spread_pixels(self, count: int) -> Tensor:
         """The images of ``spread_batch`` as they are: (count, S, S, 3) uint8."""
-        return self._load_spread(count).images.permute(0, 2, 3, 1)
+        return self._load_spread(count).images
 
-    def _load_spread(self, count: int) -> Batch:
-        """``spread_batch`` with images as uint8."""
+    def _load_spread(self, count: int) -> _Loaded:
+        """``spread_batch`` as it is read."""
         left = self._tested
         while len(left):
             chosen = left[by_turns(self._test.labels[left])[:count]]
@@ -285,18 +267,20 @@ class ImageLoader:
             left = np.setdiff1d(left, corrupt)
         raise DataError("no test image can be decoded; expected all of them, or with --skip-corrupt most")
 
-    def _load_test(self, start: int, batch_size: int) -> Batch:
-        """``test_batch`` with images as uint8."""
+    def _normalized(self, loaded: _Loaded) -> Batch:
+        return Batch(self._augment.normalize(_channels_first(loaded.images)), loaded.labels)
+
+    def _load_test(self, start: int, batch_size: int) -> _Loaded:
+        """``test_batch`` as it is read."""
         return self._load_chosen(self._tested[start : start + batch_size])
 
-    def _load_chosen(self, chosen: NDArray[np.int64]) -> Batch:
-        """These stored test images as uint8; of none, one that does not count."""
+    def _load_chosen(self, chosen: NDArray[np.int64]) -> _Loaded:
+        """These stored test images as they are read; of none, one that does not count."""
         labels = self._test.labels[chosen] if len(chosen) else np.array([_NOT_COUNTED])
         pixels = self._test.gather(chosen) if self._tests_whole and len(chosen) else None
         if pixels is None:
             pixels = self._in_parallel(len(labels), lambda place, out: self._read_test(chosen, labels, place, out))
-        images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
-        return Batch(images, torch.from_numpy(labels))
+        return _Loaded(torch.from_numpy(pixels), torch.from_numpy(labels))
 
     def _read_test(self, chosen: NDArray[np.int64], labels: NDArray[np.int64], place: int, out: Pixels) -> None:
         def read() -> None:
@@ -349,6 +333,11 @@ class ImageLoader:
                 f"expected image_size {self._size}: prepare them without --max-side, or use crop='random_resized'"
             )
         return recipe.crop != "random_resized" and common == self._size
+
+
+def _channels_first(images: Tensor) -> Tensor:
+    """(B, S, S, 3) -> (B, 3, S, S), on the device where they are."""
+    return images.permute(0, 3, 1, 2).contiguous()
 
 
 def _cut_rows(padded_BPP3: Pixels, corners_B2: NDArray[np.int64], size: int) -> Pixels:

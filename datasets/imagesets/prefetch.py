@@ -1,4 +1,11 @@
-"""Batches prepared while earlier ones are trained on: by threads, and on a GPU on a stream of its own."""
+"""Batches prepared while earlier ones are trained on: by threads, and on a GPU on a stream of its own.
+
+    CPU     threads ahead: load, finish
+    device  threads ahead: load, pack into one pinned buffer -> side stream: one copy, unpack, finish -> model's stream
+
+Loading is all that needs the host: reading pixels and drawing what is random. Finishing is torch's operations alone, by
+numbers that came in the buffer, so that nothing there waits for the device or copies to it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +13,19 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from imagesets.packing import Packed
+
 _BATCHES_AHEAD = 2
 
 Item = TypeVar("Item")
 Prepared = TypeVar("Prepared")
+Finished = TypeVar("Finished", bound=tuple[Tensor, ...])
 
 
 def start_threads(number: int, name: str) -> ThreadPoolExecutor:
@@ -50,17 +61,35 @@ def prepare_ahead(prepare: Callable[[Item], Prepared], items: Iterable[Item]) ->
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def feed_gpu(
-    prepared: Iterator[Prepared], send: Callable[[Prepared], tuple[Tensor, ...]], device: torch.device
-) -> Iterator[tuple[Tensor, ...]]:
-    """What ``send`` copies to the GPU and does there, one item ahead of the model, on a stream beside its own.
+def stream_batches(
+    load: Callable[[Item], Prepared],
+    finish: Callable[[Prepared], Finished],
+    items: Iterable[Item],
+    device: torch.device | None = None,
+) -> Iterator[Finished]:
+    """``finish(load(item))`` of each item, on the device (None: the CPU), ahead of whoever takes them.
 
     Args:
-        prepared: items in pinned memory.
-        send: copies an item without waiting, and augments it.
+        load: reads and draws, on the host; gives tensors on the CPU, as ``Packed`` takes them.
+        finish: makes a batch of them on the device where they are, and asks nothing of the host.
+        items: what to load, in order.
+        device: where batches are finished.
     """
-    beside, main = torch.cuda.Stream(device), torch.cuda.current_stream(device)
-    following: tuple[Tensor, ...] | None = None
+    if device is None or device.type == "cpu":
+        return prepare_ahead(lambda item: finish(load(item)), items)
+    packed = prepare_ahead(lambda item: Packed(load(item), pinned=device.type == "cuda"), items)
+    return _feed(packed, lambda loaded: _send(loaded, finish, device), device)
+
+
+def _feed(
+    prepared: Iterator[Prepared], send: Callable[[Prepared], Finished], device: torch.device
+) -> Iterator[Finished]:
+    """What ``send`` copies to a GPU and does there, one item ahead of the model, on a stream beside its own."""
+    if device.type != "cuda":
+        yield from map(send, prepared)
+        return
+    beside, main = side_stream(device), torch.cuda.current_stream(device)
+    following: Finished | None = None
     for item in prepared:
         current = following
         if current is not None:
@@ -74,8 +103,33 @@ def feed_gpu(
         yield following
 
 
+@lru_cache
+def side_stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream on which a device's batches are finished, the same for the whole process.
+
+    PyTorch keeps freed memory for the stream that it was taken for: a new stream per evaluation would take it anew.
+    """
+    return torch.cuda.Stream(device)
+
+
 def _hand_over(tensors: tuple[Tensor, ...], beside: torch.cuda.Stream, main: torch.cuda.Stream) -> None:
     """Let the model's stream wait for the tensors, and their memory be kept until it is done with them."""
     main.wait_stream(beside)
     for tensor in tensors:
         tensor.record_stream(main)
+
+
+def _send(packed: Packed[Prepared], finish: Callable[[Prepared], Finished], device: torch.device) -> Finished:
+    """Copy to a device and finish there, with deterministic algorithms off, and afterwards as they were.
+
+    On a GPU they would sort every index that is written to, and check its range on the host. Augmentation writes to no
+    place twice, and where it adds, it adds integers: an order of writing changes nothing. The setting is the process's,
+    but nothing else computes meanwhile: this runs in the thread of the training loop.
+    """
+    before = torch.are_deterministic_algorithms_enabled()
+    only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(False)
+    try:
+        return finish(packed.to(device))
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=only_warned)

@@ -1,7 +1,8 @@
 """What happens to training images between a loader's crop and the model, from counter-based parameters.
 
-``parameters`` and ``policies`` say what to do (NumPy), ``operations`` and ``bicubic`` do it (torch, any device), and
-``pipeline`` puts them together. Loaders take their crops from ``parameters``.
+``parameters`` and ``policies`` say what to do (NumPy), ``grouping`` lays it out for a batch; ``operations``,
+``bicubic``, ``erasing`` and ``mixing`` do it (torch, any device), and ``pipeline`` puts them together. Loaders take
+their crops from ``parameters``.
 """
 
 from suite.torchvision_ops import make_torchvision_importable

@@ -6,24 +6,26 @@ are gathered here. Used by ``operations`` for rotation, shear and translation.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from typing import Literal
+
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-_SAME_ROW, _SAME_COLUMN = (0, 1, 0), (1, 0, 0)
+_NEIGHBOURS_AT_ONCE = {"cpu": 1}  # of each axis; all four are few kernels, but many times the memory
 
 
-def transform_affine(images: Tensor, matrices: NDArray[np.float64], fill: tuple[int, int, int]) -> Tensor:
+def transform_affine(images: Tensor, matrices: Tensor, fill: Tensor, along: Literal["x", "y", "both"]) -> Tensor:
     """Pillow's ``image.transform(size, AFFINE, matrix, BICUBIC, fillcolor=fill)`` for each image.
 
-    Maps along one axis need a quarter of the work, if no other kind is in the batch.
+    Maps along one axis need a quarter of the work.
 
     Args:
         images: (N, 3, H, W) uint8.
-        matrices: (N, 6), each (a, b, c, d, e, f): the point (x, y) shows what was at (ax + by + c, dx + ey + f);
-            pixel centres are at halves.
-        fill: RGB of points that come from outside.
+        matrices: (N, 6) float64, each (a, b, c, d, e, f): the point (x, y) shows what was at
+            (ax + by + c, dx + ey + f); pixel centres are at halves.
+        fill: (3, 1, 1) uint8, RGB of points that come from outside.
+        along: the axis along which the maps move points, if it is the same one for all of them.
 
     Returns:
         (N, 3, H, W) uint8.
@@ -31,35 +33,53 @@ def transform_affine(images: Tensor, matrices: NDArray[np.float64], fill: tuple[
     height, width = images.shape[2:]
     y = torch.arange(height, dtype=torch.float64, device=images.device)[:, None] + 0.5
     x = torch.arange(width, dtype=torch.float64, device=images.device) + 0.5
-    on_device = torch.from_numpy(matrices).to(images.device, non_blocking=True)
-    a, b, c, d, e, f = on_device[:, :, None, None].unbind(1)
+    a, b, c, d, e, f = matrices[:, :, None, None].unbind(1)
     from_x, from_y = a * x + b * y + c, d * x + e * y + f
-    columns = _neighbours(from_x, width, whole=bool((matrices[:, :3] == _SAME_COLUMN).all()))
-    rows = _neighbours(from_y, height, whole=bool((matrices[:, 3:] == _SAME_ROW).all()))
-    flat = images.flatten(2)
-    result = torch.zeros(images.shape, device=images.device)
-    for row, row_weight in rows:
-        line = torch.zeros_like(result)
-        for column, column_weight in columns:
-            place = (row * width + column).flatten(1)[:, None].expand_as(flat)
-            line.addcmul_(flat.gather(2, place).view_as(images).float(), column_weight[:, None])
-        result.addcmul_(line, row_weight[:, None])
+    rows, columns = _neighbours(from_y, height, whole=along == "x"), _neighbours(from_x, width, whole=along == "y")
+    result = _interpolate(images, rows, columns)
     # Pillow cuts fractions off; the added hair keeps exact values whole under float32's rounding
     values = result.add_(1e-3).clamp_(0, 255).to(torch.uint8)
     inside = (from_x >= 0) & (from_x < width) & (from_y >= 0) & (from_y < height)
-    color = torch.tensor(fill, dtype=torch.uint8).to(images.device, non_blocking=True)
-    return torch.where(inside[:, None], values, color[:, None, None])
+    return torch.where(inside[:, None], values, fill)
 
 
-def _neighbours(position: Tensor, size: int, whole: bool) -> list[tuple[Tensor, Tensor]]:
-    """The four pixels around a position, kept inside 0..size-1, and their weights (Keys' cubic, a = -1).
+def _interpolate(images: Tensor, rows: tuple[Tensor, list[Tensor]], columns: tuple[Tensor, list[Tensor]]) -> Tensor:
+    """The weighted sum of the pixels where these rows and columns meet, (N, 3, H, W) float32."""
+    num, _, height, width = images.shape
+    flat, step = images.flatten(2), _NEIGHBOURS_AT_ONCE.get(images.device.type, 4)
+    result = torch.zeros(images.shape, device=images.device)
+    for row_NRHW, row_weights in _split(rows, step):
+        lines = result.new_zeros((num, 3, len(row_weights), height, width))
+        for column_NCHW, column_weights in _split(columns, step):
+            place_NRCHW = row_NRHW[:, :, None] * width + column_NCHW[:, None]
+            index = place_NRCHW.flatten(1)[:, None].expand(-1, 3, -1)
+            found = flat.gather(2, index).unflatten(2, place_NRCHW.shape[1:]).float()
+            for neighbour, weight in enumerate(column_weights):
+                lines.addcmul_(found[:, :, :, neighbour], weight[:, None, None])
+        for neighbour, weight in enumerate(row_weights):
+            result.addcmul_(lines[:, :, neighbour], weight[:, None])
+    return result
+
+
+def _split(neighbours: tuple[Tensor, list[Tensor]], step: int) -> Iterator[tuple[Tensor, list[Tensor]]]:
+    places, weights = neighbours
+    for first, some in enumerate(places.split(step, dim=1)):
+        yield some, weights[first * step : (first + 1) * step]
+
+
+def _neighbours(position: Tensor, size: int, whole: bool) -> tuple[Tensor, list[Tensor]]:
+    """The pixels around positions (N, H, W), kept inside 0..size-1, and their weights (Keys' cubic, a = -1).
 
     ``whole`` says that positions are pixel centres, which take the value of that pixel alone.
+
+    Returns:
+        (N, K, H, W) int64, and K weights (N, H, W) float32; K is 4, or 1 for whole positions.
     """
     position = position - 0.5
     first = position.floor()
     t = (position - first).float()
     if whole:
-        return [(first.long(), torch.ones_like(t))]
+        return first.long()[:, None], [torch.ones_like(t)]
+    offset = torch.arange(-1, 3, device=position.device)[:, None, None]
     weights = [-t * (1 - t) ** 2, 1 + t * t * (t - 2), t * (1 + t * (1 - t)), t * t * (t - 1)]
-    return [((first.long() + k).clamp_(0, size - 1), weight) for k, weight in zip((-1, 0, 1, 2), weights, strict=True)]
+    return (first.long()[:, None] + offset).clamp_(0, size - 1), weights
