@@ -251,12 +251,13 @@ class MapsFigure(Frozen):
     """Attention maps recorded by runs of kind ``maps``.
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
-    zoomed to the 7 x 7 tokens around it; "corner" for the upper left 48 x 48 corner of the average (N, N) map.
+    zoomed to the 7 x 7 tokens around it; "queries" for the averages of some fixed queries; "corner" for the upper left
+    48 x 48 corner of the average (N, N) map.
     """
 
     name: str
     item: str
-    what: Literal["images", "central", "around", "corner"]
+    what: Literal["images", "central", "around", "queries", "corner"]
     models: dict[str, Place]  # title -> whose maps
     before: bool = False  # also before training
 
@@ -268,9 +269,25 @@ class CentersFigure(Frozen):
     name: str
     item: str
     models: dict[str, Place]  # title -> whose maps
+    before: bool = False  # also before training
 
 
-Figure = LineFigure | HeatmapFigure | ScatterFigure | CurveFigure | LayerFigure | MapsFigure | CentersFigure
+class PathsFigure(Frozen):
+    """How the Gaussian heads of quadratic encodings moved while they were trained, from the training's own log.
+
+    With ``layer``, counted from 1, that one before, during and after the training (of a network with fewer layers the
+    last one); else a panel for each layer, with the paths from start to end.
+    """
+
+    name: str
+    item: str
+    models: dict[str, Place]  # title -> whose training
+    layer: PositiveInt | None = None
+
+
+Figure = (
+    LineFigure | HeatmapFigure | ScatterFigure | CurveFigure | LayerFigure | MapsFigure | CentersFigure | PathsFigure
+)
 
 
 class Headline(Frozen):

@@ -16,6 +16,7 @@ from suite.tables import (
     LayerFigure,
     LineFigure,
     MapsFigure,
+    PathsFigure,
     ScatterFigure,
 )
 
@@ -39,7 +40,7 @@ def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:
 
 
 def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
-    from leaderboards.figures import centers, curves, grids, layers, lines, maps, scatter
+    from leaderboards.figures import centers, curves, grids, layers, lines, maps, paths, scatter
 
     match figure:
         case LineFigure():
@@ -56,3 +57,5 @@ def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
             return maps.draw_maps(figure, boards, store)
         case CentersFigure():
             return centers.draw_centers(figure, boards, store)
+        case PathsFigure():
+            return paths.draw_paths(figure, boards, store)

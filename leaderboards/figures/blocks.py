@@ -89,12 +89,29 @@ def _gate_note(source: Source, layer: int, head: int) -> tuple[str, str] | None:
 
 def average_blocks(sources: Sequence[Source]) -> Blocks:
     """A grid of layers and heads for each source."""
-    return _averages(sources, lambda pixels, query: Tile(pixels, (Box(*query, 1, 1, "black"),)))
+    return _averages(sources, frame)
 
 
 def zoomed_blocks(sources: Sequence[Source]) -> Blocks:
     """The same, zoomed to the tokens around the query."""
     return _averages(sources, zoom)
+
+
+def query_blocks(sources: Sequence[Source]) -> Blocks:
+    """The same as averages, for each source and each of its recorded queries."""
+    blocks = []
+    for source in sources:
+        layers = [source.heads(i, "queries") for i in range(len(source.maps.layers))]
+        for number, (row, column) in enumerate(source.maps.queries):
+            title = f"{source.title}, query in row {row + 1}, column {column + 1}"
+            of_query = [[of_head[number] for of_head in heads] for heads in layers]
+            blocks.append(_average_block(title, of_query, (row, column), frame))
+    return blocks, _explain_averages(sources, "queries")
+
+
+def frame(pixels: Array, query: tuple[int, int]) -> Tile:
+    """The whole map."""
+    return Tile(pixels, (Box(*query, 1, 1, "black"),))
 
 
 def zoom(pixels: Array, query: tuple[int, int]) -> Tile:
@@ -107,17 +124,31 @@ def zoom(pixels: Array, query: tuple[int, int]) -> Tile:
 def _averages(sources: Sequence[Source], make_tile: Callable[[Array, tuple[int, int]], Tile]) -> Blocks:
     blocks = []
     for source in sources:
-        layers = range(min(MOST_LAYERS, len(source.maps.layers)))
-        tiles = {
-            (layer, head): make_tile(pixels, source.maps.query)
-            for layer in layers
-            for head, pixels in enumerate(source.heads(layer, "central")[:MOST_HEADS])
-        }
-        labels = [f"Layer {layer + 1}" for layer in layers]
-        blocks.append(Block(source.title, labels, _head_labels(tiles), _MAP_IN, tiles))
-    cut = _name_cut(len(source.heads(i, "central")) for source in sources for i in range(len(source.maps.layers)))
+        layers = [source.heads(i, "central") for i in range(len(source.maps.layers))]
+        blocks.append(_average_block(source.title, layers, source.maps.query, make_tile))
+    return blocks, _explain_averages(sources, "central")
+
+
+def _average_block(
+    title: str,
+    layers: Sequence[Array | list[Array]],
+    query: tuple[int, int],
+    make_tile: Callable[[Array, tuple[int, int]], Tile],
+) -> Block:
+    """A row for each layer, whose heads are given with their maps."""
+    tiles = {
+        (layer, head): make_tile(pixels, query)
+        for layer, heads in enumerate(layers[:MOST_LAYERS])
+        for head, pixels in enumerate(heads[:MOST_HEADS])
+    }
+    labels = [f"Layer {layer + 1}" for layer in range(len(layers[:MOST_LAYERS]))]
+    return Block(title, labels, _head_labels(tiles), _MAP_IN, tiles)
+
+
+def _explain_averages(sources: Sequence[Source], what: str) -> str:
+    cut = _name_cut(len(source.heads(i, what)) for source in sources for i in range(len(source.maps.layers)))
     note = f"Means over {sources[0].maps.num_images} images. Black square: the query patch."
-    return blocks, " ".join(filter(None, (note, cut)))
+    return " ".join(filter(None, (note, cut)))
 
 
 def _head_labels(tiles: dict[tuple[int, int], Tile]) -> list[str]:

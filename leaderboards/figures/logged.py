@@ -37,6 +37,16 @@ class LayerCurves:
         return [layer.mean(axis=1) if layer.shape[1] else nothing for layer in self.layers]
 
 
+@dataclass(frozen=True)
+class HeadPaths:
+    """Of one run, by its layers' Gaussian heads: ``centers`` (times, heads, 2) as (rows, columns) from the query, and
+    ``precisions`` (times, heads, 2, 2)."""
+
+    epochs: Floats
+    centers: tuple[Floats, ...]
+    precisions: tuple[Floats, ...]
+
+
 def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
     """The metric over the runs that logged it; None where none did, or at no common step."""
     logged = [{line["step"]: line for line in run.read_metrics() if line.get(metric) is not None} for run in runs]
@@ -57,3 +67,19 @@ def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
     epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
     layers = (np.array([line[quantity][i] for line in lines], dtype=np.float64) for i in range(len(lines[0][quantity])))
     return LayerCurves(epochs, tuple(layers))
+
+
+def read_paths(run: RunDirectory) -> HeadPaths | None:
+    """Where the Gaussian heads of one run were over its training; None where it has logged none."""
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get("centers")}.values())
+    if not lines:
+        return None
+    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
+    numbers = range(len(lines[0]["centers"]))
+    centers = [np.array([line["centers"][i] for line in lines], dtype=np.float64) for i in numbers]
+    entries = [np.array([line["precisions"][i] for line in lines], dtype=np.float64) for i in numbers]
+    return HeadPaths(
+        epochs,
+        tuple(layer.reshape(len(lines), -1, 2) for layer in centers),  # also where all heads were pruned
+        tuple(layer.reshape(len(lines), -1, 3)[..., [[0, 1], [1, 2]]] for layer in entries),
+    )

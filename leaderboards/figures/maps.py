@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures import style
-from leaderboards.figures.blocks import Source, average_blocks, corner_blocks, image_blocks, zoomed_blocks
+from leaderboards.figures.blocks import Source, average_blocks, corner_blocks, image_blocks, query_blocks, zoomed_blocks
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
 from leaderboards.figures.recorded import When, read_recorded
 from leaderboards.figures.tiles import draw_sheet, sheet_size
@@ -22,6 +22,7 @@ _KINDS = {
     "images": (("images", "/gates"), image_blocks),
     "central": (("/central",), average_blocks),
     "around": (("/central",), zoomed_blocks),
+    "queries": (("/queries",), query_blocks),
     "corner": (("/corner",), corner_blocks),
 }
 
@@ -31,7 +32,7 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
     names, make_blocks = _KINDS[figure.what]
     runs = first_runs(boards, figure.models, store)
     read = {title: read_recorded(run, names) for title, (_, run) in runs.items()}
-    found = {title: maps for title, maps in read.items() if maps is not None}
+    found = {title: maps for title, maps in read.items() if maps is not None and maps.arrays}
     if not found:
         return None
     moments: tuple[When, ...] = ("before", "after") if figure.before else ("after",)

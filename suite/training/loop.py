@@ -114,6 +114,7 @@ class Training:
         waited_s = 0.0  # for images, within window_s
         if progress.step == 0:
             self._look_at_attention()
+            self._locate_heads()
         self.engine.train()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -124,8 +125,9 @@ class Training:
             progress.step += 1
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             evaluate_now, probe_now = progress.step in evaluate_at, self._is_probed(progress.step)
+            locate_now = self._are_heads_located(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
-            if evaluate_now or probe_now:
+            if evaluate_now or probe_now or locate_now:
                 wait_for(self.ranks.device)  # else the steps under way would count as time of what comes now
             window_s += time.monotonic() - started
             if log_now:
@@ -136,6 +138,8 @@ class Training:
                 accuracy = self._evaluate()
             if probe_now:
                 self._look_at_attention()
+            if locate_now:
+                self._locate_heads()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
                 stopping = self.ranks.agree(bool(stop))
                 if stopping or self.ranks.agree(time.monotonic() - saved_at >= self.resources.checkpoint_every_s):
@@ -191,8 +195,16 @@ class Training:
 
     def _is_probed(self, step: int) -> bool:
         """Whether an epoch ended within this step, or the training; of very many epochs not all are looked at."""
-        every = ceil(self.recipe.epochs / probing.MAX_EPOCHS) * self.images.num_train
-        batch = self.recipe.batch_size
+        return self._ends_period(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
+
+    def _are_heads_located(self, step: int) -> bool:
+        """As often as attention is looked at, and in a short training more often."""
+        every = min(ceil(self.recipe.epochs / probing.MAX_EPOCHS), self.recipe.epochs / probing.MIN_MOMENTS)
+        return self._ends_period(step, every)
+
+    def _ends_period(self, step: int, epochs: float) -> bool:
+        """Whether one of the periods of so many epochs ended within this step, or the training."""
+        every, batch = epochs * self.images.num_train, self.recipe.batch_size
         return step == self.num_steps or step * batch // every > (step - 1) * batch // every
 
     def _look_at_attention(self) -> None:
@@ -200,6 +212,10 @@ class Training:
         if self.probe is not None:
             self.looked = self.probe.measure(self.engine.module)
             self._append(**self.looked)
+
+    def _locate_heads(self) -> None:
+        if self.probe is not None and (places := probing.locate_heads(self.engine.module)):
+            self._append(**places)
 
     def _append(self, **values: Any) -> None:
         """One metrics line, by the first rank."""

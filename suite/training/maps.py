@@ -5,6 +5,8 @@
     images            (4, height, width, 3) uint8
     WHEN/LL/images    (4, H, rows, columns)  what the central query pays to each patch, on each of these images
     WHEN/LL/central   (H, rows, columns)     the same, averaged over the images
+    WHEN/LL/queries   (H, Q, rows, columns)  averages for other queries too: the central one, in the upper left
+                                             quarter, at the upper edge and in the lower right corner
     WHEN/LL/corner    (H, n, n)              upper left corner of the averaged map between patches, n at most 48
     WHEN/LL/centers   (H, 2)                 where a head looks on average, (rows, columns), key - query
     WHEN/LL/gates     (H,)                   of GPSA layers
@@ -14,6 +16,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 
 import torch
@@ -22,8 +25,15 @@ from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
 from suite.files import write_atomically
-from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
-from suite.models.probes import attention_centers, attention_layers, between_patches, gating_values, probe, token_grid
+from suite.models.probes import (
+    attention_centers,
+    attention_layers,
+    between_patches,
+    gating_values,
+    gaussian_heads,
+    probe,
+    token_grid,
+)
 
 NUM_IMAGES = 100  # Figure 15 of arXiv:2103.10697 and Figure 6 of arXiv:1911.03584 average over as many
 _SHOWN = 4
@@ -39,32 +49,44 @@ def record_maps(before: nn.Module, after: nn.Module, images: ImageLoader, path: 
                for key, value in describe_maps(network, batch).items()}  # fmt: skip
     tensors["images"] = images.test_pixels(_SHOWN)
     rows, columns = _grid(after, batch)
-    about = {"layers": list(attention_layers(after)), "grid": [rows, columns], "num_images": len(batch)}
+    about = {
+        "layers": list(attention_layers(after)),
+        "grid": [rows, columns],
+        "num_images": len(batch),
+        "queries": choose_queries(rows, columns),
+    }
     metadata = {key: json.dumps(value) for key, value in about.items()}
     write_atomically(path, save({name: value.contiguous().cpu() for name, value in tensors.items()}, metadata))
+
+
+def choose_queries(rows: int, columns: int) -> list[tuple[int, int]]:
+    """(row, column) of the queries whose averages are recorded, the central one first."""
+    return [(rows // 2, columns // 2), (rows // 4, columns // 4), (0, columns // 2), (rows - 1, columns - 1)]
 
 
 def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     """The tensors of one network, without their WHEN."""
     rows, columns = _grid(network, images)
-    query = rows // 2 * columns + columns // 2
+    queries = [row * columns + column for row, column in choose_queries(rows, columns)]
 
     def cut(map_BHNN: Tensor) -> Tensor:
-        """Of each image the central query's row, and the corner: (B, H, L + n * n)."""
+        """Of each image the queries' rows, and the corner: (B, H, Q * L + n * n)."""
         patches_BHLL = between_patches(map_BHNN, rows * columns)
         corner = patches_BHLL[:, :, :_CORNER, :_CORNER].flatten(2)
-        return torch.cat([patches_BHLL[:, :, query], corner], -1)
+        return torch.cat([patches_BHLL[:, :, queries].flatten(2), corner], -1)
 
     found: dict[str, Tensor] = {}
     cuts = [probe(network, chunk, cut) for chunk in images.split(_CHUNK)]
     centers = [attention_centers(network, chunk) for chunk in images.split(_CHUNK)]
     for number, (name, layer) in enumerate(attention_layers(network).items()):
         cut_BHK = torch.cat([part[name] for part in cuts])
-        single_BHRC = cut_BHK[..., : rows * columns].unflatten(-1, (rows, columns))
+        shape = (len(queries), rows, columns)
+        single_BHQRC = cut_BHK[..., : prod(shape)].unflatten(-1, shape)
         side = min(_CORNER, rows * columns)
-        found[f"{number:02d}/images"] = single_BHRC[:_SHOWN]
-        found[f"{number:02d}/central"] = single_BHRC.mean(0)
-        found[f"{number:02d}/corner"] = cut_BHK[..., rows * columns :].mean(0).unflatten(-1, (side, side))
+        found[f"{number:02d}/images"] = single_BHQRC[:_SHOWN, :, 0]
+        found[f"{number:02d}/central"] = single_BHQRC[:, :, 0].mean(0)
+        found[f"{number:02d}/queries"] = single_BHQRC.mean(0)
+        found[f"{number:02d}/corner"] = cut_BHK[..., prod(shape) :].mean(0).unflatten(-1, (side, side))
         found[f"{number:02d}/centers"] = torch.stack([part[name] for part in centers]).mean(0)
         found |= {f"{number:02d}/{key}": value for key, value in _parameters(layer).items()}
     return {key: value.float() for key, value in found.items()}
@@ -73,12 +95,8 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
 def _parameters(layer: nn.Module) -> dict[str, Tensor]:
     """What a layer itself says of where it looks."""
     found = {"gates": gating_values(layer)[""]} if gating_values(layer) else {}
-    if isinstance(layer, QuadraticAttention):
-        found["gaussian_centers"] = layer.centers_H2.detach()
-        found["gaussian_precision"] = layer.spreads.detach()[:, None, None] ** 2 * torch.eye(2).to(layer.spreads)
-    elif isinstance(layer, GeneralizedQuadraticAttention):  # Appendix A.1 of arXiv:1911.03584
-        found["gaussian_centers"] = layer.centers_H2.detach()
-        found["gaussian_precision"] = layer.spreads.detach() @ layer.spreads.detach().mT
+    for centers_H2, precision_H22 in gaussian_heads(layer).values():
+        found |= {"gaussian_centers": centers_H2, "gaussian_precision": precision_H22}
     return found
 
 

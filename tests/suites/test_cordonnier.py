@@ -8,7 +8,7 @@ from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.protocols.cordonnier import LAPTOP, PAPER
 from suite.suites import get_suite
-from suite.tables import CentersFigure
+from suite.tables import CentersFigure, PathsFigure
 
 CIFAR10, HEADS = (get_suite(name) for name in ("cordonnier_cifar10", "cordonnier_heads"))
 PROFILES = ("laptop", "gpu", "paper", "smoke")
@@ -80,10 +80,10 @@ def test_every_figure_of_heads_draws_the_maps_of_a_network_with_its_encoding():
     profile = HEADS.profile("paper")
     for figure in HEADS.figures:
         for place in figure.models.values():
-            maps = HEADS.find_entry(profile, place).experiment
-            assert maps.kind == "maps"
-            assert [parent.kind for parent in maps.parents] == ["training"]
-            assert isinstance(figure, CentersFigure) == ("quadratic" in maps.model)
+            shown = HEADS.find_entry(profile, place).experiment
+            assert shown.kind == ("training" if isinstance(figure, PathsFigure) else "maps")
+            assert all(parent.kind == "training" for parent in shown.parents)
+            assert isinstance(figure, CentersFigure | PathsFigure) == ("quadratic" in shown.model)
     sixteen = HEADS.find_entry(profile, HEADS.headline.better).experiment
     assert (sixteen.model, sixteen.model_options) == ("sa_quadratic", {"num_heads": 16})
 

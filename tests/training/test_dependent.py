@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from suite.spec import Experiment, Recipe, Resources, with_ancestors
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
+from suite.training.loop import Training
 from suite.training.measure import measure
 from suite.training.start import start_network, trained_network
 
@@ -81,6 +83,10 @@ def result(store, one):
     return RunDirectory.of(store, one).read_result()
 
 
+def trained(store, one):
+    return trained_network(RunDirectory.of(store, one), one, 10)
+
+
 def logits(network, images):
     with torch.no_grad():
         return network.eval()(images)
@@ -133,12 +139,15 @@ def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store
     with safe_open(RunDirectory.of(store, MAPS).maps_path, "pt") as file:
         tensors, about = {key: file.get_tensor(key) for key in file.keys()}, file.metadata()  # noqa: SIM118
     assert json.loads(about["grid"]) == [4, 4]
+    assert json.loads(about["queries"]) == [[2, 2], [1, 1], [0, 2], [3, 3]]
     for when, network in networks.items():
         for number, map_BHNN in enumerate(attention_maps(network, batch).values()):
             patches = map_BHNN[:, :, -16:, -16:]
             single = patches[:, :, 10].unflatten(-1, (4, 4))  # row 2, column 2
             torch.testing.assert_close(tensors[f"{when}/{number:02d}/images"], single[:4])
             torch.testing.assert_close(tensors[f"{when}/{number:02d}/central"], single.mean(0))
+            others = patches[:, :, [10, 5, 2, 15]].mean(0).unflatten(-1, (4, 4))
+            torch.testing.assert_close(tensors[f"{when}/{number:02d}/queries"], others)
             torch.testing.assert_close(tensors[f"{when}/{number:02d}/corner"], patches.mean(0))
     torch.testing.assert_close(tensors["after/00/gates"], next(iter(gating_values(networks["after"]).values())))
     assert tensors["images"].shape == (4, 32, 32, 3)
@@ -155,6 +164,33 @@ def test_nonlocality_and_gates_are_logged_at_the_start_and_after_each_epoch(stor
         assert layer == pytest.approx(expected.tolist(), abs=2e-6)
     assert len(lines[-1]["gates"]) == 2
     assert result(store, CONVIT).mean_nonlocality == pytest.approx(np.mean(lines[-1]["nonlocality"]), abs=1e-6)
+
+
+def test_where_gaussian_heads_are_is_logged_from_the_start_to_the_end(store):
+    run = RunDirectory.of(store, GENERALIZED)
+    lines = [line for line in run.read_metrics() if "centers" in line]
+    assert [line["step"] for line in lines] == [0, 1, 2, 3, 4, 5]  # half an epoch in fewer steps than twenty
+    for line, network in ((lines[0], start_network(run, GENERALIZED, 10)), (lines[-1], trained(store, GENERALIZED))):
+        for number, block in enumerate(network.blocks):
+            layer = block.attention
+            centers, precisions = (torch.tensor(line[key][number]) for key in ("centers", "precisions"))
+            torch.testing.assert_close(centers, layer.centers_H2.data, rtol=0, atol=5.1e-4)
+            expected = (layer.spreads @ layer.spreads.mT).detach()
+            torch.testing.assert_close(precisions[:, [[0, 1], [1, 2]]], expected, rtol=5.1e-3, atol=0)
+    assert lines[0]["centers"] != lines[-1]["centers"]
+    assert not any("centers" in line for line in RunDirectory.of(store, CONVIT).read_metrics())
+
+
+@pytest.mark.parametrize(("epochs", "expected"), [(300, 300), (600, 300), (2, 20), (0.7, 20), (30, 30)])
+def test_places_of_heads_are_logged_each_epoch_and_at_least_twenty_times(epochs, expected):
+    training = Training.__new__(Training)
+    training.recipe = SHORT.model_copy(update={"epochs": float(epochs), "batch_size": 10})
+    training.images = SimpleNamespace(num_train=1000)
+    training.num_steps = round(100 * epochs)
+    steps = [step for step in range(1, training.num_steps + 1) if training._are_heads_located(step)]
+    assert len(steps) == expected
+    assert steps[-1] == training.num_steps
+    assert max(np.diff([0, *steps])) <= min(np.diff([0, *steps])) + 1
 
 
 def test_a_student_learns_labels_and_the_teachers_answers_by_halves(store, images):

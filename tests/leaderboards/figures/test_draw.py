@@ -6,16 +6,38 @@ import pytest
 from leaderboards.figures import draw
 from leaderboards.output import make_boards
 from suite.errors import RecordError
-from suite.tables import CentersFigure, CurveFigure, HeatmapFigure, LayerFigure, MapsFigure, ScatterFigure
+from suite.tables import (
+    CentersFigure,
+    CurveFigure,
+    HeatmapFigure,
+    LayerFigure,
+    MapsFigure,
+    PathsFigure,
+    ScatterFigure,
+)
 
 image = pytest.importorskip("PIL.Image")
 
 PROBED = [
     {"step": step, "num_steps": 4, "epoch": step / 2, "loss": 2.0 - step / 4, "top1_percent": 10.0 * step,
-     "nonlocality": [[1.0, 2.0], [3.0, 4.0]], "gates": [[0.7, 0.2]]}
+     "nonlocality": [[1.0, 2.0], [3.0, 4.0]], "gates": [[0.7, 0.2]],
+     "centers": [[[step, 0.5], [0.0, 1.0]]], "precisions": [[[1.0, 0.0, 1.0], [2.0, 0.5, 3.0]]]}
     for step in range(5)
 ]  # fmt: skip
-KINDS = ("curves", "nonlocality", "gates", "images", "central", "around", "corner", "centers", "heatmap", "scatter")
+KINDS = (
+    "curves",
+    "nonlocality",
+    "gates",
+    "images",
+    "central",
+    "around",
+    "queries",
+    "corner",
+    "centers",
+    "heatmap",
+    "scatter",
+)
+KINDS += ("moments", "paths")
 
 
 def figure_of(kind, places, map_places):
@@ -25,7 +47,9 @@ def figure_of(kind, places, map_places):
     if kind in ("nonlocality", "gates"):
         return LayerFigure(**named, quantity=kind, models=places)
     if kind == "centers":
-        return CentersFigure(**named, models=map_places)
+        return CentersFigure(**named, models=map_places, before=True)
+    if kind in ("moments", "paths"):
+        return PathsFigure(**named, models=places, layer=4 if kind == "moments" else None)
     if kind == "heatmap":
         keys = {"x_key": "model", "y_key": "model", "x_label": "Model", "y_label": "Model"}
         return HeatmapFigure(**named, **keys, column="top1", value_label="Accuracy (%)")
@@ -62,7 +86,7 @@ def test_there_is_no_figure_without_a_finished_run(kind, places, map_places, boa
     assert draw(figure, board_of(figure), tmp_path) == {}
 
 
-@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "images", "centers"])
+@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "images", "centers", "moments", "paths"])
 def test_there_is_no_figure_of_what_the_finished_runs_have_not_logged(
     kind, places, map_places, leave_run, board_of, tmp_path
 ):
