@@ -228,7 +228,10 @@ class ScatterFigure(Frozen):
 
 
 class CurveFigure(Frozen):
-    """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run."""
+    """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run.
+
+    With ``after_parents`` a run that goes on from a parent's weights begins where that one's training ended.
+    """
 
     name: str
     item: str
@@ -236,6 +239,7 @@ class CurveFigure(Frozen):
     y_label: str
     panels: dict[str, dict[str, Place]]
     log_y: bool = False
+    after_parents: bool = False
 
 
 class LayerFigure(Frozen):

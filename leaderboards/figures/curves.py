@@ -40,7 +40,7 @@ def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas 
         _draw_panel(axes, curves, marks, figure.log_y)
     what = [{"label": label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
             for label, (color, marker) in marks.items()]  # fmt: skip
-    style.add_legend(canvas, what, most=4 if width > 6 else 3)
+    style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_beside(width, labels)))
     return canvas
 
 
@@ -56,8 +56,11 @@ def find_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Panels:
         for label, cell in cells.items():
             runs = runs_behind(boards, places[label], store) if cell.is_usable else {}
             curve = read_curve(runs.values(), figure.metric)
-            if curve is not None:
-                found[title][label] = curve
+            if curve is None:
+                continue
+            if figure.after_parents and cell.experiment is not None:
+                curve = curve.begun_at(cell.experiment.epochs_before)
+            found[title][label] = curve
     return found
 
 

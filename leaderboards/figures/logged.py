@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ class Curve:
     low: Floats
     high: Floats
     num_seeds: int
+
+    def begun_at(self, epoch: float) -> Curve:
+        """The same curve of a training that began when another had taken so many epochs."""
+        return replace(self, epochs=self.epochs + epoch)
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,8 @@ class Training:
         if progress.step == 0:
             self._look_at_attention()
             self._locate_heads()
+            if self.experiment.kind == "pruning":
+                self._log_accuracy()  # what the removal alone costs; no accuracy of this training, so never its best
         self.engine.train()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -187,9 +189,14 @@ class Training:
             )
 
     def _evaluate(self) -> Accuracy:
+        accuracy = self._log_accuracy()
+        self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
+        return accuracy
+
+    def _log_accuracy(self) -> Accuracy:
+        """Of the network as it is, without a claim to be the training's."""
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
-        self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 

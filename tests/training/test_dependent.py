@@ -46,6 +46,7 @@ PHASE_2 = experiment("cmhsa_micro", NOTHING, bias_strength=40.0).model_copy(
 SMALL_SA = {"dim": 16, "hidden_dim": 16, "depth": 2, "patch_size": 8, "num_heads": 4, "spread_std": 0.6}
 GENERALIZED = experiment("sa_quadratic_generalized", **SMALL_SA)
 PRUNED = GENERALIZED.then("pruning", max_condition_number=3.0).model_copy(update={"recipe": NOTHING})
+HARMED = PRUNED.model_copy(update={"recipe": SHORT.model_copy(update={"learning_rate": 0.3})})
 STUDENT = experiment("deit_micro", NOTHING).model_copy(update={"kind": "distillation", "parents": (CONVIT,)})
 MASKS = {
     "position_embedding": CONVIT.then("masking", mask="position_embedding"),
@@ -64,6 +65,21 @@ for path in sys.argv[1:]:
     if child == 0:
         os._exit(run(Path(path), Resources()))
     assert os.waitpid(child, 0)[1] == 0, path
+"""
+INTERRUPT = """
+import os, signal, sys
+from pathlib import Path
+from suite.execute import EXIT_INTERRUPTED, run
+from suite.spec import Resources
+from suite.training.loop import Training
+
+train_step = Training._train_step
+def stop_in_the_third_step(self, step, batch):
+    if step == 2:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return train_step(self, step, batch)
+Training._train_step = stop_in_the_third_step
+assert run(Path(sys.argv[1]), Resources()) == EXIT_INTERRUPTED
 """
 
 
@@ -112,10 +128,35 @@ def test_a_pruned_run_trains_on_without_the_heads_that_the_rule_removes(store):
     layers = [block.attention for block in parent.blocks]
     kept = [int((~degenerate_heads(layer, 3.0, 1e-5)).sum()) for layer in layers]
     assert 0 < sum(kept) < 8, "the test needs a network with heads of both kinds"
+    assert result(store, PRUNED).num_pruned_heads == tuple(4 - heads for heads in kept)
+    assert result(store, GENERALIZED).num_pruned_heads == ()
     state = load_file(RunDirectory.of(store, PRUNED).weights_path)
     assert [len(state[f"blocks.{number}.attention.centers_H2"]) for number in range(2)] == kept
     assert result(store, PRUNED).num_parameters < result(store, GENERALIZED).num_parameters
     assert result(store, PRUNED).num_linear_macs < result(store, GENERALIZED).num_linear_macs
+
+
+def test_a_pruned_network_is_evaluated_once_before_its_first_step_however_often_its_training_is_resumed(store):
+    run = RunDirectory.of(store, HARMED)
+    run.create(HARMED)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for script in (INTERRUPT, TRAIN):
+        assert subprocess.run([sys.executable, "-c", script, str(run.path)], env=environment).returncode == 0
+    assert result(store, HARMED).num_attempts == 2
+    measured = [line for line in run.read_metrics() if "top1_percent" in line]
+    assert [line["step"] for line in measured] == [0, 1, 3, 5]
+    pruned = start_network(run, HARMED, 10)
+    expected = evaluate(pruned, ImageLoader(HARMED), Ranks(0, 1, torch.device("cpu")), "fp32")
+    assert measured[0]["test_loss"] == pytest.approx(expected.loss)
+    assert measured[0]["top1_percent"] == expected.top1_percent
+    after = max(line["top1_percent"] for line in measured[1:])
+    assert after < expected.top1_percent, "the test needs a training that harms"
+    assert result(store, HARMED).best_top1_percent == after
+
+
+def test_no_other_training_is_evaluated_before_its_first_step(store):
+    for other in (GENERALIZED, PHASE_2, STUDENT):
+        assert all(line["step"] > 0 for line in RunDirectory.of(store, other).read_metrics() if "top1_percent" in line)
 
 
 @pytest.mark.parametrize("mask", MASKS)

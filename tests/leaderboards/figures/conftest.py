@@ -14,7 +14,7 @@ from leaderboards.aggregate import SuiteBoard
 from leaderboards.figures.recorded import Recorded
 from leaderboards.output import make_boards
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
-from suite.spec import Experiment, Recipe
+from suite.spec import Experiment, Kind, Recipe
 from suite.tables import Entry, Figure, Headline, Place, Profile, Suite, Table
 
 MODELS = ("deit", "convit")
@@ -45,11 +45,15 @@ def leave_run(tmp_path: Path) -> Callable[..., RunDirectory]:
     it has arrays."""
 
     def leave_run(
-        model: str, seed: int = 0, lines: Sequence[Mapping[str, Any]] = (), arrays: Arrays | None = None
+        model: str,
+        seed: int = 0,
+        lines: Sequence[Mapping[str, Any]] = (),
+        arrays: Arrays | None = None,
+        kind: Kind = "training",
     ) -> RunDirectory:
         experiment = experiment_of(model).with_seed(seed)
-        if arrays is not None:
-            experiment = experiment.then("maps")
+        if arrays is not None or kind != "training":
+            experiment = experiment.then("maps" if arrays is not None else kind)
         run = RunDirectory.of(tmp_path, experiment)
         run.create(experiment)
         for line in lines:
@@ -79,6 +83,7 @@ def board_of(tmp_path: Path) -> Callable[[Figure], SuiteBoard]:
     def board_of(figure: Figure) -> SuiteBoard:
         runs = [(model, experiment_of(model)) for model in MODELS]
         runs += [(f"{model} maps", experiment_of(model).then("maps")) for model in MODELS]
+        runs.append(("deit pruned", experiment_of("deit").then("pruning")))
         entries = [Entry(row=(name,), columns={"top1": "top1_percent"}, experiment=e) for name, e in runs]
         place = Place(row=("deit",), column="top1")
         suite = Suite(
