@@ -137,9 +137,9 @@ def _draw_head(axes: Axes, panel: Panel, head: int, color: str, marker: str) -> 
     axes.plot([column], [row], markersize=5.5, markeredgecolor="white", markeredgewidth=0.4, zorder=4, **mark)
     if panel.trail is not None:
         rows, columns = panel.trail[:, head].T
-        axes.plot(columns, rows, color=color, linewidth=1.0, zorder=3)
+        axes.plot(columns, rows, color=color, linewidth=0.8, zorder=3)
         axes.plot(
-            columns[:1], rows[:1], markersize=4.0, markerfacecolor="white", markeredgewidth=0.9, zorder=3.5, **mark
+            columns[:1], rows[:1], markersize=5.0, markerfacecolor="white", markeredgewidth=0.8, zorder=3.5, **mark
         )
     for share, line in _LINES.items():
         ellipse = panel.heads.ellipse(head, share)
