@@ -16,6 +16,7 @@ SCALED_METRICS = {
 PLAIN_METRICS = tuple(
     name for name, field in Result.model_fields.items() if field.annotation in (int, float, float | None)
 )
+PRUNED_HEADS = {f"num_pruned_heads_layer_{number}": number - 1 for number in range(1, 13)}  # of so deep networks
 _ACCURACIES = ("top1_percent", "top5_percent", "best_top1_percent", "top1_fraction", "top5_fraction")
 
 
@@ -25,11 +26,14 @@ def check_metric(metric: str) -> None:
     Raises:
         SpecError: with the nearest valid name.
     """
-    check_name("metric", metric, [*PLAIN_METRICS, *SCALED_METRICS])
+    check_name("metric", metric, [*PLAIN_METRICS, *SCALED_METRICS, *PRUNED_HEADS])
 
 
 def read_metric(result: Result, metric: str) -> float | None:
     """The value of ``metric``, whose name says the unit; None where a run has none, such as a gate without GPSA."""
+    if metric in PRUNED_HEADS:
+        layer = PRUNED_HEADS[metric]
+        return float(result.num_pruned_heads[layer]) if layer < len(result.num_pruned_heads) else None
     name, scale = SCALED_METRICS.get(metric, (metric, 1.0))
     value: float | None = getattr(result, name)
     return None if value is None else float(value) * scale

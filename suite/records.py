@@ -73,6 +73,7 @@ class Result(Frozen):
     inference_images_per_s: float = 0.0  # of the last evaluation's forward passes, on one device
     num_macs: int = 0  # multiply-adds of one image's forward pass
     num_linear_macs: int = 0  # of these, in linear layers and convolutions
+    num_pruned_heads: tuple[int, ...] = ()  # of each layer; () where nothing was pruned
     lineage_train_s: float = 0.0  # ``train_s``, and that of the runs whose weights this one started from
     mean_nonlocality: float | None = None  # over layers and heads, in patches
     mean_gate: float | None = None  # over GPSA layers and heads

@@ -193,6 +193,19 @@ class Experiment(Frozen):
         """Whether there is anything to train; else the experiment only measures."""
         return self.kind not in ("masking", "maps")
 
+    @property
+    def inherits_weights(self) -> bool:
+        """Whether its training goes on from a parent's weights."""
+        return self.kind in ("transfer", "pruning")
+
+    @property
+    def epochs_before(self) -> float:
+        """Epochs of the trainings whose weights this one goes on from: 0 for one from its own initialization."""
+        if not self.inherits_weights:
+            return 0.0
+        parent = self.parents[0]  # candidates of one search differ in their rates, not in their length
+        return parent.epochs_before + parent.recipe.epochs
+
     def with_seed(self, seed: int) -> Experiment:
         """The same experiment, and the same parents, with another seed."""
         parents = tuple(parent.with_seed(seed) for parent in self.parents)

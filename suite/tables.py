@@ -257,7 +257,10 @@ class ScatterFigure(Frozen):
 
 
 class CurveFigure(Frozen):
-    """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run."""
+    """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run.
+
+    With ``after_parents`` a run that goes on from a parent's weights begins where that one's training ended.
+    """
 
     name: str
     item: str
@@ -265,6 +268,7 @@ class CurveFigure(Frozen):
     y_label: str
     panels: dict[str, dict[str, Place]]
     log_y: bool = False
+    after_parents: bool = False
 
 
 class ProgressFigure(Frozen):
@@ -320,15 +324,15 @@ class MapsFigure(Frozen):
     """Attention maps recorded by runs of kind ``maps``.
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
-    zoomed to the 7 x 7 tokens around it; "between" for the average (N, N) map between patches, "corner" the same with
-    its upper left 48 x 48 corner enlarged beside it. ``layers`` are counted from 1 in a network of twelve; a shallower
-    one shows its own at the same relative depth. () leaves the choice to the kind of figure. ``color_scale`` is the
-    whole sheet's, or one for each model.
+    zoomed to the 7 x 7 tokens around it; "queries" for the averages of some fixed queries; "between" for the average
+    (N, N) map between patches, "corner" the same with its upper left 48 x 48 corner enlarged beside it. ``layers`` are
+    counted from 1 in a network of twelve; a shallower one shows its own at the same relative depth. () leaves the
+    choice to the kind of figure. ``color_scale`` is the whole sheet's, or one for each model.
     """
 
     name: str
     item: str
-    what: Literal["images", "central", "around", "between", "corner"]
+    what: Literal["images", "central", "around", "queries", "between", "corner"]
     models: dict[str, Place]  # title -> whose maps
     before: bool = False  # before training
     after: bool = True
@@ -344,10 +348,26 @@ class CentersFigure(Frozen):
     name: str
     item: str
     models: dict[str, Place]  # title -> whose maps
+    before: bool = False  # also before training
+
+
+class PathsFigure(Frozen):
+    """How the Gaussian heads of quadratic encodings moved while they were trained, from the training's own log.
+
+    With ``layer``, counted from 1, that one before, during and after the training (of a network with fewer layers the
+    last one); else a panel for each layer, with the paths from start to end.
+    """
+
+    name: str
+    item: str
+    models: dict[str, Place]  # title -> whose training
+    layer: PositiveInt | None = None
 
 
 TableFigure = LineFigure | HeatmapFigure | ScatterFigure
-RunFigure = CurveFigure | ProgressFigure | PairFigure | LayerFigure | MapsFigure | CentersFigure  # of logs and records
+RunFigure = (  # of what runs have logged or recorded
+    CurveFigure | ProgressFigure | PairFigure | LayerFigure | MapsFigure | CentersFigure | PathsFigure
+)
 Figure = TableFigure | RunFigure
 
 

@@ -17,6 +17,7 @@ from suite.tables import (
     LineFigure,
     MapsFigure,
     PairFigure,
+    PathsFigure,
     ProgressFigure,
     ScatterFigure,
 )
@@ -41,7 +42,7 @@ def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:
 
 
 def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
-    from leaderboards.figures import centers, curves, grids, layers, lines, maps, pairs, progress, scatter
+    from leaderboards.figures import centers, curves, grids, layers, lines, maps, pairs, paths, progress, scatter
 
     match figure:
         case LineFigure():
@@ -62,3 +63,5 @@ def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
             return maps.draw_maps(figure, boards, store)
         case CentersFigure():
             return centers.draw_centers(figure, boards, store)
+        case PathsFigure():
+            return paths.draw_paths(figure, boards, store)

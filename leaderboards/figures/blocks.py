@@ -105,12 +105,29 @@ def _gate_note(source: Source, layer: int, head: int) -> tuple[str, str] | None:
 
 def average_blocks(sources: Sequence[Source]) -> Blocks:
     """A grid of layers and heads for each source."""
-    return _averages(sources, lambda pixels, query: Tile(pixels, (Box(*query, 1, 1, "black"),)))
+    return _averages(sources, frame)
 
 
 def zoomed_blocks(sources: Sequence[Source]) -> Blocks:
     """The same, zoomed to the tokens around the query."""
     return _averages(sources, zoom)
+
+
+def query_blocks(sources: Sequence[Source]) -> Blocks:
+    """The same as averages, for each source and each of its recorded queries."""
+    blocks = []
+    for source in sources:
+        layers = [source.heads(i, "queries") for i in range(min(MOST_LAYERS, len(source.maps.layers)))]
+        for number, (row, column) in enumerate(source.maps.queries):
+            title = f"{source.title}, query in row {row + 1}, column {column + 1}"
+            of_query = [(layer, [of_head[number] for of_head in heads]) for layer, heads in enumerate(layers)]
+            blocks.append(_average_block(title, of_query, (row, column), frame))
+    return blocks, _explain_averages(sources, "queries")
+
+
+def frame(pixels: Array, query: tuple[int, int]) -> Tile:
+    """The whole map."""
+    return Tile(pixels, (Box(*query, 1, 1, "black"),))
 
 
 def zoom(pixels: Array, query: tuple[int, int]) -> Tile:
@@ -124,16 +141,30 @@ def _averages(sources: Sequence[Source], make_tile: Callable[[Array, tuple[int, 
     blocks = []
     for source in sources:
         layers = source.layers or range(min(MOST_LAYERS, len(source.maps.layers)))
-        tiles = {
-            (row, head): make_tile(pixels, source.maps.query)
-            for row, layer in enumerate(layers)
-            for head, pixels in enumerate(source.heads(layer, "central")[:MOST_HEADS])
-        }
-        labels = [f"Layer {layer + 1}" for layer in layers]
-        blocks.append(Block(source.title, labels, _head_labels(tiles), _MAP_IN, tiles))
-    cut = _name_cut(len(source.heads(i, "central")) for source in sources for i in range(len(source.maps.layers)))
+        heads = [(layer, source.heads(layer, "central")) for layer in layers]
+        blocks.append(_average_block(source.title, heads, source.maps.query, make_tile))
+    return blocks, _explain_averages(sources, "central")
+
+
+def _average_block(
+    title: str,
+    layers: Sequence[tuple[int, Array | list[Array]]],
+    query: tuple[int, int],
+    make_tile: Callable[[Array, tuple[int, int]], Tile],
+) -> Block:
+    """A row for each layer, given by its number from 0 and the maps of its heads."""
+    tiles = {
+        (row, head): make_tile(pixels, query)
+        for row, (_, heads) in enumerate(layers)
+        for head, pixels in enumerate(heads[:MOST_HEADS])
+    }
+    return Block(title, [f"Layer {layer + 1}" for layer, _ in layers], _head_labels(tiles), _MAP_IN, tiles)
+
+
+def _explain_averages(sources: Sequence[Source], what: str) -> str:
+    cut = _name_cut(len(source.heads(i, what)) for source in sources for i in range(len(source.maps.layers)))
     note = f"Means over {sources[0].maps.num_images} images. Black square: the query patch."
-    return blocks, " ".join(filter(None, (note, cut)))
+    return " ".join(filter(None, (note, cut)))
 
 
 def _head_labels(tiles: dict[tuple[int, int], Tile]) -> list[str]:

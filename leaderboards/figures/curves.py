@@ -42,7 +42,7 @@ def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas 
         _draw_panel(axes, curves, marks, figure.log_y)
     what = [{"label": label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
             for label, (color, marker) in marks.items()]  # fmt: skip
-    style.add_legend(canvas, what, most=4 if width > 6 else 3)
+    style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_beside(width, labels)))
     return canvas
 
 
@@ -52,17 +52,30 @@ def find_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Panels:
     found: Panels = {}
     for title, places in figure.panels.items():
         planned = {label: place for label, place in places.items() if boards.cell(place) is not None}
-        if planned:
-            curves = {label: curve_behind(boards, place, store, figure.metric) for label, place in planned.items()}
-            found[title] = {label: curve for label, curve in curves.items() if curve is not None}
+        if not planned:
+            continue
+        curves = {
+            label: curve_behind(boards, place, store, figure.metric, figure.after_parents)
+            for label, place in planned.items()
+        }
+        found[title] = {label: curve for label, curve in curves.items() if curve is not None}
     return found
 
 
-def curve_behind(boards: SuiteBoard, place: Place, store: Path, metric: str) -> Curve | None:
-    """The mean of the finished runs of a cell; None where there is none, or a seed failed."""
+def curve_behind(
+    boards: SuiteBoard, place: Place, store: Path, metric: str, after_parents: bool = False
+) -> Curve | None:
+    """The mean of the finished runs of a cell; None where there is none, or a seed failed.
+
+    Args:
+        after_parents: begin where the training ended that these runs took over.
+    """
     cell = boards.cell(place)
     runs = runs_behind(boards, place, store) if cell is not None and cell.is_usable else {}
-    return read_curve(runs.values(), metric)
+    curve = read_curve(runs.values(), metric)
+    if curve is None or cell is None or cell.experiment is None or not after_parents:
+        return curve
+    return curve.begun_at(cell.experiment.epochs_before)
 
 
 def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str, str]], log_y: bool) -> None:

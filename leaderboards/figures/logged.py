@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ class Curve:
     high: Floats
     num_seeds: int
 
+    def begun_at(self, epoch: float) -> Curve:
+        """The same curve of a training that began when another had taken so many epochs."""
+        return replace(self, epochs=self.epochs + epoch)
+
 
 @dataclass(frozen=True)
 class LayerCurves:
@@ -36,6 +40,16 @@ class LayerCurves:
         """Per layer over its heads, (times,); NaN where all heads were pruned."""
         nothing = np.full(len(self.epochs), np.nan)
         return [layer.mean(axis=1) if layer.shape[1] else nothing for layer in self.layers]
+
+
+@dataclass(frozen=True)
+class HeadPaths:
+    """Of one run, by its layers' Gaussian heads: ``centers`` (times, heads, 2) as (rows, columns) from the query, and
+    ``precisions`` (times, heads, 2, 2)."""
+
+    epochs: Floats
+    centers: tuple[Floats, ...]
+    precisions: tuple[Floats, ...]
 
 
 def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
@@ -61,3 +75,19 @@ def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
     epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
     layers = (np.array([line[quantity][i] for line in lines], dtype=np.float64) for i in range(len(lines[0][quantity])))
     return LayerCurves(epochs, tuple(layers))
+
+
+def read_paths(run: RunDirectory) -> HeadPaths | None:
+    """Where the Gaussian heads of one run were over its training; None where it has logged none."""
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get("centers")}.values())
+    if not lines:
+        return None
+    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
+    numbers = range(len(lines[0]["centers"]))
+    centers = [np.array([line["centers"][i] for line in lines], dtype=np.float64) for i in numbers]
+    entries = [np.array([line["precisions"][i] for line in lines], dtype=np.float64) for i in numbers]
+    return HeadPaths(
+        epochs,
+        tuple(layer.reshape(len(lines), -1, 2) for layer in centers),  # also where all heads were pruned
+        tuple(layer.reshape(len(lines), -1, 3)[..., [[0, 1], [1, 2]]] for layer in entries),
+    )

@@ -13,6 +13,7 @@ from leaderboards.figures.blocks import (
     between_blocks,
     corner_blocks,
     image_blocks,
+    query_blocks,
     zoomed_blocks,
 )
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
@@ -30,6 +31,7 @@ _KINDS = {
     "images": (("images", "/gates"), image_blocks),
     "central": (("/central",), average_blocks),
     "around": (("/central",), zoomed_blocks),
+    "queries": (("/queries",), query_blocks),
     "between": (("/between",), between_blocks),
     "corner": (("/between",), corner_blocks),
 }

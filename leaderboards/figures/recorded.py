@@ -20,12 +20,14 @@ When = Literal["before", "after"]
 
 @dataclass(frozen=True)
 class Recorded:
-    """The maps of one run. ``grid`` is (rows, columns) of patches; ``arrays`` has the file's tensors by name."""
+    """The maps of one run. ``grid`` is (rows, columns) of patches; ``arrays`` has the file's tensors by name;
+    ``queries`` are (row, column) of those whose averages are recorded."""
 
     layers: tuple[str, ...]
     grid: tuple[int, int]
     num_images: int
     arrays: dict[str, Array]
+    queries: tuple[tuple[int, int], ...] = ()
 
     @property
     def query(self) -> tuple[int, int]:
@@ -56,7 +58,8 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
             about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
         rows, columns = about["grid"]
-        return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays)
+        queries = tuple((row, column) for row, column in about.get("queries", ()))  # not of the first such files
+        return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays, queries)
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise RecordError(
             f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."

@@ -141,6 +141,11 @@ def say_nothing_there(axes: Axes, text: str = "no finished run yet") -> None:
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
 
 
+def entries_beside(width: float, labels: Sequence[str]) -> int:
+    """How many legend entries fit into ``width`` inches, at least one."""
+    return max(1, int(width / (0.5 + 0.066 * max(len(label) for label in labels))))
+
+
 def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -> None:
     """Below the axes, where no line can run under it; each of ``rows`` begins a new line and is broken into equal ones
     of at most ``most`` entries. Matplotlib fills a legend by columns, hence the interleaving."""

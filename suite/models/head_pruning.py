@@ -6,7 +6,7 @@ Shape legend: D width, H heads, K heads kept.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from suite.errors import SpecError
 from suite.models.cordonnier import SelfAttentionNetwork
@@ -41,6 +41,13 @@ def prune_heads(
     pruned = type(model)(**{**model.options, "heads_per_layer": ",".join(counts)})
     pruned.to(model.head.weight).load_state_dict(state)
     return pruned.train(model.training)
+
+
+def count_pruned_heads(model: nn.Module) -> tuple[int, ...]:
+    """Heads that each layer has lost, first layer first; () for a network that was not pruned."""
+    options = getattr(model, "options", {})
+    left = options.get("heads_per_layer")
+    return tuple(options["num_heads"] - int(heads) for heads in left.split(",")) if left else ()
 
 
 @torch.no_grad()

@@ -17,6 +17,7 @@ from timm.layers import Attention as TimmAttention
 from torch import Tensor, nn
 
 from suite.errors import SpecError
+from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
 
 Inputs = Literal["propagated", "patch_embeddings"]
 
@@ -64,6 +65,20 @@ def gating_values(model: nn.Module, images: Tensor | None = None) -> dict[str, T
     """sigmoid(gate) of each GPSA layer: (H,), the share of attention paid to position (Eq. 7). Empty without GPSA."""
     named = [(name, getattr(module, "gating_param", None)) for name, module in model.named_modules()]
     return {name: gate.detach().sigmoid() for name, gate in named if isinstance(gate, Tensor)}
+
+
+def gaussian_heads(model: nn.Module) -> dict[str, tuple[Tensor, Tensor]]:
+    """Each quadratic encoding's learned centers (H, 2), as (rows, columns) of key - query, and inverse covariances
+    (H, 2, 2). Empty for any other model."""
+    found = {}
+    for name, layer in model.named_modules():
+        if isinstance(layer, QuadraticAttention):  # Section 4.2 of arXiv:1911.03584
+            spread_H11 = layer.spreads.detach()[:, None, None]
+            found[name] = layer.centers_H2.detach(), spread_H11**2 * torch.eye(2).to(spread_H11)
+        elif isinstance(layer, GeneralizedQuadraticAttention):  # its Appendix A.1
+            spread_H22 = layer.spreads.detach()
+            found[name] = layer.centers_H2.detach(), spread_H22 @ spread_H22.mT
+    return found
 
 
 def attention_layers(model: nn.Module) -> dict[str, nn.Module]:

@@ -126,6 +126,9 @@ class Training:
         waiting = Waiting(self.ranks.device)  # for images, within window_s
         if progress.step == 0:
             self._look_at_attention()
+            self._locate_heads()
+            if self.experiment.kind == "pruning":
+                self._log_accuracy()  # what the removal alone costs; no accuracy of this training, so never its best
         self.engine.train()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -136,11 +139,11 @@ class Training:
             progress.step += 1
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             evaluate_now = progress.step in evaluate_at or self._is_evaluated(progress.step)
-            probe_now = self._is_probed(progress.step)
+            probe_now, locate_now = self._is_probed(progress.step), self._are_heads_located(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
             if log_now or evaluate_now or probe_now:
                 average_running_statistics(self.engine.module, self.ranks)  # else what follows depends on the rank
-            if evaluate_now or probe_now:
+            if evaluate_now or probe_now or locate_now:
                 wait_for(self.ranks.device)  # else the steps under way would count as time of what comes now
             window_s += time.monotonic() - started
             if log_now:
@@ -151,6 +154,8 @@ class Training:
                 accuracy = self._evaluate()
             if probe_now:
                 self._look_at_attention()
+            if locate_now:
+                self._locate_heads()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
                 is_due = time.monotonic() - saved_at >= self.resources.checkpoint_every_s
                 stopping, saving = self.ranks.agree(bool(stop), is_due)
@@ -199,29 +204,43 @@ class Training:
             )
 
     def _evaluate(self) -> Accuracy:
+        accuracy = self._log_accuracy()
+        self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
+        return accuracy
+
+    def _log_accuracy(self) -> Accuracy:
+        """Of the network as it is, without a claim to be the training's."""
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
-        self.progress.best_top1_percent = max(self.progress.best_top1_percent, accuracy.top1_percent)
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 
     def _is_evaluated(self, step: int) -> bool:
-        return self.resources.evaluate_every_epoch and self._ends_epochs(step, 1)
+        return self.resources.evaluate_every_epoch and self._ends_period(step, 1)
 
     def _is_probed(self, step: int) -> bool:
         """Whether an epoch ended within this step, or the training; of very many epochs not all are looked at."""
-        return step == self.num_steps or self._ends_epochs(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
+        return self._ends_period(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
 
-    def _ends_epochs(self, step: int, num_epochs: int) -> bool:
-        """Whether a multiple of so many epochs ended within this step."""
-        every, batch = num_epochs * self.images.num_train, self.recipe.batch_size
-        return step * batch // every > (step - 1) * batch // every
+    def _are_heads_located(self, step: int) -> bool:
+        """As often as attention is looked at, and in a short training more often."""
+        every = min(ceil(self.recipe.epochs / probing.MAX_EPOCHS), self.recipe.epochs / probing.MIN_MOMENTS)
+        return self._ends_period(step, every)
+
+    def _ends_period(self, step: int, epochs: float) -> bool:
+        """Whether one of the periods of so many epochs ended within this step, or the training."""
+        every, batch = epochs * self.images.num_train, self.recipe.batch_size
+        return step == self.num_steps or step * batch // every > (step - 1) * batch // every
 
     def _look_at_attention(self) -> None:
         """By the first rank alone: the others go on, and wait for it in the next step."""
         if self.probe is not None:
             self.looked = self.probe.measure(self.engine.module)
             self._append(**self.looked)
+
+    def _locate_heads(self) -> None:
+        if self.probe is not None and (places := probing.locate_heads(self.engine.module)):
+            self._append(**places)
 
     def _append(self, **values: Any) -> None:
         """One metrics line, by the first rank."""

@@ -5,6 +5,8 @@
     images            (4, height, width, 3) uint8
     WHEN/LL/images    (4, H, rows, columns)  what the central query pays to each patch, on each of these images
     WHEN/LL/central   (H, rows, columns)     the same, averaged over the images
+    WHEN/LL/queries   (H, Q, rows, columns)  averages for other queries too: the central one, in the upper left
+                                             quarter, at the upper edge and in the lower right corner
     WHEN/LL/between   (n, n) float16         from patch to patch, averaged over images and heads: of the first n
                                              patches, which are all of them where these are at most 256
     WHEN/LL/centers   (H, 2)                 where a head looks on average, (rows, columns), key - query
@@ -24,8 +26,15 @@ from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
 from suite.files import write_atomically
-from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
-from suite.models.probes import attention_centers, attention_layers, between_patches, gating_values, probe, token_grid
+from suite.models.probes import (
+    attention_centers,
+    attention_layers,
+    between_patches,
+    gating_values,
+    gaussian_heads,
+    probe,
+    token_grid,
+)
 
 NUM_IMAGES = 100  # Figure 15 of arXiv:2103.10697 and Figure 6 of arXiv:1911.03584 average over as many
 _SHOWN = 4
@@ -42,19 +51,29 @@ def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Pa
     tensors = {f"{when}/{key}": value for when, described in found.items() for key, value in described.items()}
     tensors["images"] = images.spread_pixels(_SHOWN)
     rows, columns = _grid(network, batch)
-    about = {"layers": list(attention_layers(network)), "grid": [rows, columns], "num_images": len(batch)}
+    about = {
+        "layers": list(attention_layers(network)),
+        "grid": [rows, columns],
+        "num_images": len(batch),
+        "queries": choose_queries(rows, columns),
+    }
     metadata = {key: json.dumps(value) for key, value in about.items()}
     write_atomically(path, save({name: value.contiguous().cpu() for name, value in tensors.items()}, metadata))
+
+
+def choose_queries(rows: int, columns: int) -> list[tuple[int, int]]:
+    """(row, column) of the queries whose averages are recorded, the central one first."""
+    return [(rows // 2, columns // 2), (rows // 4, columns // 4), (0, columns // 2), (rows - 1, columns - 1)]
 
 
 def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     """The tensors of one network, without their WHEN."""
     rows, columns = _grid(network, images)
-    query = rows // 2 * columns + columns // 2
+    queries = [row * columns + column for row, column in choose_queries(rows, columns)]
 
     def cut(map_BHNN: Tensor) -> Tensor:
-        """Of each image the central query's row: (B, H, L)."""
-        return between_patches(map_BHNN, rows * columns)[:, :, query]
+        """Of each image the queries' rows: (B, H, Q, L)."""
+        return between_patches(map_BHNN, rows * columns)[:, :, queries]
 
     def add(map_BHNN: Tensor) -> Tensor:
         """Summed over the images, since a chunk may be smaller, and averaged over the heads: (n, n)."""
@@ -66,9 +85,10 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     sums = [probe(network, chunk, add) for chunk in images.split(_CHUNK)]
     centers = [attention_centers(network, chunk) for chunk in images.split(_CHUNK)]
     for number, (name, layer) in enumerate(attention_layers(network).items()):
-        single_BHRC = torch.cat([part[name] for part in cuts]).unflatten(-1, (rows, columns))
-        found[f"{number:02d}/images"] = single_BHRC[:_SHOWN]
-        found[f"{number:02d}/central"] = single_BHRC.mean(0)
+        single_BHQRC = torch.cat([part[name] for part in cuts]).unflatten(-1, (rows, columns))
+        found[f"{number:02d}/images"] = single_BHQRC[:_SHOWN, :, 0]
+        found[f"{number:02d}/central"] = single_BHQRC[:, :, 0].mean(0)
+        found[f"{number:02d}/queries"] = single_BHQRC.mean(0)
         found[f"{number:02d}/between"] = torch.stack([part[name] for part in sums]).sum(0) / len(images)
         found[f"{number:02d}/centers"] = torch.stack([part[name] for part in centers]).mean(0)
         found |= {f"{number:02d}/{key}": value for key, value in _parameters(layer).items()}
@@ -78,12 +98,8 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
 def _parameters(layer: nn.Module) -> dict[str, Tensor]:
     """What a layer itself says of where it looks."""
     found = {"gates": gating_values(layer)[""]} if gating_values(layer) else {}
-    if isinstance(layer, QuadraticAttention):
-        found["gaussian_centers"] = layer.centers_H2.detach()
-        found["gaussian_precision"] = layer.spreads.detach()[:, None, None] ** 2 * torch.eye(2).to(layer.spreads)
-    elif isinstance(layer, GeneralizedQuadraticAttention):  # Appendix A.1 of arXiv:1911.03584
-        found["gaussian_centers"] = layer.centers_H2.detach()
-        found["gaussian_precision"] = layer.spreads.detach() @ layer.spreads.detach().mT
+    for centers_H2, precision_H22 in gaussian_heads(layer).values():
+        found |= {"gaussian_centers": centers_H2, "gaussian_precision": precision_H22}
     return found
 
 

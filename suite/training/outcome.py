@@ -13,6 +13,7 @@ from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
 from suite.flops_cache import Flops
 from suite.models.flops import count_flops
+from suite.models.head_pruning import count_pruned_heads
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.cost import mfu_percent
@@ -54,7 +55,7 @@ def make_result(
     images_seen = work.num_steps * experiment.recipe.batch_size
     images_per_s = images_seen / max(work.train_s, 1e-9)
     flops = _count(experiment, images.info.num_classes, network)
-    inherits = parent is not None and experiment.kind in ("transfer", "pruning")
+    inherited_s = parent.result.lineage_train_s if parent is not None and experiment.inherits_weights else 0.0
     return Result(
         experiment=experiment,
         top1_percent=accuracy.top1_percent,
@@ -83,7 +84,8 @@ def make_result(
         inference_images_per_s=accuracy.images_per_s,
         num_macs=flops.total // 2,
         num_linear_macs=flops.linear // 2,
-        lineage_train_s=work.train_s + (parent.result.lineage_train_s if parent is not None and inherits else 0.0),
+        num_pruned_heads=count_pruned_heads(network),
+        lineage_train_s=work.train_s + inherited_s,
         mean_nonlocality=work.nonlocality,
         mean_gate=work.gate,
         parent=parent.experiment.id if parent is not None else "",

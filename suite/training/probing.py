@@ -1,7 +1,7 @@
-"""What attention does while it is trained: one line of ``metrics.jsonl`` before the first step and after each epoch.
+"""What attention does while it is trained: lines of ``metrics.jsonl`` before the first step and after each epoch.
 
-The numbers behind ConViT's Figures 5, 6, 10, 13 and 14. They are logged for every model with attention, since they
-change no result: a run that another suite has finished has them too.
+The numbers behind ConViT's Figures 5, 6, 10, 13 and 14 and Cordonnier's Figure 3. They are logged for every model with
+attention, since they change no result: a run that another suite has finished has them too.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
-from suite.models.probes import attention_layers, gating_values, nonlocality
+from suite.models.probes import attention_layers, gating_values, gaussian_heads, nonlocality
 
 _NUM_IMAGES = {"cpu": 128, "cuda": 1024}  # the paper averages over 1024
 MAX_EPOCHS = 300  # the longest training of the paper's figures; of longer ones every second epoch, or third, ...
+MIN_MOMENTS = 20  # of a short training at which its heads' places are logged: they cost no look at any image
 _CHUNK = 32  # images whose maps of one layer are held at once
 
 Lines = list[list[float]]
+Places = list[list[list[float]]]
 
 
 class AttentionProbe:
@@ -35,6 +37,17 @@ class AttentionProbe:
                 total[name] = total.get(name, 0) + value_H.double() * len(chunk) / len(self._batch)
         found = {"nonlocality": total, "gates": gating_values(model)}
         return {name: _as_lists(layers) for name, layers in found.items() if layers}
+
+
+def locate_heads(model: nn.Module) -> dict[str, Places]:
+    """Of quadratic encodings ``centers`` [layer][head] in patches, (row, column) of key - query, and ``precisions``
+    [layer][head], the inverse covariance's entries (row row, row column, column column); {} without."""
+    centers, precisions = [], []
+    for centers_H2, precision_H22 in gaussian_heads(model).values():
+        centers.append([[round(value, 3) for value in head] for head in centers_H2.tolist()])
+        entries_H3 = precision_H22[:, (0, 0, 1), (0, 1, 1)]  # from near 0 to 1e5 and beyond: digits, not decimals
+        precisions.append([[float(f"{value:.3g}") for value in head] for head in entries_H3.tolist()])
+    return {"centers": centers, "precisions": precisions} if centers else {}
 
 
 def can_be_probed(model: nn.Module, zero_stage: int) -> bool:

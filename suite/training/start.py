@@ -58,7 +58,7 @@ def start_network(run: RunDirectory, experiment: Experiment, num_classes: int) -
     Raises:
         RunError: a parent that is not finished or has lost its weights.
     """
-    parent = choose_parent(run, experiment) if experiment.kind in ("transfer", "pruning") else None
+    parent = choose_parent(run, experiment) if experiment.inherits_weights else None
     if parent is None:
         return _fresh(experiment, num_classes)
     source = trained_network(parent.run, parent.experiment, num_classes)

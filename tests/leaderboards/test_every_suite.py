@@ -39,8 +39,8 @@ def made_up(experiment):
         "top1_percent": top1, "top5_percent": top1 + 15, "best_top1_percent": top1 + 1, "test_loss": digits[1] / 3e4,
         "train_s": digits[2] + 1.0, "lineage_train_s": digits[2] + 2.0, "images_per_s": digits[3] + 5.0,
         "inference_images_per_s": digits[3] + 6.0, "mean_nonlocality": digits[1] / 2e4, "mean_gate": digits[2] / 7e4,
-        "device_hours": 0.5, "mfu_percent": 3.0, "protocol_version": PROTOCOL_VERSION, "commit": "c" * 40,
-        "finished_at": "2000-01-01T00:00:00+00:00",
+        "num_pruned_heads": [digit % 10 for digit in digits] * 2, "device_hours": 0.5, "mfu_percent": 3.0,
+        "protocol_version": PROTOCOL_VERSION, "commit": "c" * 40, "finished_at": "2000-01-01T00:00:00+00:00",
     }  # fmt: skip
 
 
@@ -60,7 +60,10 @@ def store(tmp_path_factory):
 
 def metric_of(experiment, metric):
     name, scale = SCALES.get(metric, (metric, 1.0))
-    return sum(made_up(experiment.with_seed(seed))[name] * scale for seed in range(NUM_SEEDS)) / NUM_SEEDS
+    found = [made_up(experiment.with_seed(seed)) for seed in range(NUM_SEEDS)]
+    if name.startswith("num_pruned_heads_layer_"):
+        found = [{name: run["num_pruned_heads"][int(name.rpartition("_")[2]) - 1]} for run in found]
+    return sum(run[name] * scale for run in found) / NUM_SEEDS
 
 
 def shown(entry):

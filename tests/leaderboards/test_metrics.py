@@ -22,6 +22,14 @@ def test_flops_are_counted_as_the_papers_do(finish):
     assert read_metric(result, "linear_gflops") == pytest.approx(6.176)
 
 
+def test_pruned_heads_are_a_metric_for_each_layer(finish):
+    result = finish("deit", "5", 0, 93.8).read_result().model_copy(update={"num_pruned_heads": (2, 0)})
+    assert [read_metric(result, f"num_pruned_heads_layer_{number}") for number in (1, 2, 3)] == [2, 0, None]
+    check_metric("num_pruned_heads_layer_6")
+    with pytest.raises(SpecError, match="Did you mean 'num_pruned_heads_layer"):
+        check_metric("num_pruned_heads_layer_0")
+
+
 def test_a_metric_that_a_run_does_not_have_has_no_value(finish):
     assert read_metric(finish("deit", "5", 0, 93.8).read_result(), "mean_gate") is None
 

@@ -8,7 +8,7 @@ from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.protocols.cordonnier import LAPTOP, PAPER
 from suite.suites import get_suite
-from suite.tables import CentersFigure
+from suite.tables import CentersFigure, PathsFigure
 
 CIFAR10, HEADS = (get_suite(name) for name in ("cordonnier_cifar10", "cordonnier_heads"))
 PROFILES = ("laptop", "gpu", "paper", "smoke")
@@ -61,6 +61,30 @@ def test_pruning_goes_on_from_the_generalized_network_by_the_papers_limits():
     assert (recipe.epochs, recipe.learning_rate, recipe.schedule, recipe.warmup_epochs) == (100, 0.01, "cosine", 5.01)
 
 
+def test_pruned_heads_stand_beside_the_papers_layer_by_layer():
+    table = CIFAR10.table("cordonnier_pruned_heads")
+    (row, printed), *_ = lay_out(table, ()).rows.items()
+    assert [printed[f"layer_{number}"] for number in range(1, 7)] == ["2", "4", "1", "2", "6", "0"]
+    for name, depth in (("paper", 6), ("laptop", 3)):
+        (entry,) = CIFAR10.entries_of(CIFAR10.profile(name), table)
+        assert entry.row == row
+        assert entry.experiment.kind == "pruning"
+        assert entry.columns == {f"layer_{i}": f"num_pruned_heads_layer_{i}" for i in range(1, depth + 1)}
+
+
+def test_the_accuracy_figure_goes_on_where_the_pruned_network_was_cut_from_its_parent():
+    (figure,) = CIFAR10.figures
+    assert figure.after_parents
+    profile = CIFAR10.profile("paper")
+    before = {
+        label: CIFAR10.find_entry(profile, place).experiment.epochs_before
+        for label, place in figure.panels["CIFAR-10"].items()
+    }
+    assert before.pop("SA quadratic generalized, pruned") == 300
+    assert len(before) == 5
+    assert set(before.values()) == {0}
+
+
 def test_the_gpu_profile_is_the_papers_own_protocol():
     for suite in (CIFAR10, HEADS):
         gpu, paper = ([e.id for e in suite.profile(name).experiments(2)] for name in ("gpu", "paper"))
@@ -80,10 +104,10 @@ def test_every_figure_of_heads_draws_the_maps_of_a_network_with_its_encoding():
     profile = HEADS.profile("paper")
     for figure in HEADS.figures:
         for place in figure.models.values():
-            maps = HEADS.find_entry(profile, place).experiment
-            assert maps.kind == "maps"
-            assert [parent.kind for parent in maps.parents] == ["training"]
-            assert isinstance(figure, CentersFigure) == ("quadratic" in maps.model)
+            shown = HEADS.find_entry(profile, place).experiment
+            assert shown.kind == ("training" if isinstance(figure, PathsFigure) else "maps")
+            assert all(parent.kind == "training" for parent in shown.parents)
+            assert isinstance(figure, CentersFigure | PathsFigure) == ("quadratic" in shown.model)
     sixteen = HEADS.find_entry(profile, HEADS.headline.better).experiment
     assert (sixteen.model, sixteen.model_options) == ("sa_quadratic", {"num_heads": 16})
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from suite.spec import Experiment, Recipe, Resources, with_ancestors
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
+from suite.training.loop import Training
 from suite.training.measure import measure
 from suite.training.start import start_network, trained_network
 
@@ -45,6 +47,7 @@ PHASE_2 = experiment("cmhsa_micro", NOTHING, bias_strength=40.0).model_copy(
 SMALL_SA = {"dim": 16, "hidden_dim": 16, "depth": 2, "patch_size": 8, "num_heads": 4, "spread_std": 0.6}
 GENERALIZED = experiment("sa_quadratic_generalized", **SMALL_SA)
 PRUNED = GENERALIZED.then("pruning", max_condition_number=3.0).model_copy(update={"recipe": NOTHING})
+HARMED = PRUNED.model_copy(update={"recipe": SHORT.model_copy(update={"learning_rate": 0.3})})
 STUDENT = experiment("deit_micro", NOTHING).model_copy(update={"kind": "distillation", "parents": (CONVIT,)})
 MASKS = {
     "position_embedding": CONVIT.then("masking", mask="position_embedding"),
@@ -65,6 +68,21 @@ for path in sys.argv[1:]:
         os._exit(run(Path(path), Resources()))
     assert os.waitpid(child, 0)[1] == 0, path
 """
+INTERRUPT = """
+import os, signal, sys
+from pathlib import Path
+from suite.execute import EXIT_INTERRUPTED, run
+from suite.spec import Resources
+from suite.training.loop import Training
+
+train_step = Training.train_step
+def stop_in_the_third_step(self, step, batch):
+    if step == 2:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return train_step(self, step, batch)
+Training.train_step = stop_in_the_third_step
+assert run(Path(sys.argv[1]), Resources()) == EXIT_INTERRUPTED
+"""
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +99,10 @@ def store(tmp_path_factory):
 
 def result(store, one):
     return RunDirectory.of(store, one).read_result()
+
+
+def trained(store, one):
+    return trained_network(RunDirectory.of(store, one), one, 10)
 
 
 def logits(network, images):
@@ -108,10 +130,35 @@ def test_a_pruned_run_trains_on_without_the_heads_that_the_rule_removes(store):
     layers = [block.attention for block in parent.blocks]
     kept = [int((~degenerate_heads(layer, 3.0, 1e-5)).sum()) for layer in layers]
     assert 0 < sum(kept) < 8, "the test needs a network with heads of both kinds"
+    assert result(store, PRUNED).num_pruned_heads == tuple(4 - heads for heads in kept)
+    assert result(store, GENERALIZED).num_pruned_heads == ()
     state = load_file(RunDirectory.of(store, PRUNED).weights_path)
     assert [len(state[f"blocks.{number}.attention.centers_H2"]) for number in range(2)] == kept
     assert result(store, PRUNED).num_parameters < result(store, GENERALIZED).num_parameters
     assert result(store, PRUNED).num_linear_macs < result(store, GENERALIZED).num_linear_macs
+
+
+def test_a_pruned_network_is_evaluated_once_before_its_first_step_however_often_its_training_is_resumed(store):
+    run = RunDirectory.of(store, HARMED)
+    run.create(HARMED)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for script in (INTERRUPT, TRAIN):
+        assert subprocess.run([sys.executable, "-c", script, str(run.path)], env=environment).returncode == 0
+    assert result(store, HARMED).num_attempts == 2
+    measured = [line for line in run.read_metrics() if "top1_percent" in line]
+    assert [line["step"] for line in measured] == [0, 1, 3, 5]
+    pruned = start_network(run, HARMED, 10)
+    expected = evaluate(pruned, ImageLoader(HARMED), Ranks(0, 1, torch.device("cpu")), "fp32")
+    assert measured[0]["test_loss"] == pytest.approx(expected.loss)
+    assert measured[0]["top1_percent"] == expected.top1_percent
+    after = max(line["top1_percent"] for line in measured[1:])
+    assert after < expected.top1_percent, "the test needs a training that harms"
+    assert result(store, HARMED).best_top1_percent == after
+
+
+def test_no_other_training_is_evaluated_before_its_first_step(store):
+    for other in (GENERALIZED, PHASE_2, STUDENT):
+        assert all(line["step"] > 0 for line in RunDirectory.of(store, other).read_metrics() if "top1_percent" in line)
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -135,12 +182,15 @@ def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store
     with safe_open(RunDirectory.of(store, MAPS).maps_path, "pt") as file:
         tensors, about = {key: file.get_tensor(key) for key in file.keys()}, file.metadata()  # noqa: SIM118
     assert json.loads(about["grid"]) == [4, 4]
+    assert json.loads(about["queries"]) == [[2, 2], [1, 1], [0, 2], [3, 3]]
     for when, network in networks.items():
         for number, map_BHNN in enumerate(attention_maps(network, batch).values()):
             patches = map_BHNN[:, :, -16:, -16:]
             single = patches[:, :, 10].unflatten(-1, (4, 4))  # row 2, column 2
             torch.testing.assert_close(tensors[f"{when}/{number:02d}/images"], single[:4])
             torch.testing.assert_close(tensors[f"{when}/{number:02d}/central"], single.mean(0))
+            others = patches[:, :, [10, 5, 2, 15]].mean(0).unflatten(-1, (4, 4))
+            torch.testing.assert_close(tensors[f"{when}/{number:02d}/queries"], others)
             between = tensors[f"{when}/{number:02d}/between"]
             torch.testing.assert_close(between, patches.mean((0, 1)).half(), rtol=2e-3, atol=1e-6)  # a step of half's
     torch.testing.assert_close(tensors["after/00/gates"], next(iter(gating_values(networks["after"]).values())))
@@ -172,6 +222,33 @@ def test_nonlocality_and_gates_are_logged_at_the_start_and_after_each_epoch(stor
         assert layer == pytest.approx(expected.tolist(), abs=2e-6)
     assert len(lines[-1]["gates"]) == 2
     assert result(store, CONVIT).mean_nonlocality == pytest.approx(np.mean(lines[-1]["nonlocality"]), abs=1e-6)
+
+
+def test_where_gaussian_heads_are_is_logged_from_the_start_to_the_end(store):
+    run = RunDirectory.of(store, GENERALIZED)
+    lines = [line for line in run.read_metrics() if "centers" in line]
+    assert [line["step"] for line in lines] == [0, 1, 2, 3, 4, 5]  # half an epoch in fewer steps than twenty
+    for line, network in ((lines[0], start_network(run, GENERALIZED, 10)), (lines[-1], trained(store, GENERALIZED))):
+        for number, block in enumerate(network.blocks):
+            layer = block.attention
+            centers, precisions = (torch.tensor(line[key][number]) for key in ("centers", "precisions"))
+            torch.testing.assert_close(centers, layer.centers_H2.data, rtol=0, atol=5.1e-4)
+            expected = (layer.spreads @ layer.spreads.mT).detach()
+            torch.testing.assert_close(precisions[:, [[0, 1], [1, 2]]], expected, rtol=5.1e-3, atol=0)
+    assert lines[0]["centers"] != lines[-1]["centers"]
+    assert not any("centers" in line for line in RunDirectory.of(store, CONVIT).read_metrics())
+
+
+@pytest.mark.parametrize(("epochs", "expected"), [(300, 300), (600, 300), (2, 20), (0.7, 20), (30, 30)])
+def test_places_of_heads_are_logged_each_epoch_and_at_least_twenty_times(epochs, expected):
+    training = Training.__new__(Training)
+    training.recipe = SHORT.model_copy(update={"epochs": float(epochs), "batch_size": 10})
+    training.images = SimpleNamespace(num_train=1000)
+    training.num_steps = round(100 * epochs)
+    steps = [step for step in range(1, training.num_steps + 1) if training._are_heads_located(step)]
+    assert len(steps) == expected
+    assert steps[-1] == training.num_steps
+    assert max(np.diff([0, *steps])) <= min(np.diff([0, *steps])) + 1
 
 
 def test_a_student_learns_labels_and_the_teachers_answers_by_halves(store, images):

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from leaderboards.aggregate import SuiteBoard
+from leaderboards.figures.recorded import Recorded
 from leaderboards.output import make_boards
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
-from suite.spec import Experiment, Recipe
+from suite.spec import Experiment, Kind, Recipe
 from suite.tables import Entry, Figure, Headline, Place, Profile, Suite, Table
 
 MODELS = ("deit", "convit")
 RECIPE = Recipe(name="short", epochs=2, batch_size=8, learning_rate=0.1)
+QUERIES = ((4, 4), (0, 4))
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -39,14 +41,19 @@ def map_places() -> dict[str, Place]:
 
 @pytest.fixture
 def leave_run(tmp_path: Path) -> Callable[..., RunDirectory]:
-    """Leaves a finished run of a model in the store, with these lines in its log, or of kind "maps" with arrays."""
+    """Leaves a finished run of a model in the store, with these lines in its log, of kind "maps" where
+    it has arrays."""
 
     def leave_run(
-        model: str, seed: int = 0, lines: Sequence[Mapping[str, Any]] = (), arrays: Arrays | None = None
+        model: str,
+        seed: int = 0,
+        lines: Sequence[Mapping[str, Any]] = (),
+        arrays: Arrays | None = None,
+        kind: Kind = "training",
     ) -> RunDirectory:
         experiment = experiment_of(model).with_seed(seed)
-        if arrays is not None:
-            experiment = experiment.then("maps")
+        if arrays is not None or kind != "training":
+            experiment = experiment.then("maps" if arrays is not None else kind)
         run = RunDirectory.of(tmp_path, experiment)
         run.create(experiment)
         for line in lines:
@@ -54,6 +61,7 @@ def leave_run(tmp_path: Path) -> Callable[..., RunDirectory]:
         if arrays is not None:
             num_layers = 1 + max(int(name.split("/")[1]) for name in arrays if "/" in name)
             about = {"layers": [f"layers.{i}" for i in range(num_layers)], "grid": [8, 8], "num_images": 100}
+            about["queries"] = QUERIES
             save_file(arrays, run.maps_path, {key: json.dumps(value) for key, value in about.items()})
         run.write_result(
             Result(
@@ -75,6 +83,7 @@ def board_of(tmp_path: Path) -> Callable[[Figure], SuiteBoard]:
     def board_of(figure: Figure) -> SuiteBoard:
         runs = [(model, experiment_of(model)) for model in MODELS]
         runs += [(f"{model} maps", experiment_of(model).then("maps")) for model in MODELS]
+        runs.append(("deit pruned", experiment_of("deit").then("pruning")))
         entries = [Entry(row=(name,), columns={"top1": "top1_percent"}, experiment=e) for name, e in runs]
         place = Place(row=("deit",), column="top1")
         suite = Suite(
@@ -104,6 +113,7 @@ def make_arrays() -> Callable[..., Arrays]:
             maps /= maps.sum(axis=(-1, -2), keepdims=True)
             arrays[f"{at}/images"] = maps
             arrays[f"{at}/central"] = maps.mean(axis=0)
+            arrays[f"{at}/queries"] = random.random((num_heads, len(QUERIES), 8, 8)).astype(np.float32) / 64
             arrays[f"{at}/between"] = (random.random((64, 64)) / 32).astype(np.float16)
             arrays[f"{at}/centers"] = random.normal(size=(num_heads, 2)).astype(np.float32)
             if int(at[-2:]) < num_gated:
@@ -111,3 +121,14 @@ def make_arrays() -> Callable[..., Arrays]:
         return arrays
 
     return make_arrays
+
+
+@pytest.fixture
+def record(make_arrays: Callable[..., Arrays]) -> Callable[..., Recorded]:
+    """The same as read from a file."""
+
+    def record(num_layers: int, num_heads: int, num_gated: int = 0) -> Recorded:
+        arrays = make_arrays(num_layers, num_heads, num_gated)
+        return Recorded(tuple(f"layers.{i}" for i in range(num_layers)), (8, 8), 100, arrays, QUERIES)
+
+    return record

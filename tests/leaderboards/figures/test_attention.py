@@ -9,23 +9,14 @@ from leaderboards.figures.blocks import (
     compared_layers,
     corner_blocks,
     image_blocks,
+    query_blocks,
     zoom,
 )
-from leaderboards.figures.centers import find_ellipse, find_heads, view
 from leaderboards.figures.color_bars import draw_bar, log_scale
 from leaderboards.figures.maps import draw_maps
-from leaderboards.figures.recorded import Recorded, read_recorded
+from leaderboards.figures.recorded import read_recorded
 from leaderboards.figures.tiles import WIDEST_IN, sheet_size
 from suite.tables import MapsFigure
-
-
-@pytest.fixture
-def record(make_arrays):
-    def record(num_layers, num_heads, num_gated=0):
-        arrays = make_arrays(num_layers, num_heads, num_gated)
-        return Recorded(tuple(f"layers.{i}" for i in range(num_layers)), (8, 8), 100, arrays)
-
-    return record
 
 
 def test_recorded_maps_are_read_with_what_the_file_says_of_them(leave_run, make_arrays):
@@ -95,6 +86,20 @@ def test_averages_show_at_most_nine_heads_and_say_so(record):
     assert len(block.tiles) == 2 * 9
     np.testing.assert_array_equal(block.tiles[1, 8].pixels, maps.arrays["before/01/central"][8])
     assert "The first 9 of 16 heads." in note
+
+
+def test_other_queries_have_a_block_each_that_marks_them(record):
+    maps = record(2, 3)
+    assert len(maps.queries) == 2
+    blocks, note = query_blocks([Source("content", "after", maps)])
+    assert [block.title for block in blocks] == [
+        "content, query in row 5, column 5",
+        "content, query in row 1, column 5",
+    ]
+    np.testing.assert_array_equal(blocks[1].tiles[1, 2].pixels, maps.arrays["after/01/queries"][2, 1])
+    (box,) = blocks[1].tiles[1, 2].boxes
+    assert (box.row, box.column, box.height, box.width) == (0, 4, 1, 1)
+    assert note == "Means over 100 images. Black square: the query patch."
 
 
 @pytest.mark.parametrize(("side", "shape"), [(16, (7, 7)), (8, (7, 7)), (4, (4, 4))])
@@ -178,47 +183,3 @@ def test_a_bar_of_nearly_even_attention_has_labels_that_differ():
 def test_a_sheet_is_no_wider_than_a_page(record):
     blocks, _ = average_blocks([Source(str(i), "after", record(2, 9)) for i in range(5)])
     assert sheet_size(blocks)[0] <= WIDEST_IN + 0.2
-
-
-# -- centers
-
-
-def test_the_ellipses_of_an_isotropic_head_are_circles_of_the_known_radii():
-    precision = np.eye(2) / 3.0**2  # sigma 3
-    for share, radius in ((0.5, 1.1774 * 3), (0.9, 2.1460 * 3)):
-        ellipse = find_ellipse(np.array([2.0, -1.0]), precision, share)
-        assert ellipse.center == (-1.0, 2.0)  # x counts columns
-        assert ellipse.width == pytest.approx(2 * radius, rel=1e-4)
-        assert ellipse.height == pytest.approx(2 * radius, rel=1e-4)
-
-
-def test_half_of_a_head_s_attention_lies_within_its_solid_ellipse():
-    spread = np.array([[1.5, 0.7], [-0.2, 0.6]])
-    precision = spread @ spread.T
-    samples = np.random.default_rng(0).multivariate_normal([1.0, 3.0], np.linalg.inv(precision), 100_000)
-    path = find_ellipse(np.array([1.0, 3.0]), precision, 0.5)
-    inside = path.get_path().contains_points(path.get_patch_transform().inverted().transform(samples[:, ::-1]))
-    assert inside.mean() == pytest.approx(0.5, abs=0.01)
-
-
-def test_a_head_that_attends_without_limit_has_no_ellipse():
-    assert find_ellipse(np.zeros(2), np.diag([1.0, 0.0]), 0.9) is None
-
-
-def test_learned_centers_stand_before_measured_ones(record):
-    maps = record(2, 3)
-    maps.arrays["after/01/gaussian_centers"] = np.full((3, 2), 4.0)
-    maps.arrays["after/01/gaussian_precision"] = np.stack([np.eye(2)] * 3)
-    first, second = find_heads(maps)
-    np.testing.assert_array_equal(first.centers, maps.arrays["after/00/centers"])
-    assert first.ellipse(0, 0.5) is None
-    assert second.centers.tolist() == [[4.0, 4.0]] * 3
-    assert second.ellipse(0, 0.5) is not None
-
-
-def test_the_view_holds_all_centers_but_ends_where_no_patch_can_be_seen(record):
-    maps = record(1, 2)
-    maps.arrays["after/00/centers"][:] = [[0.0, -3.0], [1.0, 0.0]]
-    assert 3.0 < view(find_heads(maps), (8, 8)) < 4.5
-    maps.arrays["after/00/centers"][0, 1] = 100.0
-    assert view(find_heads(maps), (8, 8)) == 8.0

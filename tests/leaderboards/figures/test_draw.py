@@ -15,6 +15,7 @@ from suite.tables import (
     MapsFigure,
     Pair,
     PairFigure,
+    PathsFigure,
     ProgressFigure,
     ScatterFigure,
 )
@@ -23,11 +24,14 @@ image = pytest.importorskip("PIL.Image")
 
 PROBED = [
     {"step": step, "num_steps": 4, "epoch": step / 2, "loss": 2.0 - step / 4, "top1_percent": 10.0 * step,
-     "nonlocality": [[1.0, 2.0], [3.0, 4.0]], "gates": [[0.7, 0.2]]}
+     "nonlocality": [[1.0, 2.0], [3.0, 4.0]], "gates": [[0.7, 0.2]],
+     "centers": [[[step, 0.5], [0.0, 1.0]]], "precisions": [[[1.0, 0.0, 1.0], [2.0, 0.5, 3.0]]]}
     for step in range(5)
 ]  # fmt: skip
-MAPS = ("images", "central", "around", "between", "corner")
-KINDS = ("curves", "progress", "pairs", "nonlocality", "gates", *MAPS, "centers", "heatmap", "scatter")
+MAPS = ("images", "central", "around", "queries", "between", "corner")
+KINDS = (
+    "curves", "progress", "pairs", "nonlocality", "gates", *MAPS, "centers", "moments", "paths", "heatmap", "scatter",
+)  # fmt: skip
 
 
 def figure_of(kind, places, map_places):
@@ -46,7 +50,9 @@ def figure_of(kind, places, map_places):
     if kind in ("nonlocality", "gates"):
         return LayerFigure(**named, quantity=kind, models=places)
     if kind == "centers":
-        return CentersFigure(**named, models=map_places)
+        return CentersFigure(**named, models=map_places, before=True)
+    if kind in ("moments", "paths"):
+        return PathsFigure(**named, models=places, layer=4 if kind == "moments" else None)
     if kind == "heatmap":
         keys = {"x_key": "model", "y_key": "model", "x_label": "Model", "y_label": "Model"}
         return HeatmapFigure(**named, **keys, column="top1", value_label="Accuracy (%)")
@@ -84,7 +90,9 @@ def test_there_is_no_figure_without_a_finished_run(kind, places, map_places, boa
     assert draw(figure, board_of(figure), tmp_path) == {}
 
 
-@pytest.mark.parametrize("kind", ["nonlocality", "gates", "curves", "progress", "pairs", "images", "centers"])
+@pytest.mark.parametrize(
+    "kind", ["nonlocality", "gates", "curves", "progress", "pairs", "images", "centers", "moments", "paths"]
+)
 def test_there_is_no_figure_of_what_the_finished_runs_have_not_logged(
     kind, places, map_places, leave_run, board_of, tmp_path
 ):

@@ -3,7 +3,7 @@ import numpy as np
 from leaderboards.figures.curves import find_curves
 from leaderboards.figures.logged import read_curve, read_layers
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from suite.tables import CurveFigure, LayerFigure
+from suite.tables import CurveFigure, LayerFigure, Place
 
 
 def log(**values):
@@ -49,6 +49,18 @@ def test_curves_are_of_the_runs_behind_the_cells(places, leave_run, board_of, tm
     found = find_curves(figure, board_of(figure), tmp_path)
     assert list(found["Both"]) == ["deit"]
     assert found["Both"]["deit"].mean.tolist() == [15.0, 30.0]
+
+
+def test_a_pruned_networks_curve_begins_where_its_parents_training_ended(leave_run, board_of, tmp_path):
+    pruned = {"pruned": Place(row=("deit pruned",), column="top1")}
+    figure = curve_figure(pruned)
+    start = {"step": 0, "num_steps": 4, "epoch": 0.0, "top1_percent": 5.0}
+    leave_run("deit", 0, [start, *log(top1_percent=[10.0, 20.0])], kind="pruning")
+    for after_parents, expected in ((False, [0.0, 0.5, 1.0]), (True, [2.0, 2.5, 3.0])):  # the parent took two epochs
+        figure = figure.model_copy(update={"after_parents": after_parents})
+        curve = find_curves(figure, board_of(figure), tmp_path)["Both"]["pruned"]
+        assert curve.epochs.tolist() == expected
+        assert curve.mean.tolist() == [5.0, 10.0, 20.0]
 
 
 def test_a_cell_with_a_failed_seed_has_no_curve(places, leave_run, board_of, tmp_path):
