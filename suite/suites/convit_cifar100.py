@@ -81,6 +81,7 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
+        "Images are normalized by ImageNet's mean and deviation in profile paper, by their set's own in the others.",
         "The paper prints one accuracy, 82.1 % at 10 million parameters, which is ConViT-Ti+'s.",
         "Best accuracy: the maximum over a run's evaluations, after every epoch; num_evaluations says how many.",
         "The paper sees ConViT overfit after 1000 of 3000 epochs: final and best accuracy differ.",

@@ -76,6 +76,7 @@ SUITE = Suite(
         CentersFigure(name="figure14", item="Fig. 14, sixteen heads", models=_maps(QUADRATIC_16)),
     ),
     footnotes=(
+        "Images are normalized as in the authors' code, by deviations of 0.20 where CIFAR-10's own are 0.25.",
         "The table is ours: the paper gives no numbers for 16 heads nor for content.",
         "Circles hold 50 % and 90 % of a head's attention.",
         "The paper's text and its slides number the figures differently; here it is the slides' numbering.",

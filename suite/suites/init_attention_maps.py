@@ -12,7 +12,7 @@ those three, before and after training as Fig. 6.
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Entry, Headline, MapsFigure, Place, Profile, Suite, Table
 
@@ -55,6 +55,7 @@ SUITE = Suite(
     ),
     figures=(MapsFigure(name="figures3_to_6", item="Figs 3 to 6", what="corner", models=_PLACES, before=True),),
     footnotes=(
+        RAND_AUGMENT_NOTE,
         "The paper says that its figures average over CIFAR-10's training images; here it is 100 test images.",
         "Figs 4 and 5 show all twelve layers; here it is the first, a middle and the last one, as in Fig. 3.",
         "The paper names neither the impulse's window nor the random initialization: here Imp.-3 and Trunc Normal.",
