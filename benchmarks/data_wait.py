@@ -35,7 +35,7 @@ def open_loader(options: argparse.Namespace, stored_as: str) -> ImageLoader:
     plain = Recipe(
         name="plain", epochs=1, batch_size=1, learning_rate=1, crop="pad", crop_padding=4, flip_probability=0.5
     )
-    recipe = (plain if options.size == 32 else DEIT).model_copy(update={"batch_size": options.batch})
+    recipe = (plain if options.size == 32 else DEIT).model_copy(update={"batch_size": options.batch, "mix_group": 0})
     experiment = Experiment(model=options.model, dataset=options.dataset, image_size=options.size, recipe=recipe)
     resources = Resources(data_dir=options.data_dir, loader=stored_as, num_workers=options.workers)
     return ImageLoader(experiment, resources)
