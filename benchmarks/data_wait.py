@@ -41,7 +41,7 @@ def start_training(options: argparse.Namespace, stored_as: str, ranks: distribut
     )
     precision = "bf16" if ranks.device.type == "cuda" else "fp32"
     recipe = plain if options.size == 32 else DEIT
-    recipe = recipe.model_copy(update={"batch_size": options.batch, "precision": precision})
+    recipe = recipe.model_copy(update={"batch_size": options.batch, "mix_group": 0, "precision": precision})
     experiment = Experiment(model=options.model, dataset=options.dataset, image_size=options.size, recipe=recipe)
     run = RunDirectory.of(store / stored_as, experiment)
     run.create(experiment)

@@ -33,7 +33,11 @@ DEIT = Recipe(
 )
 """DeiT's recipe (arXiv:2012.12877, Table 9), which ConViT takes over unchanged (arXiv:2103.10697, Sec. 3).
 
-Differs: mixed precision is bf16 autocast, where the authors' code used fp16 with loss scaling.
+What only DeiT's code says: the schedule is stepped after each epoch with that epoch's number, so that the rate lags one
+epoch; each of eight processes draws mixup and cutmix for its own images.
+
+Differs: mixed precision is bf16 autocast, where the authors' code used fp16 with loss scaling. An image is mixed with
+the one half a batch away; timm pairs the first of a process with its last.
 """
 
 _LEFT_OUT_ON_CIFAR = {

@@ -133,6 +133,10 @@ LAPTOP_CONVMIXER = LAPTOP.model_copy(
 )
 """``CIFAR_CONVMIXER`` in the same way, at its own learning rate."""
 
+RAND_AUGMENT_NOTE = (
+    "RandAugment, in profiles gpu and paper: rotations and shears are bicubic; timm draws bilinear or bicubic for each."
+)
+
 LAPTOP_NOTE = "CIFAR-10, 4x4 patches, width 48, three layers, 0.8 epochs"
 LAPTOP_EVALUATIONS = 2
 

@@ -86,6 +86,7 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
+        "Rows f and g freeze the norm before each GPSA layer with it: the text leaves only the FFNs to be trained.",
         'The paper\'s text calls row g "[f], -5.4" and row f "[e], -0.5".',
         "Row e: Table 3 says 79.1, the paper's Table 1 says 79.0 for the same DeiT-S+.",
         (

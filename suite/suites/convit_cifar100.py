@@ -89,6 +89,7 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
+        "Images are normalized by ImageNet's mean and deviation in profile paper, by their set's own in the others.",
         (
             "The paper prints one accuracy, 82.1 % at 10 million parameters, which is ConViT-Ti+'s. It does not say "
             "whether that is the final or the best one; it stands as the best, between which the figure's gains are."

@@ -6,9 +6,9 @@ nonlocality in DeiT-S.
 
 Where text and code leave room: the students have no distillation token. The authors' code has no distillation; Table
 4's DeiT numbers are taken to be those of DeiT's own paper without the token. At the other scales the teacher is a
-ResNet trained by the same grid: on ``gpu`` ResNet18 with its own schedule, on ``laptop`` a sixteenth as wide, trained
-with the students' recipe for twice as long. On ``laptop`` all train on a tenth of the images, so that there are epochs
-to follow nonlocality over.
+ResNet trained by the same grid: on ``gpu`` ResNet18 with its own schedule and normalization, in which it is shown its
+students' images, on ``laptop`` a sixteenth as wide, trained with the students' recipe for twice as long. On ``laptop``
+all train on a tenth of the images, so that there are epochs to follow nonlocality over.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ the right and below. The laptop profile has an eighth of each width.
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, cell, convmixer, laptop_convmixer
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RAND_AUGMENT_NOTE, cell, convmixer, laptop_convmixer
 from suite.spec import Experiment
 from suite.tables import Entry, Headline, Place, Profile, Suite, Table
 
@@ -50,5 +50,8 @@ SUITE = Suite(
         better=Place(row=("3", "256"), column="impulse"),
         baseline=Place(row=("3", "256"), column="box"),
     ),
-    footnotes=("Sec. 5.1 trains at learning rate .001 for 200 epochs; ConvMixers, by Sec. 5.5, at .01 for 100.",),
+    footnotes=(
+        RAND_AUGMENT_NOTE,
+        "Sec. 5.1 trains at learning rate .001 for 200 epochs; ConvMixers, by Sec. 5.5, at .01 for 100.",
+    ),
 )

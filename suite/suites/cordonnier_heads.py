@@ -89,6 +89,7 @@ SUITE = Suite(
         CentersFigure(name="figure14", item="Fig. 14, sixteen heads", models=_maps(QUADRATIC_16), before=True),
     ),
     footnotes=(
+        "Images are normalized as in the authors' code, by deviations of 0.20 where CIFAR-10's own are 0.25.",
         "The table is ours: the paper gives no numbers for 16 heads nor for content.",
         "Circles hold 50 % and 90 % of a head's attention.",
         "Fig. 3 is of the paper's layer 4; a shallower network shows its last. Half-way: the paper does not say when.",

@@ -12,7 +12,7 @@ over a layer's heads. Which layers Fig. 6 shows is not said: all.
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Entry, Headline, MapsFigure, Place, Profile, Suite, Table
 
@@ -64,6 +64,7 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
+        RAND_AUGMENT_NOTE,
         "The paper says that its figures average over CIFAR-10's training images; here it is 100 test images.",
         "Figs 4 and 5 show all twelve layers, and so does the one figure here; Fig. 3 shows its 1st, 6th and 12th.",
         "The paper names neither the impulse's window nor the random initialization: here Imp.-3 and Trunc Normal.",

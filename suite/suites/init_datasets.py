@@ -7,9 +7,10 @@ each accuracy stands, as in the paper, by how much it exceeds that from Trunc No
 Where text and code leave room: impulses are solved as Algorithm 1 says, without the renormalization of the authors'
 code (the model's option ``renormalize``), and mimetic is its own paper's, not the authors' port (``mimetic_port``).
 SVHN is its 73,257 training images, without the "extra" ones, and is flipped like the others, since the authors give
-one command for all. For ImageNet the paper follows "the training settings defined in ConvMixer": that paper's
-command, with its one-cycle schedule and timm's weight decay of then, 2e-5. The command in the authors' own repository
-is another (batch 4096 at learning rate .004, cosine, weight decay .05, stronger mixing):
+one command for all. For ImageNet the paper follows "the training settings defined in ConvMixer": that paper's command,
+with its one-cycle schedule and timm's weight decay of then, 2e-5. Mean and deviation of .5, the test crop of .9 and
+bilinear or bicubic crops by image are timm's defaults for the model, as neither command names others. The command in
+the authors' own repository is another (batch 4096 at learning rate .004, cosine, weight decay .05, stronger mixing):
 ``suite.protocols.structured_init.IMAGENET_AS_THE_CODE``.
 """
 
@@ -17,6 +18,7 @@ from suite.protocols.structured_init import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     METHODS,
+    RAND_AUGMENT_NOTE,
     cell,
     changes,
     imagenet_vit,
@@ -59,6 +61,8 @@ SUITE = Suite(
     ),
     footnotes=(
         "Changes are from Trunc Normal, in points; the paper prints +2.99 as 2.99 and a green arrow up.",
+        RAND_AUGMENT_NOTE,
+        "ImageNet: normalized, cropped and resized by timm's defaults for the model: mean and deviation 0.5, crop 0.9.",
         "CIFAR-10, Trunc Normal and Kaiming Uniform: 88.63 and 86.36; Table 1 has 85.30 for the same configuration.",
         "CIFAR-10, Imp.-3 and Imp.-5: 91.62 and 90.67; Table 6 has 90.75 and 90.22 (PE / PE, ViT-T/h3).",
         "SVHN: the best is Mimetic's 97.53, though the paper says that its methods consistently improve on small sets.",
