@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from timm.utils import distribute_bn
 from torch import Tensor, nn
 
 from suite.errors import RunError
@@ -134,6 +135,18 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
     return engine
+
+
+def average_running_statistics(model: nn.Module, ranks: Ranks) -> None:
+    """Give all ranks the mean of BatchNorm's running means and variances, which each takes from its own images.
+
+    DeepSpeed leaves buffers alone, so that without this each rank would score another network. The mean takes the
+    place of each rank's own, at steps that no clock has a say in: a checkpoint written then holds the state of every
+    rank. Training does not read these buffers, and a mean of means is the mean: doing it often changes rounding only.
+    Other buffers, constants and counts, are the same everywhere and stay.
+    """
+    if ranks.num_ranks > 1:
+        distribute_bn(model, ranks.num_ranks, reduce=True)
 
 
 def full_state_dict(engine: Any, zero_stage: int) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
 from suite.training.distillation import Teacher
-from suite.training.distributed import Ranks, full_state_dict, initialize
+from suite.training.distributed import Ranks, average_running_statistics, full_state_dict, initialize
 from suite.training.environment import StopRequest
 from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
@@ -125,6 +125,8 @@ class Training:
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             evaluate_now, probe_now = progress.step in evaluate_at, self._is_probed(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
+            if log_now or evaluate_now or probe_now:
+                average_running_statistics(self.engine.module, self.ranks)  # else what follows depends on the rank
             if evaluate_now or probe_now:
                 wait_for(self.ranks.device)  # else the steps under way would count as time of what comes now
             window_s += time.monotonic() - started

@@ -17,6 +17,14 @@ from suite.spec import Experiment, Resources
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 15.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
+OPTIONS = {"dim": 8, "depth": 1, "kernel_size": 3, "patch_size": 8}
+WITH_BATCH_NORM = EXPERIMENT.model_copy(
+    update={
+        "model": "convmixer",
+        "model_options": OPTIONS,
+        "recipe": RECIPE.model_copy(update={"drop_path": 0.0, "learning_rate": 1e-2}),
+    }
+)
 NUM_STEPS = 150  # a metrics line every third step
 
 
@@ -41,11 +49,11 @@ def without_times(metrics):
     return [{key: value for key, value in line.items() if key not in times} for line in metrics]
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_killed_twice_and_resumed_equals_uninterrupted_at_atol_0(tmp_path, num_ranks):
-    whole, killed = (RunDirectory.of(tmp_path / name, EXPERIMENT) for name in ("whole", "killed"))
+@pytest.mark.parametrize(("experiment", "num_ranks"), [(EXPERIMENT, 1), (EXPERIMENT, 2), (WITH_BATCH_NORM, 2)])
+def test_killed_twice_and_resumed_equals_uninterrupted_at_atol_0(tmp_path, experiment, num_ranks):
+    whole, killed = (RunDirectory.of(tmp_path / name, experiment) for name in ("whole", "killed"))
     for run in (whole, killed):
-        run.create(EXPERIMENT)
+        run.create(experiment)
     assert start(whole, num_ranks).wait(120) == 0, whole.log_path.read_text()
     moments = random.Random(num_ranks).sample(range(12, NUM_STEPS - 5), 2)
     for attempt, step in enumerate(sorted(moments), start=1):

@@ -1,0 +1,89 @@
+"""BatchNorm on two ranks: one network is scored, saved and gone on from, though each rank sees its own images."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch.func import functional_call
+
+from imagesets.loader import ImageLoader
+from suite.models.build import build_model
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.records import RunDirectory
+from suite.spec import Experiment
+from suite.training.distributed import Ranks
+from suite.training.evaluate import evaluate
+from suite.training.optim import LearningRate, build_optimizer
+
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 1.0, "batch_size": 32, "warmup_epochs": 0.2, "learning_rate": 1e-2})
+OPTIONS = {"dim": 8, "depth": 1, "kernel_size": 3, "patch_size": 8}
+EXPERIMENT = Experiment(
+    model="convmixer", dataset="cifar10_sample", image_size=32, recipe=RECIPE, model_options=OPTIONS, seed=5
+)
+RANK = """
+import sys
+from pathlib import Path
+import suite.training.evaluate
+from suite.execute import run_as_rank
+from suite.spec import Resources
+suite.training.evaluate._BATCH = 30  # of 100 test images, so that each rank scores some
+sys.exit(run_as_rank(Path(sys.argv[1]), Resources(num_ranks=2, num_evaluations=4)))
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The run directory of a training on two ranks."""
+    folder = tmp_path_factory.mktemp("runs")
+    run = RunDirectory.of(folder, EXPERIMENT)
+    run.create(EXPERIMENT)
+    (folder / "rank.py").write_text(RANK)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    with run.log_path.open("ab") as log:
+        command, environment = [*torchrun, folder / "rank.py", run.path], {**os.environ, "OMP_NUM_THREADS": "1"}
+        status = subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=200).returncode
+    assert status == 0, run.log_path.read_text()
+    return run
+
+
+def new_model():
+    torch.manual_seed(EXPERIMENT.seed)
+    return build_model(EXPERIMENT.model, num_classes=10, image_size=32, **OPTIONS)
+
+
+def test_the_saved_weights_are_the_network_that_all_ranks_have_scored(trained):
+    model = new_model()
+    model.load_state_dict(load_file(trained.weights_path))
+    accuracy = evaluate(model, ImageLoader(EXPERIMENT), Ranks(0, 1, torch.device("cpu")), "fp32")
+    result = trained.read_result()
+    assert result.test_loss == pytest.approx(accuracy.loss, rel=2e-6)
+    assert result.top1_percent == accuracy.top1_percent
+
+
+def test_running_statistics_are_the_mean_of_those_that_each_ranks_images_give(trained):
+    images, model = ImageLoader(EXPERIMENT), new_model()
+    of_rank = [{name: buffer.clone() for name, buffer in model.named_buffers()} for _ in range(2)]
+    optimizer = build_optimizer(model, RECIPE)
+    learning_rate = LearningRate(optimizer, RECIPE, images.num_steps)
+    for step in range(images.num_steps):
+        learning_rate.set(step)
+        optimizer.zero_grad()
+        for rank, buffers in enumerate(of_rank):
+            batch, labels = images.train_batch(step, rank, 2)
+            loss = F.cross_entropy(
+                functional_call(model, buffers, batch), labels, label_smoothing=RECIPE.label_smoothing
+            )
+            (loss / 2).backward()
+        optimizer.step()
+    saved = load_file(trained.weights_path)
+    for name, first in of_rank[0].items():
+        second = of_rank[1][name]
+        if first.is_floating_point():
+            assert not torch.allclose(first, second, rtol=1e-2), "the ranks' own must differ for this to be a test"
+            torch.testing.assert_close(saved[name], (first + second) / 2, rtol=1e-3, atol=1e-4)
+        else:
+            assert saved[name] == first == images.num_steps
