@@ -54,10 +54,8 @@ SUITE = Suite(
         better=Place(row=("7", "Imp.-3", "64"), column="h4"),
         baseline=Place(row=("7", "Trunc Normal", "64"), column="h4"),
     ),
-    footnotes=("Sec. 5.5 announces widths of 64 and 512 for the appendix; its Table 7 has 64 and 128.",),
     footnotes=(
         RAND_AUGMENT_NOTE,
         "Sec. 5.5 announces widths of 64 and 512 for the appendix; its Table 7 has 64 and 128.",
-        "Ranks compare all widths of a column; the paper marks the best initialization of each width.",
     ),
 )

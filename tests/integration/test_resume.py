@@ -18,7 +18,13 @@ from suite.spec import Experiment, Resources
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 15.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
 OPTIONS = {"dim": 8, "depth": 1, "kernel_size": 3, "patch_size": 8}
-WITH_BATCH_NORM = EXPERIMENT.model_copy(update={"model": "convmixer", "model_options": OPTIONS})
+WITH_BATCH_NORM = EXPERIMENT.model_copy(
+    update={
+        "model": "convmixer",
+        "model_options": OPTIONS,
+        "recipe": RECIPE.model_copy(update={"drop_path": 0.0, "learning_rate": 1e-2}),
+    }
+)
 NUM_STEPS = 150  # a metrics line every third step
 
 
