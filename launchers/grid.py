@@ -24,12 +24,10 @@ from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
 from leaderboards.build import build
 from suite.errors import RunError, SpecError, SuiteError
+from suite.exit_codes import Exit
 from suite.spec import Resources
 from suite.tables import Profile
 
-EXIT_FAILED = 1
-EXIT_MISUSE = 2
-EXIT_INTERRUPTED = 130
 _POLL_S = 0.25
 
 
@@ -41,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(parse_options(arguments), console)
     except KeyboardInterrupt:
         errors.print("grid.py: interrupted; the same command goes on from here")
-        return EXIT_INTERRUPTED
+        return Exit.INTERRUPTED
     except SuiteError as error:
         errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
-        return EXIT_MISUSE if isinstance(error, SpecError) else EXIT_FAILED
+        return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
@@ -71,7 +69,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
         return 0
     failed = [(run.job, run.problem) for run in plan if run.problem]
-    if to_do := [run for run in plan if run.is_open]:
+    if to_do := [run for run in plan if run.standing.is_open]:
         if grid.profile.device == "gpu" and not gpus:
             raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
         grid.make_data_ready(to_do)
@@ -79,7 +77,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
         failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)
     print_failures(console, failed)
     build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
-    return EXIT_FAILED if failed else 0
+    return Exit.FAILED if failed else 0
 
 
 def _resources(options: argparse.Namespace, profile: Profile, num_gpus: int) -> tuple[int, Resources]:

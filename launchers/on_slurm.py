@@ -14,18 +14,18 @@ from rich.live import Live
 from launchers import slurm
 from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
 from launchers.options import make_resources
-from launchers.plan import Job, PlannedRun, look_up
+from launchers.plan import Job, PlannedRun
 from launchers.report import print_cost, print_failures
 from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import cancel_mark, find_submissions, leaderboard_name, submissions_folder
 from leaderboards.build import build
 from suite.errors import RunError, SpecError
+from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.tables import Profile
 
-EXIT_FAILED = 1
 _POLL_S = 5.0
 
 
@@ -76,11 +76,11 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     except KeyboardInterrupt:
         console.print("left; the jobs go on. --status shows them, --cancel ends them")
         return 0
-    failed = [(status.job, status.detail) for status in found if status.state == "failed"]
+    failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
     if not options.status:
         build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
-    return 0 if all(status.state == "done" for status in found) else EXIT_FAILED
+    return 0 if all(status.state == "done" for status in found) else Exit.FAILED
 
 
 def cancel(grid: GridRequest, console: Console) -> int:
@@ -126,7 +126,7 @@ def _summary(found: list[RunStatus]) -> str:
 
 
 def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> int:
-    open_runs = [run for run in plan if run.is_open]
+    open_runs = [run for run in plan if run.standing.is_open]
     if open_runs:
         submitter = _submitter(grid, open_runs, allocation)
         console.print(submitter.script(), soft_wrap=True)
@@ -153,15 +153,14 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     Returns:
         these runs; the array of each run that is in the queue; how many need a run that is trained outside SLURM.
     """
-    runs = [run for run in plan if run.status != "done"]
     missing: dict[str, PlannedRun] = {}
     queued: dict[str, str] = {}
     outside: set[str] = set()
     left: set[str] = set()
-    for run, status in zip(runs, read_status([run.job for run in runs], grid.options.runs), strict=True):
+    for run, status in zip(plan, read_status([run.job for run in plan], grid.options.runs), strict=True):
         experiment = run.job.experiment
         parents = {parent.id for parent in experiment.parents}
-        if status.state in ("done", "failed") and not (grid.options.retry_failed and _starts_again(status)):
+        if not run.standing.is_open:
             continue
         if status.array and not parents & set(missing):  # else SLURM starts it too early: its parent left the queue
             queued[experiment.id] = status.array
@@ -172,11 +171,6 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
         else:
             missing[experiment.id] = run
     return list(missing.values()), queued, len(left)
-
-
-def _starts_again(status: RunStatus) -> bool:
-    """With ``--retry-failed``, of a run that has ended."""
-    return "failed" in (status.state, look_up(status.job).status)
 
 
 def _jobs(grid: GridRequest) -> list[Job]:

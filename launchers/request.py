@@ -13,6 +13,7 @@ from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
 from suite.errors import DataError, SpecError
 from suite.spec import Experiment, Resources
+from suite.standing import reopen
 from suite.suites import get_suite, list_suites
 from suite.tables import Profile, Suite
 
@@ -54,8 +55,7 @@ class GridRequest:
         """With ``--retry-failed``, let what failed or is void start again."""
         if self.options.retry_failed:
             for run in plan:
-                if run.status in ("new", "interrupted"):
-                    run.job.directory.forget_failure()
+                reopen(run.job.directory, run.found)
 
     def make_data_ready(self, runs: Sequence[PlannedRun]) -> None:
         """Raises:
