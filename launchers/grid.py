@@ -7,7 +7,6 @@ The same command again goes on where the last one ended. What a node calls is ``
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -16,9 +15,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from launchers.command_line import parse_options
 from launchers.display import Display
 from launchers.local import LocalPool
-from launchers.options import make_resources, parse_options
+from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
@@ -45,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
 
 
-def _run(options: argparse.Namespace, console: Console) -> int:
-    if options.list:
+def _run(options: GridOptions, console: Console) -> int:
+    if options.list_suites:
         print_suites(console)
         return 0
     grid = GridRequest.of(options)
@@ -80,7 +80,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     return Exit.FAILED if failed else 0
 
 
-def _resources(options: argparse.Namespace, profile: Profile, num_gpus: int) -> tuple[int, Resources]:
+def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[int, Resources]:
     """How many runs at once, and each one's share of the machine."""
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     slots = num_cores if profile.device == "cpu" else num_gpus

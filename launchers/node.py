@@ -146,9 +146,9 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
 
 def _rank_variables(number: int) -> dict[str, str]:
     """torch's names for what SLURM says; each run of a task, and each restart, meets at a port of its own."""
-    import submitit
+    from launchers.batch import rank_of_job
 
-    place = submitit.JobEnvironment()
+    place = rank_of_job()
     restart = int(os.environ.get("SLURM_RESTART_COUNT", 0))
     port = _FIRST_PORT + (int(place.raw_job_id) * 7919 + restart * 101 + number) % _NUM_PORTS
     return {

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from launchers import report, request
-from launchers.options import make_resources, parse_options
+from launchers.command_line import parse_options
+from launchers.options import make_resources
 from launchers.plan import make_plan
 from launchers.request import GridRequest
 from suite.errors import DataError, SpecError
