@@ -78,6 +78,9 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")
     parser.add_argument("--retry-failed", action="store_true", help="start failed runs again, from their checkpoints")
     parser.add_argument("--dry-run", action="store_true", help="show plan and cost, start nothing")
+    parser.add_argument(
+        "--show", action="store_true", help="show the profile's experiments and recipes in full, beside the paper's"
+    )
     parser.add_argument("--list", action="store_true", dest="list_suites", help="show all suites, and what they cost")
 
     cluster = parser.add_argument_group("on a SLURM cluster")

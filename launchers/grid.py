@@ -22,6 +22,7 @@ from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
+from launchers.show import print_resolved
 from leaderboards.build import build
 from suite.errors import RunError, SpecError, SuiteError
 from suite.exit_codes import Exit
@@ -50,6 +51,9 @@ def _run(options: GridOptions, console: Console) -> int:
         print_suites(console)
         return 0
     grid = GridRequest.of(options)
+    if options.show:
+        print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
+        return 0
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers import on_slurm  # imports submitit
 

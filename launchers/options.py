@@ -60,6 +60,7 @@ class GridOptions:
     retry_failed: bool = False
     dry_run: bool = False
     list_suites: bool = False
+    show: bool = False
     cluster: Cluster = "local"
     status: bool = False
     watch: bool = False
@@ -82,7 +83,7 @@ class GridOptions:
     @property
     def starts_nothing(self) -> bool:
         """Whether runs are only looked at, or ended."""
-        return self.dry_run or self.status or self.cancel
+        return self.dry_run or self.show or self.status or self.cancel
 
 
 def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:
