@@ -11,16 +11,15 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import submitit
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers import slurm
+from launchers.batch import PYTHON, REFUSALS, Batch
 from launchers.node import WARNING_S
 from launchers.plan import PlannedRun
 from launchers.submission import (
@@ -141,7 +140,7 @@ class Submitter:
         return f"Arrays of {', '.join(sizes)} jobs{first}."
 
     def _script(self, tasks: range) -> str:
-        return str(self._executor(tasks)._make_submission_file_text(self._command("run", tasks.start), ""))
+        return self._batch(tasks).script(self._command("run", tasks.start))
 
     def test(self) -> None:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
@@ -176,7 +175,7 @@ class Submitter:
             self._submit_arrays()
             if with_leaderboard:
                 self._submit_leaderboard()
-        except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError, OSError) as error:
+        except REFUSALS as error:
             if self.job_ids:
                 left = f"{', '.join(self.job_ids)} are in the queue; the same command submits what is missing"
             else:
@@ -187,9 +186,9 @@ class Submitter:
     def _submit_arrays(self) -> None:
         """As few arrays as the order of the runs and the cluster allow."""
         for tasks in self._arrays():
-            job = self._executor(tasks)._submit_command(self._command("run", tasks.start))
-            self.job_ids.append(job.job_id)
-            self._array_of |= {e.id: job.job_id for task in tasks for e in self.submission.tasks[task]}
+            job_id = self._batch(tasks).submit(self._command("run", tasks.start))
+            self.job_ids.append(job_id)
+            self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
 
     def _arrays(self) -> Iterator[range]:
         """The tasks of each array, in the order in which they are submitted."""
@@ -209,27 +208,24 @@ class Submitter:
 
     def _submit_leaderboard(self) -> None:
         submission = self.submission
-        executor = submitit.SlurmExecutor(self._folder)
-        asked = {name: getattr(self._allocation, name) for name in ("partition", "account", "qos")}
-        executor.update_parameters(
-            **{name: value for name, value in asked.items() if value is not None},
-            job_name=leaderboard_name(submission.name),
-            time=10,
-            dependency=f"afterany:{':'.join(self.job_ids)}",
-            stderr_to_stdout=True,
-        )
+        parameters = {
+            **{name: getattr(self._allocation, name) for name in ("partition", "account", "qos")},
+            "job_name": leaderboard_name(submission.name),
+            "time": 10,
+            "dependency": f"afterany:{':'.join(self.job_ids)}",
+            "stderr_to_stdout": True,
+        }
         options = ["--suite", submission.suite, "--profile", submission.profile, "--runs", str(self._store)]
         options += ["--seeds", str(submission.num_seeds)]
-        executor._submit_command(f"{executor.python} -m leaderboards.build {shlex.join(options)}")
+        Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -m leaderboards.build {shlex.join(options)}")
 
     def _command(self, what: str, first: int) -> str:
-        """What a job calls. Not a pickled function: an array of a thousand would need a file each."""
+        """What a job calls."""
         place = shlex.join([str(self._store), self.submission.name, str(first)])
-        return f"{shlex.quote(sys.executable)} -u -m launchers.node {what} {place}"
+        return f"{shlex.quote(PYTHON)} -u -m launchers.node {what} {place}"
 
-    def _executor(self, tasks: range) -> submitit.SlurmExecutor:
+    def _batch(self, tasks: range) -> Batch:
         wanted, name = self._allocation, self.submission.name
-        executor = submitit.SlurmExecutor(self._folder)
         parameters: dict[str, Any] = {
             "job_name": array_name(name, tasks.start),
             "time": wanted.time_min,
@@ -254,9 +250,7 @@ class Submitter:
             ],
             "teardown": [self._command("end", tasks.start)],
         }
-        executor.update_parameters(**{key: value for key, value in parameters.items() if value is not None})
-        executor.parameters["map_count"] = len(tasks)
-        return executor
+        return Batch(self._folder, parameters, num_jobs=len(tasks))
 
 
 def _in_groups(experiments: Sequence[Experiment]) -> list[list[Experiment]]:

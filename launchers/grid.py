@@ -7,7 +7,6 @@ The same command again goes on where the last one ended. What a node calls is ``
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -16,20 +15,20 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from launchers.command_line import parse_options
 from launchers.display import Display
 from launchers.local import LocalPool
-from launchers.options import make_resources, parse_options
+from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
+from launchers.show import print_resolved
 from leaderboards.build import build
 from suite.errors import RunError, SpecError, SuiteError
+from suite.exit_codes import Exit
 from suite.spec import Resources
 from suite.tables import Profile
 
-EXIT_FAILED = 1
-EXIT_MISUSE = 2
-EXIT_INTERRUPTED = 130
 _POLL_S = 0.25
 
 
@@ -41,17 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(parse_options(arguments), console)
     except KeyboardInterrupt:
         errors.print("grid.py: interrupted; the same command goes on from here")
-        return EXIT_INTERRUPTED
+        return Exit.INTERRUPTED
     except SuiteError as error:
         errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
-        return EXIT_MISUSE if isinstance(error, SpecError) else EXIT_FAILED
+        return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
 
 
-def _run(options: argparse.Namespace, console: Console) -> int:
-    if options.list:
+def _run(options: GridOptions, console: Console) -> int:
+    if options.list_suites:
         print_suites(console)
         return 0
     grid = GridRequest.of(options)
+    if options.show:
+        print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
+        return 0
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers import on_slurm  # imports submitit
 
@@ -71,7 +73,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
         return 0
     failed = [(run.job, run.problem) for run in plan if run.problem]
-    if to_do := [run for run in plan if run.is_open]:
+    if to_do := [run for run in plan if run.standing.is_open]:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
         grid.make_data_ready(to_do)
@@ -79,10 +81,10 @@ def _train_here(grid: GridRequest, console: Console) -> int:
         failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)
     print_failures(console, failed)
     build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
-    return EXIT_FAILED if failed else 0
+    return Exit.FAILED if failed else 0
 
 
-def _resources(options: argparse.Namespace, profile: Profile, num_gpus: int) -> tuple[int, Resources]:
+def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[int, Resources]:
     """How many runs at once, and each one's share of the machine."""
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     slots = num_cores if profile.device == "cpu" else num_gpus

@@ -15,18 +15,23 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from launchers.plan import Job, PlannedRun, look_up, needs_failed
+from launchers.plan import Job, PlannedRun
+from suite import standing
 from suite.errors import SuiteError
-from suite.records import EXIT_BLOCKED, EXIT_ELSEWHERE, Failure, Status
+from suite.exit_codes import Exit
+from suite.records import Failure
 
 State = Literal["waiting", "running", "elsewhere", "done", "failed"]
 
-_STATES: dict[Status, State] = {
+_STATES: dict[standing.State, State] = {
     "new": "waiting",
     "interrupted": "waiting",
+    "waiting": "waiting",
     "running": "elsewhere",
     "done": "done",
     "failed": "failed",
+    "void": "failed",
+    "blocked": "failed",
 }
 # a run is a world of its own, also when the grid was started by torchrun or srun
 _RANK_VARIABLES = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
@@ -39,7 +44,7 @@ class LocalRun:
 
     def __init__(self, planned: PlannedRun) -> None:
         self.job: Job = planned.job
-        self.state: State = _STATES[planned.status]
+        self.state: State = _STATES[planned.standing.state]
         self.problem = planned.problem
         self.parents: list[LocalRun] = []
         self.process: subprocess.Popen[bytes] | None = None
@@ -55,7 +60,7 @@ class LocalRun:
         """Nothing is written down: once the parent has a result, the next grid simply goes on."""
         failed = next((parent for parent in self.parents if parent.state == "failed"), None)
         if failed is not None:
-            self.state, self.problem = "failed", needs_failed(failed.job.experiment)
+            self.state, self.problem = "failed", f"needs {failed.job.experiment.id}, which failed"
 
     def start(self, slot: int, gpus: Sequence[str]) -> bool:
         """Start the processes, whose output goes to the run's log; a run that cannot even start has failed."""
@@ -95,15 +100,16 @@ class LocalRun:
 
     def look(self) -> None:
         """Learn from its files where the run stands: whether it has ended, is held by another process, or is open."""
-        found = look_up(self.job)
-        self.state = _STATES[found.status]
-        self.problem = found.problem or self.problem
+        found = standing.stand_alone(self.job.directory, self.job.experiment)
+        self.state = _STATES[found.state]
+        if self.state == "failed":
+            self.problem = found.reason
 
     def _judge(self, code: int) -> None:
         """A run of ours ended with status ``code`` and left nothing that says why."""
-        if code == EXIT_ELSEWHERE:
+        if code == Exit.ELSEWHERE:
             self.state = "elsewhere"
-        elif code == EXIT_BLOCKED:
+        elif code == Exit.BLOCKED:
             self.state, self.problem = (
                 "failed",
                 f"what it needs has no result any more; see {self.job.directory.log_path}",

@@ -27,9 +27,11 @@ from typing import NoReturn
 from launchers.submission import cancel_mark, read_submission, submissions_folder
 from suite import attempts
 from suite.errors import SuiteError
-from suite.execute import EXIT_FAILED, EXIT_INTERRUPTED, die_with_parent, run_as_rank
-from suite.records import EXIT_BLOCKED, Failure, RunDirectory
+from suite.execute import die_with_parent, run_as_rank
+from suite.exit_codes import Exit
+from suite.records import Failure, RunDirectory
 from suite.spec import Experiment, Resources
+from suite.standing import stand_alone
 
 WARNING_S = 120  # before a time limit; SLURM may send it up to a minute early
 _MAX_ATTEMPTS_WITHOUT_PROGRESS = 3
@@ -62,21 +64,21 @@ class _Rank:
         status = 0
         for number, experiment in enumerate(experiments):
             if self._why:
-                return EXIT_INTERRUPTED
+                return Exit.INTERRUPTED
             run = RunDirectory.of(store, experiment)
             ended = self._train_in_child(run, experiment, number)
-            if ended == EXIT_INTERRUPTED or (ended < 0 and self._why):
+            if ended == Exit.INTERRUPTED or (ended < 0 and self._why):
                 if self._is_first:
                     attempts.record_end(run, "interrupted", self._why)
-                return EXIT_INTERRUPTED
+                return Exit.INTERRUPTED
             if ended < 0:
                 _record_killed(run, -ended)
                 if self._is_first:
                     attempts.record_end(run, "lost")
-            if ended == EXIT_BLOCKED:  # all ranks go on with the next run
-                status = EXIT_FAILED
-            elif ended == EXIT_FAILED or ended < 0:
-                status = EXIT_FAILED
+            if ended == Exit.BLOCKED:  # all ranks go on with the next run
+                status = Exit.FAILED
+            elif ended == Exit.FAILED or ended < 0:
+                status = Exit.FAILED
                 if self._resources.num_ranks > 1:  # the other ranks wait for this one
                     return status
         return status
@@ -120,7 +122,7 @@ def _import_training(resources: Resources) -> None:
 
 def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> NoReturn:
     """Train as a forked child, with a log and ports of its own."""
-    status = EXIT_FAILED
+    status: int = Exit.FAILED
     try:
         die_with_parent()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -144,9 +146,9 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
 
 def _rank_variables(number: int) -> dict[str, str]:
     """torch's names for what SLURM says; each run of a task, and each restart, meets at a port of its own."""
-    import submitit
+    from launchers.batch import rank_of_job
 
-    place = submitit.JobEnvironment()
+    place = rank_of_job()
     restart = int(os.environ.get("SLURM_RESTART_COUNT", 0))
     port = _FIRST_PORT + (int(place.raw_job_id) * 7919 + restart * 101 + number) % _NUM_PORTS
     return {
@@ -176,37 +178,23 @@ def end_task(store: Path, name: str, first_task: int) -> int:
     submission = read_submission(submissions_folder(store) / name)
     experiments = submission.tasks[_task(first_task)]
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
-    states = [_state(run, experiment) for run, experiment in zip(runs, experiments, strict=True)]
-    still_open = [run for run, state in zip(runs, states, strict=True) if state == "open"]
+    found = [stand_alone(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
+    for experiment, standing in zip(experiments, found, strict=True):
+        if standing.state not in ("done", "new", "interrupted"):
+            print(f"{experiment.id} is {standing.state}: {standing.reason}", file=sys.stderr)
+    still_open = [run for run, one in zip(runs, found, strict=True) if one.state in ("new", "interrupted")]
     if not still_open:
-        return EXIT_FAILED if {"failed", "blocked"} & set(states) else 0
+        return Exit.DONE if all(standing.state == "done" for standing in found) else Exit.FAILED
     if cancel_mark(store, submission.name).exists():
-        return EXIT_INTERRUPTED
+        return Exit.INTERRUPTED
     if _num_silent_starts(runs) >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
         print("this job was started several times without beginning a run; see its output above", file=sys.stderr)
-        return EXIT_FAILED
+        return Exit.FAILED
     stuck = [run for run in still_open if _give_up(run)]
     if len(stuck) == len(still_open):
-        return EXIT_FAILED
+        return Exit.FAILED
     print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
     return _requeue()
-
-
-def _state(run: RunDirectory, experiment: Experiment) -> str:
-    """Where a run stands: done, failed, open, or blocked by one that it needs, which has failed or was cancelled."""
-    try:
-        if run.read_result() is not None:
-            return "done"
-        failure = run.read_failure()
-        missing = run.unfinished_parents(experiment)
-    except SuiteError as error:
-        print(error, file=sys.stderr)
-        return "failed"
-    if failure is not None and failure.kind == "error":
-        return "failed"
-    for parent in missing:
-        print(f"{experiment.id} cannot start: it needs {parent.id}, which has no result", file=sys.stderr)
-    return "blocked" if missing else "open"
 
 
 def _give_up(run: RunDirectory) -> bool:
@@ -242,11 +230,11 @@ def _requeue() -> int:
         shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=False)
         state = re.search(r"JobState=(\w+)", shown.stdout)
         if state is not None and state[1] != "RUNNING":  # cancelled, or requeued by another hand
-            return EXIT_INTERRUPTED
+            return Exit.INTERRUPTED
         if state is not None and subprocess.run(["scontrol", "requeue", job], check=False).returncode == 0:
-            return EXIT_INTERRUPTED
+            return Exit.INTERRUPTED
         time.sleep(1.0)
-    return EXIT_INTERRUPTED
+    return Exit.INTERRUPTED
 
 
 def _task(first_task: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from rich.live import Live
 
 from launchers import slurm
 from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
-from launchers.options import make_resources
+from launchers.options import GridOptions, make_resources
 from launchers.plan import Job, PlannedRun
 from launchers.report import print_cost, print_failures
 from launchers.request import GridRequest
@@ -21,11 +20,11 @@ from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import cancel_mark, find_submissions, leaderboard_name, submissions_folder
 from leaderboards.build import build
 from suite.errors import RunError, SpecError
+from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.tables import Profile
 
-EXIT_FAILED = 1
 _POLL_S = 5.0
 
 
@@ -57,7 +56,7 @@ def train(grid: GridRequest, console: Console) -> int:
             console.print(
                 f"{num_left} more need runs that another grid trains: start this one again once they are done"
             )
-    if options.detach:
+    if options.slurm.detach:
         return 0
     return watch(grid, console, until_all_ended=True)
 
@@ -76,11 +75,11 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     except KeyboardInterrupt:
         console.print("left; the jobs go on. --status shows them, --cancel ends them")
         return 0
-    failed = [(status.job, status.detail) for status in found if status.state == "failed"]
+    failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
     if not options.status:
         build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
-    return 0 if all(status.state == "done" for status in found) else EXIT_FAILED
+    return 0 if all(status.state == "done" for status in found) else Exit.FAILED
 
 
 def cancel(grid: GridRequest, console: Console) -> int:
@@ -126,13 +125,13 @@ def _summary(found: list[RunStatus]) -> str:
 
 
 def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> int:
-    open_runs = [run for run in plan if run.is_open]
+    open_runs = [run for run in plan if run.standing.is_open]
     if open_runs:
         submitter = _submitter(grid, open_runs, allocation)
         console.print(submitter.script(), soft_wrap=True)
         submitter.test()
         console.print(submitter.describe_order())
-    num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.runs_per_job)
+    num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.slurm.runs_per_job)
     print_cost(console, grid.profile, plan, max(1, num_jobs) * plan[0].job.resources.num_ranks)
     return 0
 
@@ -143,7 +142,7 @@ def _submitter(
     options = grid.options
     return Submitter(
         runs, options.runs, grid.suite, grid.profile_name, options.seeds, allocation,
-        runs_per_job=options.runs_per_job, max_parallel=options.max_parallel, queued=queued,
+        runs_per_job=options.slurm.runs_per_job, max_parallel=options.max_parallel, queued=queued,
     )  # fmt: skip
 
 
@@ -153,15 +152,14 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     Returns:
         these runs; the array of each run that is in the queue; how many need a run that is trained outside SLURM.
     """
-    runs = [run for run in plan if run.status != "done"]
     missing: dict[str, PlannedRun] = {}
     queued: dict[str, str] = {}
     outside: set[str] = set()
     left: set[str] = set()
-    for run, status in zip(runs, read_status([run.job for run in runs], grid.options.runs), strict=True):
+    for run, status in zip(plan, read_status([run.job for run in plan], grid.options.runs), strict=True):
         experiment = run.job.experiment
         parents = {parent.id for parent in experiment.parents}
-        if status.state in ("done", "failed") and not (grid.options.retry_failed and status.state == "failed"):
+        if not run.standing.is_open:
             continue
         if status.array and not parents & set(missing):  # else SLURM starts it too early: its parent left the queue
             queued[experiment.id] = status.array
@@ -179,29 +177,29 @@ def _jobs(grid: GridRequest) -> list[Job]:
     return [Job(e, RunDirectory.of(grid.options.runs, e), resources) for e in grid.experiments]
 
 
-def _allocation(options: argparse.Namespace, profile: Profile) -> Allocation:
-    on_gpu = profile.device == "gpu"
+def _allocation(options: GridOptions, profile: Profile) -> Allocation:
+    wanted, on_gpu = options.slurm, profile.device == "gpu"
     if on_gpu and options.ranks_per_node:
         raise SpecError("--ranks-per-node is for CPUs; a GPU profile has a rank on each GPU: --gpus-per-node")
-    if not on_gpu and options.gpus_per_node:
+    if not on_gpu and wanted.gpus_per_node:
         raise SpecError("--gpus-per-node is for GPU profiles; this one trains on CPUs: --ranks-per-node")
-    per_node = (options.gpus_per_node if on_gpu else options.ranks_per_node) or 1
+    per_node = (wanted.gpus_per_node if on_gpu else options.ranks_per_node) or 1
     names = {
-        name: sbatch_value(getattr(options, name))
+        name: sbatch_value(getattr(wanted, name))
         for name in ("partition", "account", "qos", "constraint")
-        if getattr(options, name)
+        if getattr(wanted, name)
     }
     return Allocation(
-        nodes=options.nodes,
+        nodes=wanted.nodes,
         ranks_per_node=per_node,
         gpus_per_node=per_node if on_gpu else 0,
-        cpus_per_task=options.cpus_per_task or (8 if on_gpu else 1),
-        time_min=options.time_min,
-        mem_gb=options.mem_gb,
-        more=parse_more(options.slurm),
+        cpus_per_task=wanted.cpus_per_task or (8 if on_gpu else 1),
+        time_min=wanted.time_min,
+        mem_gb=wanted.mem_gb,
+        more=parse_more(wanted.more),
         **names,
     )
 
 
-def _resources(options: argparse.Namespace, profile: Profile, allocation: Allocation) -> Resources:
+def _resources(options: GridOptions, profile: Profile, allocation: Allocation) -> Resources:
     return make_resources(options, profile, allocation.nodes * allocation.ranks_per_node, allocation.cpus_per_task)

@@ -1,125 +1,98 @@
-"""The options of ``grid.py``, and what each run may use by them."""
+"""What ``grid.py`` is asked to do, as frozen data, and what each run may use by it."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal
 
-from leaderboards.build import positive
 from suite.errors import SpecError
 from suite.spec import Resources, StorageFormat
 from suite.tables import Profile
 
-_FOR_SLURM = (
-    "detach", "runs_per_job", "nodes", "gpus_per_node", "cpus_per_task", "mem_gb", "time_min", "partition", "account",
-    "qos", "constraint", "slurm",
-)  # fmt: skip
-_DEFAULTS = {"runs_per_job": 1, "nodes": 1, "time_min": 60}
+Cluster = Literal["local", "slurm"]
 
 
-def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="grid.py", description="Plan a suite's grid, train what is missing, build its leaderboard."
-    )
-    parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all")
-    parser.add_argument(
-        "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
-    )
-    parser.add_argument(
-        "--seeds", type=positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
-    )
-    parser.add_argument(
-        "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
-        help="train only these, such as model=deit_micro train_fraction=0.1",
-    )  # fmt: skip
-    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
-    parser.add_argument(
-        "--data-dir", type=Path, metavar="DIR",
-        help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--loader", choices=get_args(StorageFormat), default="memory",
-        help="format to read images from, made by datasets/prepare.py (default: memory)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--workers", type=positive, metavar="N", help="threads a rank decodes images with (default: its cores)"
-    )
-    parser.add_argument("--skip-corrupt", action="store_true", help="go on without images that cannot be decoded")
-    parser.add_argument(
-        "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
-    )
-    parser.add_argument(
-        "--ranks-per-node", type=positive, metavar="N", help="processes of one run (default 1; with SLURM on CPUs)"
-    )
-    parser.add_argument(
-        "--micro-batch", type=positive, metavar="N", help="images a rank holds at once (default: its share)"
-    )
-    parser.add_argument("--zero-stage", type=int, choices=range(4), default=0, help="DeepSpeed's ZeRO (default 0)")
-    parser.add_argument(
-        "--teacher-weights", type=Path, metavar="FILE", help="trained weights of a timm teacher, for distillation"
-    )
-    parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")
-    parser.add_argument("--retry-failed", action="store_true", help="start failed runs again, from their checkpoints")
-    parser.add_argument("--dry-run", action="store_true", help="show plan and cost, start nothing")
-    parser.add_argument("--list", action="store_true", help="show all suites, and what they cost")
+@dataclass(frozen=True, kw_only=True)
+class SlurmOptions:
+    """What is asked of SLURM; None leaves it to the profile or to the cluster.
 
-    cluster = parser.add_argument_group("on a SLURM cluster")
-    cluster.add_argument(
-        "--cluster", choices=["local", "slurm"], default="local", help="where to train (default: here)"
-    )
-    cluster.add_argument("--status", action="store_true", help="show where every run stands; start nothing")
-    cluster.add_argument("--watch", action="store_true", help="with --status: again and again, until all have ended")
-    cluster.add_argument("--cancel", action="store_true", help="end the suite's jobs; checkpoints stay")
-    cluster.add_argument("--detach", action="store_true", help="return once the jobs are in the queue")
-    cluster.add_argument(
-        "--runs-per-job", type=positive, metavar="N", help="runs that one job trains in turn (default 1)"
-    )
-    cluster.add_argument("--nodes", type=positive, metavar="N", help="nodes of one run (default 1)")
-    cluster.add_argument("--gpus-per-node", type=positive, metavar="N", help="on GPUs: ranks (default 1)")
-    cluster.add_argument("--cpus-per-task", type=positive, metavar="N", help="cores of a rank (default 1; with GPUs 8)")
-    cluster.add_argument("--mem-gb", type=positive, metavar="N", help="memory of a node")
-    cluster.add_argument(
-        "--time-min", type=positive, metavar="N",
-        help="a job's time limit (default 60); a run that needs longer is requeued and goes on",
-    )  # fmt: skip
-    for name in ("partition", "account", "qos", "constraint"):
-        cluster.add_argument(f"--{name}", metavar="NAME", help="as sbatch's")
-    cluster.add_argument(
-        "--slurm", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="more of sbatch's options"
-    )
-    options = parser.parse_args(arguments)
-    _check(options)
-    return argparse.Namespace(
-        **{**vars(options), **{n: v for n, v in _DEFAULTS.items() if getattr(options, n) is None}}
-    )
+    ``more`` holds sbatch's own options as KEY=VALUE.
+    """
+
+    detach: bool = False
+    runs_per_job: int = 1
+    nodes: int = 1
+    gpus_per_node: int | None = None
+    cpus_per_task: int | None = None
+    mem_gb: int | None = None
+    time_min: int = 60
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    more: tuple[str, ...] = ()
 
 
-def _check(options: argparse.Namespace) -> None:
-    """Refuse what would be ignored.
+@dataclass(frozen=True, kw_only=True)
+class GridOptions:
+    """One grid: which runs, from which images, how they are trained, and where.
 
     Raises:
-        SpecError: options that do not go together.
+        SpecError: options that do not go together, or a file of weights that is not there.
     """
-    given = [f"--{name.replace('_', '-')}" for name in _FOR_SLURM if getattr(options, name)]
-    if given and options.cluster != "slurm":
-        raise SpecError(f"{', '.join(given)} would do nothing here: add --cluster slurm, or leave it out")
-    if options.watch and not options.status:
-        raise SpecError("--watch goes with --status")
-    if options.cancel and (options.status or options.dry_run or options.only):
-        raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
+
+    suite: str | None = None
+    profile: str = "laptop"
+    seeds: int = 1
+    only: tuple[str, ...] = ()
+    runs: Path = Path("runs")
+    data_dir: Path | None = None
+    loader: StorageFormat = "memory"
+    workers: int | None = None
+    skip_corrupt: bool = False
+    max_parallel: int | None = None
+    ranks_per_node: int | None = None
+    micro_batch: int | None = None
+    zero_stage: int = 0
+    teacher_weights: Path | None = None
+    precision: Literal["fp32", "bf16"] | None = None
+    retry_failed: bool = False
+    dry_run: bool = False
+    list_suites: bool = False
+    show: bool = False
+    cluster: Cluster = "local"
+    status: bool = False
+    watch: bool = False
+    cancel: bool = False
+    slurm: SlurmOptions = SlurmOptions()
+
+    def __post_init__(self) -> None:
+        if self.watch and not self.status:
+            raise SpecError("--watch goes with --status")
+        if self.cancel and (self.status or self.dry_run or self.only):
+            raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
+        if self.teacher_weights is not None and not self.teacher_weights.is_file():
+            raise SpecError(f"--teacher-weights {self.teacher_weights}: there is no such file")
+
+    @property
+    def profile_name(self) -> str:
+        """The profile in the precision that was asked for, such as ``laptop-bf16``."""
+        return f"{self.profile}-{self.precision}" if self.precision else self.profile
+
+    @property
+    def starts_nothing(self) -> bool:
+        """Whether runs are only looked at, or ended."""
+        return self.dry_run or self.show or self.status or self.cancel
 
 
-def make_resources(options: argparse.Namespace, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:
+def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:
     """What one run may use.
 
     Raises:
-        SpecError: the ranks or micro-batches do not share a batch evenly, or there is no such file of weights.
+        SpecError: the ranks or micro-batches do not share a batch evenly.
     """
-    weights: Path | None = options.teacher_weights
-    if weights is not None and not weights.is_file():
-        raise SpecError(f"--teacher-weights {weights}: there is no such file")
+    weights = options.teacher_weights
     resources = Resources(
         device=profile.device,
         num_ranks=num_ranks,

@@ -1,4 +1,4 @@
-"""Which experiments of a suite are new, running, interrupted, done or failed, and which wait for others.
+"""The experiments of a grid beside where their runs stand.
 
 Reads files only, starts nothing.
 """
@@ -6,13 +6,14 @@ Reads files only, starts nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from suite.errors import RecordError, SpecError, check_name, unknown_name
-from suite.records import RunDirectory, Status
+from suite.errors import SpecError, check_name, unknown_name
+from suite.records import RunDirectory
 from suite.spec import Experiment, Resources, experiment_fields, with_ancestors
+from suite.standing import Standing, after_retry, stand, stand_alone
 
 
 @dataclass(frozen=True)
@@ -26,20 +27,16 @@ class Job:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A job and where it stands.
-
-    ``problem`` says why it failed, or why it cannot start; ``waits_for`` are its parents that have no result yet.
-    """
+    """A job and where it stands; ``found`` is the same without regard to a planned retry."""
 
     job: Job
-    status: Status
-    problem: str = ""
-    waits_for: tuple[str, ...] = ()
+    standing: Standing
+    found: Standing
 
     @property
-    def is_open(self) -> bool:
-        """Whether anything is left to do that can be done."""
-        return self.status != "done" and not self.problem
+    def problem(self) -> str:
+        """Why it failed, or why it cannot start; "" where it is finished or has a chance."""
+        return "" if self.standing.is_open or self.standing.state == "done" else self.standing.reason
 
 
 def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Experiment]:
@@ -74,62 +71,48 @@ def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Exper
 def make_plan(
     experiments: Sequence[Experiment], store: Path, resources: Resources, *, retry_failed: bool = False
 ) -> list[PlannedRun]:
-    """Look up every experiment in the run store. A record that cannot be read counts as failed.
+    """Look up every experiment in the run store.
 
     Args:
-        experiments: parents before those that need them.
+        experiments: parents before those that need them, and with them.
+        store: the run store.
+        resources: of every run.
         retry_failed: plan as if what failed, or is void, had not been tried; nothing is changed for that.
     """
+    jobs = [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
     plan: dict[str, PlannedRun] = {}
-    for experiment in experiments:
-        found = look_up(Job(experiment, RunDirectory.of(store, experiment), resources))
-        if retry_failed and found.status == "failed":
-            found = PlannedRun(found.job, "interrupted" if found.job.directory.metrics_path.exists() else "new")
-        plan[experiment.id] = _beside_parents(found, plan)
+    for job, found in zip(jobs, stand_all(jobs), strict=True):
+        standing = found
+        if retry_failed:
+            parents = {parent.id: plan[parent.id].standing for parent in job.experiment.parents if parent.id in plan}
+            standing = after_retry(job.directory, found, parents)
+        plan[job.experiment.id] = PlannedRun(job, standing, found)
     return list(plan.values())
 
 
-def look_up(job: Job) -> PlannedRun:
-    """Where a run stands, by its own files; with a void result it has failed, which ``--retry-failed`` cures."""
-    try:
-        status = job.directory.status()
-        if status == "done" and (reason := job.directory.why_void()):
-            return PlannedRun(job, "failed", f"its result is void: {reason}")
-        failure = job.directory.read_failure() if status == "failed" else None
-    except RecordError as error:
-        return PlannedRun(job, "failed", str(error))
-    return PlannedRun(job, status, failure.reason if failure else "")
-
-
-def needs_failed(parent: Experiment) -> str:
-    """Why a run cannot start."""
-    return f"needs {parent.id}, which failed"
-
-
-def _beside_parents(run: PlannedRun, plan: Mapping[str, PlannedRun]) -> PlannedRun:
-    """What the runs that this one depends on mean for it."""
-    parents = [plan[parent.id] for parent in run.job.experiment.parents if parent.id in plan]
-    if not parents or run.status in ("done", "failed", "running"):
-        return run
-    failed = next((parent for parent in parents if parent.problem), None)
-    return replace(
-        run,
-        problem=needs_failed(failed.job.experiment) if failed else "",
-        waits_for=tuple(parent.job.experiment.id for parent in parents if parent.status != "done"),
-    )
+def stand_all(jobs: Sequence[Job]) -> list[Standing]:
+    """Where each run stands; parents before those that need them, so that each is looked up once."""
+    known: dict[str, Standing] = {}
+    for job in jobs:
+        for parent in job.experiment.parents:
+            if parent.id not in known:
+                known[parent.id] = stand_alone(job.directory.of_parent(parent), parent)
+        parents = {parent.id: known[parent.id] for parent in job.experiment.parents}
+        known[job.experiment.id] = stand(job.directory, parents)
+    return [known[job.experiment.id] for job in jobs]
 
 
 def count(plan: Sequence[PlannedRun]) -> str:
     """One line: how many runs are new, running, interrupted, finished and failed, and how many of them have to wait."""
-    counts = Counter(run.status for run in plan)
-    names: dict[str, Status] = {"new": "new", "running": "running", "finished": "done", "failed": "failed"}
-    parts = [f"{counts[status]} {name}" for name, status in names.items()]
-    if counts["interrupted"]:
-        parts.insert(1, f"{counts['interrupted']} to resume")
-    waiting = sum(bool(run.waits_for) and not run.problem for run in plan)
-    stuck = sum(bool(run.waits_for) and bool(run.problem) for run in plan)
-    words = f"; {waiting} wait for others of these" if waiting else ""
-    words += f"; {stuck} cannot start, since what they need has failed" if stuck else ""
+    counts = Counter(run.standing.state for run in plan)
+    num_new = counts["new"] + counts["waiting"] + counts["blocked"]
+    num_failed = counts["failed"] + counts["void"]
+    resumed = [f"{counts['interrupted']} to resume"] if counts["interrupted"] else []
+    parts = [
+        f"{num_new} new", *resumed, f"{counts['running']} running", f"{counts['done']} finished", f"{num_failed} failed"
+    ]  # fmt: skip
+    words = f"; {counts['waiting']} wait for others of these" if counts["waiting"] else ""
+    words += f"; {counts['blocked']} cannot start, since what they need has failed" if counts["blocked"] else ""
     return f"{len(plan)} runs: {', '.join(parts)}{words}"
 
 

@@ -42,11 +42,11 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
         experiment = run.job.experiment
         flops = run_flops(experiment, run.job.resources)
         hours = flops / profile.sustained_flops / 3600
-        total += 0.0 if run.status == "done" else hours
+        total += 0.0 if run.standing.state == "done" else hours
         table.add_row(
             names[experiment.id],
             experiment.dataset,
-            "waits" if run.waits_for else run.status,
+            run.standing.state,
             f"{images_seen(experiment, run.job.resources):,.0f}",
             f"{flops:.2e}",
             f"{hours:,.3g}",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 
 from imagesets.prepared import make_ready
+from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
 from suite.errors import DataError, SpecError
 from suite.spec import Experiment, Resources
+from suite.standing import reopen
 from suite.suites import get_suite, list_suites
 from suite.tables import Profile, Suite
 
@@ -25,23 +26,22 @@ class GridRequest:
     profile_name: str
     profile: Profile
     experiments: list[Experiment]
-    options: argparse.Namespace
+    options: GridOptions
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> GridRequest:
+    def of(cls, options: GridOptions) -> GridRequest:
         """Raises:
         SpecError: a suite, profile, precision or filter that there is not, or a run store that is a file.
         """
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
         suite = get_suite(options.suite)
-        name = f"{options.profile}-{options.precision}" if options.precision else options.profile
-        profile = suite.profile(name)
+        profile = suite.profile(options.profile_name)
         if options.runs.exists() and not options.runs.is_dir():
             raise SpecError(f"--runs {options.runs} is a file; expected a folder, or a name that is free")
         experiments = select(profile.experiments(options.seeds), options.only)
         _check_teacher(experiments, options)
-        return cls(suite, name, profile, experiments, options)
+        return cls(suite, options.profile_name, profile, experiments, options)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
         """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
@@ -54,8 +54,7 @@ class GridRequest:
         """With ``--retry-failed``, let what failed or is void start again."""
         if self.options.retry_failed:
             for run in plan:
-                if run.status in ("new", "interrupted"):
-                    run.job.directory.forget_failure()
+                reopen(run.job.directory, run.found)
 
     def make_data_ready(self, runs: Sequence[PlannedRun]) -> None:
         """Raises:
@@ -71,10 +70,9 @@ class GridRequest:
                 raise DataError(f"{error}{hint}") from error
 
 
-def _check_teacher(experiments: Sequence[Experiment], options: argparse.Namespace) -> None:
+def _check_teacher(experiments: Sequence[Experiment], options: GridOptions) -> None:
     names = {e.kind_options["teacher"] for e in experiments if "teacher" in e.kind_options}
-    looks_only = options.dry_run or options.status or options.cancel
-    if names and not looks_only and options.teacher_weights is None:
+    if names and not options.starts_nothing and options.teacher_weights is None:
         raise SpecError(
             f"the teacher {', '.join(map(str, names))} needs its trained weights, which are not part of this project: "
             "--teacher-weights FILE names them (.pth or .safetensors, as timm's own)"

@@ -19,19 +19,20 @@ from rich.text import Text
 
 from launchers import slurm
 from launchers.names import describe
-from launchers.plan import Job, needs_failed
+from launchers.plan import Job, stand_all
 from launchers.slurm import QueuedJob
 from launchers.submission import Submission, cancel_mark, find_submissions
-from suite import attempts
+from suite import attempts, standing
 from suite.attempts import Attempt
-from suite.errors import RecordError
-from suite.records import Failure
+from suite.standing import Standing
 from suite.tables import Profile
 
-State = Literal["failed", "running", "requeued", "pending", "waiting", "cancelled", "interrupted", "new", "done"]
+State = Literal[standing.State, "requeued", "pending", "cancelled"]
 
 _STYLES: dict[State, str] = {
     "failed": "bold red",
+    "void": "bold red",
+    "blocked": "red",
     "running": "bold cyan",
     "requeued": "yellow",
     "pending": "dim",
@@ -68,6 +69,11 @@ class RunStatus:
         return self.state in ("running", "requeued", "pending") or (self.state == "waiting" and bool(self.array))
 
     @property
+    def has_failed(self) -> bool:
+        """Whether it ended without a result that holds, or can never start."""
+        return self.state in ("failed", "void", "blocked")
+
+    @property
     def steps(self) -> str:
         metrics = self.metrics or {}
         return f"{metrics['step']:,} of {metrics['num_steps']:,}" if "step" in metrics else ""
@@ -97,74 +103,60 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
     since = _oldest_date(store, submissions)
     ended = slurm.read_ended([s.name for s in submissions], since) if submissions else {}
     found: dict[str, RunStatus] = {}
-    for job in jobs:
-        found[job.experiment.id] = _beside_parents(_read_run(job, store, submissions, queue, ended), found)
+    for job, known in zip(jobs, stand_all(jobs), strict=True):
+        refined = _refine(job, known, store, submissions, queue, ended)
+        if refined.state == "waiting" and (first := known.waits_for[0]) in found:
+            refined = replace(refined, detail=f"for {first} ({found[first].state})")
+        found[job.experiment.id] = refined
     return list(found.values())
 
 
-def _beside_parents(status: RunStatus, found: Mapping[str, RunStatus]) -> RunStatus:
-    """What the runs that this one depends on mean for it: whatever SLURM says of its job, it waits for them."""
-    parents = [found[parent.id] for parent in status.job.experiment.parents if parent.id in found]
-    unfinished = [parent for parent in parents if parent.state != "done"]
-    if not unfinished or status.state in ("done", "running", "failed"):
-        return status
-    for parent in unfinished:
-        if parent.state == "failed":
-            return replace(status, state="failed", detail=needs_failed(parent.job.experiment))
-    if status.state in ("cancelled", "interrupted"):
-        return status
-    return replace(status, state="waiting", detail=f"for {unfinished[0].job.experiment.id} ({unfinished[0].state})")
-
-
-def _read_run(
+def _refine(
     job: Job,
+    known: Standing,
     store: Path,
     submissions: Sequence[Submission],
-    queue: dict[tuple[str, int], QueuedJob],
-    ended: dict[tuple[str, int], str],
+    queue: Mapping[tuple[str, int], QueuedJob],
+    ended: Mapping[tuple[str, int], str],
 ) -> RunStatus:
-    run = job.directory
-    try:
-        result = run.read_result()
-        if result is not None and (reason := run.why_void()):
-            return RunStatus(job, "failed", f"its result is void: {reason}", hours_used=result.device_hours)
-        if result is not None:
-            return RunStatus(
-                job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,
-                top1_percent=result.top1_percent,
-            )  # fmt: skip
-        failure = run.read_failure()
-    except RecordError as error:
-        return RunStatus(job, "failed", str(error))
-    tried = attempts.read_attempts(run)
+    """A run's standing beside what SLURM says of its job, which only refines what is open."""
+    if known.state == "done" and known.result is not None:
+        return RunStatus(
+            job, "done", num_requeues=known.result.num_requeues, hours_used=known.result.device_hours,
+            top1_percent=known.result.top1_percent,
+        )  # fmt: skip
+    tried = attempts.read_attempts(job.directory)
     places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
     queued = next((queue[place] for place in reversed(places) if place in queue), None)
     common: dict[str, Any] = {
-        "metrics": run.last_metrics(),
+        "metrics": job.directory.last_metrics(),
         "num_requeues": attempts.num_requeues(tried),
         "hours_used": attempts.device_hours(tried),
+        "array": queued.job_id.partition("_")[0] if queued else "",
     }
     if places:
         newest = next(s for s in reversed(submissions) if s.name == places[-1][0])
         job = replace(job, resources=newest.resources)
+    if not known.is_open:
+        see = f"; see {known.path}" if known.path else ""
+        return RunStatus(job, known.state, known.reason + see, **common)
     if queued is not None:
-        common["array"] = queued.job_id.partition("_")[0]
-        return RunStatus(job, *_state_in_queue(queued, tried, failure), **common)
-    if failure is not None and failure.kind == "error":
-        return RunStatus(job, "failed", f"{failure.reason}; see {failure.log_path}", **common)
-    if run.is_claimed():
-        return RunStatus(job, "running", "on this machine", **common)
+        state, detail, node = _state_in_queue(queued, tried)
+        is_held = known.state == "waiting" and state != "running"
+        return RunStatus(job, "waiting" if is_held else state, detail, node, **common)
+    if known.state == "running":
+        return RunStatus(job, "running", "held by another process", **common)
     last_word = next((ended[place] for place in reversed(places) if place in ended), "")
     is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
     if last_word == "CANCELLED" or is_marked:
         return RunStatus(job, "cancelled", "the same command submits it again", **common)
-    if tried:
-        why = failure.reason if failure else tried[-1].why or last_word or "killed"
+    if known.state == "interrupted":
+        why = known.reason or (tried[-1].why if tried else "") or last_word or "killed"
         return RunStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
-    return RunStatus(job, "new", f"its job ended before it: {last_word}" if last_word else "", **common)
+    return RunStatus(job, known.state, f"its job ended before it: {last_word}" if last_word else "", **common)
 
 
-def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], failure: Failure | None) -> tuple[State, str, str]:
+def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State, str, str]:
     """State, detail and node of a run whose job SLURM lists."""
     if queued.state == "PD":
         if queued.num_restarts:
@@ -173,8 +165,6 @@ def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], failure: Failur
             return "requeued", (why or "its node failed, or a process died") + held, ""
         return "pending", queued.reason, ""
     is_of_job = bool(tried) and (tried[-1].job, tried[-1].restarts) == (queued.job_id, queued.num_restarts)
-    if is_of_job and tried[-1].end == "failed" and failure is not None and failure.kind == "error":
-        return "failed", f"{failure.reason}; see {failure.log_path}", ""
     if is_of_job and tried[-1].end is None:
         return "running", f"job {queued.job_id}", queued.nodes
     return "pending", f"job {queued.job_id} has started", queued.nodes

@@ -6,17 +6,18 @@ the protocol has changed, is no result of this experiment: it is told as void, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from leaderboards.metrics import read_metric
 from suite.attempts import device_hours, read_attempts
 from suite.errors import RecordError
-from suite.protocol_changes import void_metrics, why_void
+from suite.protocol_changes import void_metrics
 from suite.records import Result, RunDirectory, find_runs
 from suite.spec import Experiment, with_ancestors
+from suite.standing import NEW, Standing, beside_needed, stand
 from suite.tables import Profile, RelativeTo, Table
 
 ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations")  # decides a search; is told of every cell
@@ -40,16 +41,36 @@ class CellRuns:
     long as the reading itself.
     """
 
-    values: dict[int, dict[str, float]] = field(default_factory=dict)
+    standings: dict[int, Standing] = field(default_factory=dict)  # without their results; of planned seeds too
+    values: dict[int, dict[str, float]] = field(default_factory=dict)  # of results that hold
     void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
-    failures: tuple[SeedFailure, ...] = ()
     num_found: int = 0  # run directories, finished or not
-    unfinished: set[int] = field(default_factory=set)  # with a run directory, but neither result nor failure
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
     commits: dict[int, str] = field(default_factory=dict)
     loaders: dict[int, str] = field(default_factory=dict)
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
-    parents: dict[int, str] = field(default_factory=dict)  # ids of the runs that these took over
+
+    @property
+    def failures(self) -> tuple[SeedFailure, ...]:
+        """The seeds that have no usable result and, without a retry, will have none."""
+        return tuple(
+            SeedFailure(
+                seed, _advise(standing), str(standing.path or ""), "void" if standing.state == "void" else "failed"
+            )
+            for seed, standing in sorted(self.standings.items())
+            if standing.state in ("failed", "void", "blocked")
+        )
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """What the seeds wait for that are to come, or why they were interrupted."""
+        return tuple(s.reason for s in self.standings.values() if s.is_open and s.reason)
+
+
+def _advise(standing: Standing) -> str:
+    if standing.state != "void":
+        return standing.reason
+    return f"void: {standing.reason}. Run the grid again with --retry-failed: it trains it again"
 
 
 @dataclass(frozen=True)
@@ -77,37 +98,41 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     experiments = {experiment.cell_id: experiment for experiment in with_ancestors(candidates)}
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
-    cells = {cell_id: read_cell(store, experiment, sorted(metrics)) for cell_id, experiment in experiments.items()}
+    cells: dict[str, CellRuns] = {}
+    for cell_id, experiment in experiments.items():  # parents first
+        cells[cell_id] = read_cell(store, experiment, sorted(metrics), cells)
     num_planned = num_seeds or max([1, *(cells[candidate.cell_id].num_found for candidate in candidates)])
+    for cell_id, experiment in experiments.items():
+        for seed in set(range(num_planned)) - set(cells[cell_id].standings):
+            cells[cell_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, cells))
     return Collection(cells=cells, num_planned=num_planned)
 
 
-def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str]) -> CellRuns:
-    """The metrics and failures of one cell. A file that cannot be read is a failure of its seed alone."""
+def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, CellRuns]) -> CellRuns:
+    """The runs of one cell that are on the disk, beside those of ``read``, which they depend on."""
     try:
         runs = find_runs(store, experiment)
     except OSError as error:
         raise RecordError(f"cannot list {error.filename}: {error.strerror}. Move it out of the run store.") from error
     cell = CellRuns(num_found=len(runs))
-    failures = []
     for seed, run in runs.items():
-        outcome = _read_run(run, seed)
-        if isinstance(outcome, Result):
-            reason = why_void(outcome)
-            if not reason:
-                _keep(cell, outcome, metrics, run)
-                continue
-            cell.device_hours[seed] = outcome.device_hours
-            reason = f"void: {reason}. Run the grid again with --retry-failed: it trains it again"
-            outcome = SeedFailure(seed, reason, str(run.result_path), "void")
-        else:
+        standing = stand(run, _parents(experiment, seed, read))
+        cell.standings[seed] = replace(standing, result=None)
+        if standing.result is None:
             cell.device_hours[seed] = _hours(run)
-        if outcome is None:
-            cell.unfinished.add(seed)
+        elif standing.state == "done":
+            _keep(cell, standing.result, metrics, run)
         else:
-            failures.append(outcome)
-    cell.failures = tuple(failures)
+            cell.device_hours[seed] = standing.result.device_hours
     return cell
+
+
+def _parents(experiment: Experiment, seed: int, read: Mapping[str, CellRuns]) -> dict[str, Standing]:
+    """Standings of what the seed's run depends on; naming its parents takes time, so only where there are any."""
+    if not experiment.parents:
+        return {}
+    parents = experiment.with_seed(seed).parents
+    return {parent.id: read[parent.cell_id].standings.get(seed, NEW) for parent in parents}
 
 
 def _keep(cell: CellRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
@@ -122,8 +147,6 @@ def _keep(cell: CellRuns, result: Result, metrics: Iterable[str], run: RunDirect
     cell.loaders[seed] = result.loader
     if result.num_corrupt_images:
         cell.num_corrupt_images[seed] = result.num_corrupt_images
-    if result.parent:
-        cell.parents[seed] = result.parent
 
 
 def _hours(run: RunDirectory) -> float:
@@ -132,21 +155,6 @@ def _hours(run: RunDirectory) -> float:
         return device_hours(read_attempts(run))
     except (OSError, UnicodeDecodeError):
         return 0.0
-
-
-def _read_run(run: RunDirectory, seed: int) -> Result | SeedFailure | None:
-    """The run's result, or why there will be none, or None while it is unfinished."""
-    try:
-        result = run.read_result()
-        if result is not None:
-            return result
-        failure = run.read_failure()
-    except RecordError as error:
-        path = run.result_path if run.result_path.exists() else run.failure_path
-        return SeedFailure(seed, str(error), str(path))
-    if failure is None:
-        return None
-    return SeedFailure(seed, failure.reason, failure.log_path or str(run.log_path))
 
 
 def _void(metric: str, reason: str, result: Result, run: RunDirectory) -> SeedFailure:

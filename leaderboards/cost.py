@@ -10,9 +10,9 @@ import statistics
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from imagesets.catalog import get_info
 from leaderboards.collect import Collection
 from suite.costs import known_forward, run_flops
+from suite.errors import SpecError
 from suite.spec import Experiment
 from suite.tables import Profile
 
@@ -46,7 +46,7 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     for cell_id, experiment in experiments.items():
         left = sum(seed not in collection.cells[cell_id].values for seed in range(collection.num_planned))
         known = of_cell[cell_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
-        flops = None if known else run_flops(experiment, get_info(experiment.dataset), known_forward)
+        flops = None if known else _flops(experiment)
         if flops is not None:
             known = [flops / profile.sustained_flops / 3600]
         if known:
@@ -63,6 +63,16 @@ def write_to_go(cost: Cost) -> str:
     if unknown and not cost.hours_to_go:
         return unknown
     return f"{cost.hours_to_go:.3g}" + (f" + {unknown}" if unknown else "")
+
+
+def _flops(experiment: Experiment) -> float | None:
+    """Of a run; None where its model was never counted, or its image set, one of the user's own, is not at hand."""
+    from imagesets.prepared import find_info  # takes a moment
+
+    try:
+        return run_flops(experiment, find_info(experiment.dataset), known_forward)
+    except SpecError:
+        return None
 
 
 def _finished_hours(collection: Collection, cell_id: str) -> list[float]:

@@ -12,7 +12,7 @@ from leaderboards.estimates import interval, p_value_below
 from leaderboards.metrics import is_accuracy
 from leaderboards.papers import PaperTable
 from leaderboards.search import choose
-from leaderboards.standing import Standing, stand
+from leaderboards.usable_runs import UsableRuns, usable_runs
 from suite.tables import Entry, Row
 
 
@@ -22,7 +22,7 @@ def measured_cells(
     """The cells of one table, keyed (row, column); at the paper's own scale accuracies are tested against it."""
     cells = {}
     for entry in entries:
-        candidates = [stand(candidate, collection) for candidate in entry.candidates]
+        candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
         shown, search = choose(candidates)
         known_of_all = _known_of_all(candidates, shown, search, collection.num_planned)
         for column, metric in entry.columns.items():
@@ -56,7 +56,7 @@ def summary(values: dict[int, float]) -> dict[str, Any]:
 
 
 def _known_of_all(
-    candidates: Sequence[Standing], shown: Standing, search: Search | None, num_planned: int
+    candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int
 ) -> dict[str, Any]:
     """What all cells of an entry share: they show the same runs."""
     speeds = [found["images_per_s"] for found in shown.values.values()]
@@ -76,7 +76,7 @@ def _known_of_all(
     }
 
 
-def _void_of(metric: str, shown: Standing, known: dict[str, Any]) -> dict[str, Any]:
+def _void_of(metric: str, shown: UsableRuns, known: dict[str, Any]) -> dict[str, Any]:
     """What is otherwise for a metric that no longer holds of some of the runs shown."""
     void = {seed: shown.runs.void_metrics[seed] for seed in shown.values}
     failures = tuple(found[metric] for found in void.values() if metric in found)
@@ -87,7 +87,7 @@ def _void_of(metric: str, shown: Standing, known: dict[str, Any]) -> dict[str, A
     return {"status": status, "num_done": num_done, "failures": (*known["failures"], *failures)}
 
 
-def _status(candidates: Sequence[Standing], shown: Standing, num_planned: int) -> CellStatus:
+def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: int) -> CellStatus:
     """A candidate that fails beside the shown one leaves the search incomplete, not the shown number unusable."""
     unusable = shown.failures if shown.values else [f for candidate in candidates for f in candidate.failures]
     if unusable:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from leaderboards.aggregate import SuiteBoard
 from leaderboards.cells import Cell
-from leaderboards.standing import short_commit
+from leaderboards.usable_runs import short_commit
 from suite.tables import Row
 
 

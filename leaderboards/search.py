@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaderboards.cells import Search
-from leaderboards.standing import Standing
+from leaderboards.usable_runs import UsableRuns
 from suite.spec import Experiment
 
 
-def choose(candidates: Sequence[Standing]) -> tuple[Standing, Search | None]:
+def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]:
     """The candidate with the best mean top-1 accuracy (the first of equals, and the first where none has a result),
     and the search, where there are several."""
     compared = [candidate for candidate in candidates if candidate.values]
@@ -39,7 +39,7 @@ def differences(experiments: Sequence[Experiment], chosen: Experiment) -> str:
     return ", ".join(f"{name}={mine[name]}" for name in varied if name in mine)
 
 
-def _accuracy(candidate: Standing) -> float:
+def _accuracy(candidate: UsableRuns) -> float:
     return statistics.fmean(values["top1_percent"] for values in candidate.values.values())
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from leaderboards.aggregate import Board, SuiteBoard
 from leaderboards.cells import Cell
 from leaderboards.notation import write_value
-from leaderboards.standing import short_commit
+from leaderboards.usable_runs import short_commit
 
 LONG_COLUMNS = (
     "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "interval_method", "paper",

@@ -19,14 +19,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suite import attempts
-from suite.errors import RecordError, SuiteError
+from suite.errors import SuiteError
+from suite.exit_codes import Exit
 from suite.files import write_atomically
-from suite.records import EXIT_BLOCKED, EXIT_ELSEWHERE, Failure, FailureKind, RunDirectory
+from suite.records import Failure, FailureKind, RunDirectory
 from suite.spec import Resources
+from suite.standing import State, stand_alone
 
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 76
-_ENDS: dict[int, attempts.End] = {0: "finished", EXIT_INTERRUPTED: "interrupted"}
+_ENDS: dict[int, attempts.End] = {Exit.DONE: "finished", Exit.INTERRUPTED: "interrupted"}
+_RETRY = "; --retry-failed starts it again"
+_ENDED: dict[State, tuple[Exit, str]] = {  # what is not to be trained now
+    "done": (Exit.DONE, ""),
+    "failed": (Exit.ELSEWHERE, _RETRY),
+    "void": (Exit.ELSEWHERE, _RETRY),
+    "waiting": (Exit.BLOCKED, ""),
+    "blocked": (Exit.BLOCKED, ""),
+}
 _CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
 
@@ -67,38 +75,24 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
     with directory.claim(_CLAIM_PATIENCE_S) as claimed:
         if not claimed:
             print(f"{directory.path} is being trained by another process")
-            yield EXIT_ELSEWHERE
+            yield Exit.ELSEWHERE
             return
-        try:
-            finished, failure = directory.read_result() is not None, directory.read_failure()  # while we started
-        except SuiteError as error:
-            print(error, file=sys.stderr)
-            yield EXIT_ELSEWHERE
-            return
-        if failure is not None and failure.kind == "error":
-            print(f"it failed before: {failure.reason}; --retry-failed starts it again", file=sys.stderr)
-            yield EXIT_ELSEWHERE
-            return
-        if not finished and (reason := _why_blocked(directory)):
-            print(reason, file=sys.stderr)
-            yield EXIT_BLOCKED
+        experiment = directory.read_experiment()
+        standing = stand_alone(directory, experiment, is_ours=True)  # it may have ended while we started
+        if standing.state in _ENDED:
+            status, advice = _ENDED[standing.state]
+            if standing.reason:
+                print(f"{experiment.id} is {standing.state}: {standing.reason}{advice}", file=sys.stderr)
+            yield status
             return
         directory.failure_path.unlink(missing_ok=True)
-        yield 0 if finished else None
-
-
-def _why_blocked(directory: RunDirectory) -> str:
-    """What a run still needs of others; "" if nothing."""
-    try:
-        missing = directory.unfinished_parents(directory.read_experiment())
-    except RecordError as error:  # of a parent, so that waiting for this run's own files would never end
-        return str(error)
-    return f"it needs {', '.join(parent.id for parent in missing)}, not finished yet" if missing else ""
+        yield None
 
 
 def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bool = True) -> int:
     """Train as one rank, and turn whatever happens into files and an exit status."""
-    reason, details, status = None, "", EXIT_FAILED
+    reason, details = None, ""
+    status: int = Exit.FAILED
     kind: FailureKind = "error"
     try:
         status = _train(directory, resources, is_to_be_trained)
@@ -112,7 +106,7 @@ def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bo
     if reason is not None:
         gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
         _record_failure(directory, kind, reason, details)
-    if status == EXIT_INTERRUPTED:
+    if status == Exit.INTERRUPTED:
         print("interrupted: the checkpoint is written, the same command goes on from it")
     return status
 
@@ -127,7 +121,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     ranks = distributed.start(resources)
     try:
         if not all(ranks.agree(is_to_be_trained)):
-            return EXIT_ELSEWHERE
+            return Exit.ELSEWHERE
         if ranks.is_first:
             record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))
             write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
@@ -137,11 +131,11 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
         else:
             result = measure(directory, experiment, resources, ranks)
     except Interrupted:
-        return EXIT_INTERRUPTED
+        return Exit.INTERRUPTED
     if result is not None:
         directory.write_result(result)
     distributed.stop()
-    return 0
+    return Exit.DONE
 
 
 def _record_failure(directory: RunDirectory, kind: FailureKind, reason: str, details: str) -> None:
@@ -166,7 +160,7 @@ def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
     try:
         torchrun([*command, "--resources", resources.model_dump_json(exclude_defaults=True)])
     except SignalException:
-        return EXIT_INTERRUPTED
+        return Exit.INTERRUPTED
     except ChildFailedError as error:
         codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
         killed = {rank: code for rank, code in codes.items() if code < 0 and code != -signal.SIGTERM}
@@ -174,7 +168,7 @@ def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
             reason = f"rank {min(killed)} was killed by signal {-killed[min(killed)]} (kill, or out of memory)"
             with contextlib.suppress(SuiteError):
                 directory.write_failure(Failure(kind="killed", reason=reason, log_path=str(directory.log_path)))
-        return EXIT_FAILED
+        return Exit.FAILED
     return 0
 
 

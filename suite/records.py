@@ -18,6 +18,7 @@ Training and leaderboards meet only through these files.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -32,17 +33,13 @@ from pydantic import ValidationError
 from suite.errors import RecordError
 from suite.files import disk_error, write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
-from suite.protocol_changes import why_void
 from suite.spec import Experiment, Frozen, StorageFormat
 
-EXIT_ELSEWHERE = 75  # EX_TEMPFAIL: the status of a run's process that found it claimed by another, or failed before
-EXIT_BLOCKED = 77  # a run that it depends on has no result
 CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
 FailureKind = Literal["error", "killed"]
-Status = Literal["done", "failed", "running", "interrupted", "new"]
 
 
 class Result(Frozen):
@@ -129,15 +126,6 @@ class RunDirectory:
         """The run of an experiment that this one depends on, in the same store."""
         return RunDirectory.of(self.path.parents[2], parent)
 
-    def unfinished_parents(self, experiment: Experiment) -> list[Experiment]:
-        """Those of the experiment's parents that have no result yet, or a void one.
-
-        Raises:
-            RecordError: if a parent's result cannot be read.
-        """
-        runs = [(parent, self.of_parent(parent)) for parent in experiment.parents]
-        return [parent for parent, run in runs if run.read_result() is None or run.has_void_result()]
-
     def create(self, experiment: Experiment) -> None:
         """Make the folder and write what is to be trained; a no-op where both are there."""
         try:
@@ -171,25 +159,18 @@ class RunDirectory:
             lock.release()
 
     def is_claimed(self) -> bool:
-        if not self.claim_path.exists():
+        """Whether a process holds the claim. Asks with a shared lock, which needs no right to write."""
+        try:
+            descriptor = os.open(self.claim_path, os.O_RDONLY)
+        except OSError:  # not there, so never claimed, or not ours to look at
             return False
-        with self.claim() as free:
-            return not free
-
-    def status(self) -> Status:
-        """Where this run stands, from its files alone.
-
-        Raises:
-            RecordError: if ``result.json`` or ``failure.json`` is there but cannot be read.
-        """
-        if self.read_result() is not None:
-            return "done"
-        if self.is_claimed():
-            return "running"
-        failure = self.read_failure()
-        if failure is not None and failure.kind == "error":
-            return "failed"
-        return "interrupted" if self.metrics_path.exists() else "new"
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
     def newest_checkpoint(self) -> int | None:
         """The step of the newest complete checkpoint, or None."""
@@ -246,51 +227,6 @@ class RunDirectory:
 
     def write_failure(self, failure: Failure) -> None:
         write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
-
-    def forget_failure(self) -> None:
-        """Let the next attempt start: drop the failure, and set a result aside that is corrupt or void."""
-        self.failure_path.unlink(missing_ok=True)
-        try:
-            is_void = self.has_void_result()
-        except RecordError:
-            self.result_path.replace(self.result_path.with_suffix(".json.corrupt"))
-            return
-        if is_void:
-            self.result_path.replace(self.result_path.with_suffix(".json.void"))
-
-    def has_void_result(self) -> bool:
-        """Whether there is a result that no longer holds.
-
-        Raises:
-            RecordError: if ``result.json`` is there but cannot be read.
-        """
-        return bool(self.why_void())
-
-    def why_void(self) -> str:
-        """Why the result no longer holds: the protocol has changed, or it took over a run that has no result any more,
-        or a void one; "" where it holds, or there is none.
-
-        Raises:
-            RecordError: if ``result.json`` is there but cannot be read.
-        """
-        result = self.read_result()
-        if result is None:
-            return ""
-        if reason := why_void(result):
-            return reason
-        for parent in result.experiment.parents:
-            if parent.id == result.parent and (reason := self.of_parent(parent)._why_unusable()):
-                return f"it took over {parent.id}, {reason}"
-        return ""
-
-    def _why_unusable(self) -> str:
-        try:
-            if self.read_result() is None:
-                return "which has no result any more"
-            reason = self.why_void()
-        except RecordError:
-            return "whose result cannot be read"
-        return f"whose result is void: {reason}" if reason else ""
 
     # -- metrics
 

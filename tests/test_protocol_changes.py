@@ -6,6 +6,7 @@ from suite.protocol_changes import PROTOCOL_VERSION, void_metrics, why_void
 from suite.protocols import cmhsa, convit, cordonnier
 from suite.protocols import structured_init as structured
 from suite.records import Result, RunDirectory
+from suite.standing import stand_alone
 
 CPU, GPU = "AMD EPYC 7B13", "NVIDIA H200"
 FROZEN = convit.laptop("convit", "S+", train_gpsa=False)
@@ -80,8 +81,9 @@ def test_a_run_says_which_void_run_it_took_over_and_why_that_is_void(tmp_path):
         run = RunDirectory.of(tmp_path, experiment)
         run.create(experiment)
         run.write_result(result(experiment, **fields))
-    assert (
-        RunDirectory.of(tmp_path, child).why_void().startswith(f"it took over {parent.id}, whose result is void: made")
-    )
+    found = stand_alone(RunDirectory.of(tmp_path, child), child)
+    assert found.state == "void"
+    assert found.reason.startswith(f"took over {parent.id}, which is void: made under protocol 1")
     RunDirectory.of(tmp_path, parent).result_path.unlink()
-    assert RunDirectory.of(tmp_path, child).why_void() == f"it took over {parent.id}, which has no result any more"
+    found = stand_alone(RunDirectory.of(tmp_path, child), child)
+    assert (found.state, found.reason) == ("done", f"took over {parent.id}, which is new in this store")

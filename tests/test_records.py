@@ -8,8 +8,9 @@ import pytest
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import Failure, Result, RunDirectory, find_runs
+from suite.records import PROTOCOL_VERSION, Failure, Result, RunDirectory, find_runs
 from suite.spec import Experiment
+from suite.standing import reopen, stand, stand_alone
 
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
 RESULT = Result(
@@ -30,6 +31,7 @@ RESULT = Result(
     num_attempts=1,
     commit="unknown",
     finished_at="2026-01-01T00:00:00+00:00",
+    protocol_version=PROTOCOL_VERSION,
 )
 
 
@@ -41,15 +43,15 @@ def run(tmp_path):
 
 
 def test_a_run_goes_from_new_to_interrupted_to_failed_to_done(run):
-    assert run.status() == "new"
+    assert stand(run, {}).state == "new"
     run.append_metrics({"step": 1})
-    assert run.status() == "interrupted"
+    assert stand(run, {}).state == "interrupted"
     run.write_failure(Failure(kind="killed", reason="kill -9", log_path="log.txt"))
-    assert run.status() == "interrupted"
+    assert stand(run, {}).state == "interrupted"
     run.write_failure(Failure(kind="error", reason="nan", log_path="log.txt"))
-    assert run.status() == "failed"
+    assert stand(run, {}).state == "failed"
     run.write_result(RESULT)
-    assert run.status() == "done"
+    assert stand(run, {}).state == "done"
     assert not run.failure_path.exists()
 
 
@@ -83,10 +85,12 @@ def test_a_broken_line_before_the_last_is_named_with_its_number(run):
 @pytest.mark.parametrize("content", ["", "{", '{"top1_percent": 3}', RESULT.model_dump_json()[:-20]])
 def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     run.result_path.write_text(content)
-    with pytest.raises(RecordError, match=r"result\.json.*--retry-failed"):
-        run.status()
-    run.forget_failure()
-    assert run.status() == "new"
+    found = stand(run, {})
+    assert found.state == "failed"
+    assert "result.json" in found.reason
+    assert "--retry-failed" in found.reason
+    reopen(run, found)
+    assert stand(run, {}).state == "new"
     assert run.result_path.with_suffix(".json.corrupt").exists()
 
 
@@ -95,14 +99,14 @@ def test_a_void_result_and_what_was_taken_over_from_it_are_set_aside_on_retry(tm
     child = RunDirectory.of(tmp_path, masked)
     child.create(masked)
     child.write_result(RESULT.model_copy(update={"experiment": masked, "parent": EXPERIMENT.id}))
-    run.write_result(RESULT)
-    for directory in (run, child):
-        directory.forget_failure()
-        assert directory.status() == "done"
-    run.write_result(RESULT.model_copy(update={"protocol_version": 0}))
-    for directory in (run, child):
-        directory.forget_failure()
-        assert directory.read_result() is None
+    pairs = ((run, EXPERIMENT), (child, masked))
+    for protocol_version, state in ((PROTOCOL_VERSION, "done"), (0, "void")):
+        run.write_result(RESULT.model_copy(update={"protocol_version": protocol_version}))
+        found = [stand_alone(directory, experiment) for directory, experiment in pairs]
+        assert [standing.state for standing in found] == [state, state]
+        for (directory, _), standing in zip(pairs, found, strict=True):
+            reopen(directory, standing)
+            assert (directory.read_result() is None) == (state == "void")
     assert run.result_path.with_suffix(".json.void").exists()
 
 
@@ -148,7 +152,7 @@ def test_a_claim_excludes_others_and_ends_with_its_owner(run):
     assert ready.get(timeout=30) is True
     with run.claim() as claimed:
         assert not claimed
-    assert run.status() == "running"
+    assert stand(run, {}).state == "running"
     owner.kill()
     owner.join()
     with run.claim() as claimed:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from suite.records import RunDirectory
+from suite.standing import stand
 from suite.suites import get_suite
 
 needs_ffcv = pytest.mark.skipif(
@@ -170,7 +171,7 @@ def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     output = grid.communicate(timeout=60)[0]
     assert grid.returncode == 130
     assert "the same command goes on from here" in output
-    assert run.status() == "interrupted"
+    assert stand(run, {}).state == "interrupted"
     assert list(run.checkpoint_path.glob("step-*"))
     assert not run.failure_path.exists()
 

@@ -7,6 +7,7 @@ import pytest
 from launchers import grid
 from launchers.local import LocalPool, LocalRun
 from launchers.plan import make_plan
+from suite.exit_codes import Exit
 from suite.records import Failure, RunDirectory
 from suite.spec import Resources
 
@@ -139,7 +140,7 @@ def test_a_run_of_more_ranks_than_gpus_is_refused(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(grid, "_visible_gpus", lambda: ["0", "1"])
     monkeypatch.setattr(grid, "LocalPool", lambda *_: pytest.fail("training started"))
     options = ["--suite", "sample_efficiency", "--profile", "gpu", "--runs", str(tmp_path), "--ranks-per-node", "4"]
-    assert grid.main(options) == grid.EXIT_FAILED
+    assert grid.main(options) == Exit.FAILED
     assert "torch sees 2 of the 4 GPUs that a run's ranks need" in " ".join(capsys.readouterr().err.split())
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from launchers import node
 from launchers.submission import Submission, write_submission
+from suite.exit_codes import Exit
 from suite.spec import Resources
 
 
@@ -19,7 +20,7 @@ def end(tmp_path, monkeypatch):
         write_submission(tmp_path, submission)
         requeued = []
         monkeypatch.setattr(node.signal, "signal", lambda *_: None)
-        monkeypatch.setattr(node, "_requeue", lambda: requeued.append(True) or 76)
+        monkeypatch.setattr(node, "_requeue", lambda: requeued.append(True) or Exit.INTERRUPTED)
         monkeypatch.setattr(node, "_num_silent_starts", lambda runs: 0)
         return node.end_task(tmp_path, submission.name, 0), bool(requeued)
 
@@ -28,12 +29,12 @@ def end(tmp_path, monkeypatch):
 
 def test_a_run_whose_parent_has_no_result_is_not_requeued_and_its_job_fails(end, graph, capsys):
     assert end(graph["tuned"]) == (1, False)
-    assert f"it needs {graph['first'].id}, which has no result" in capsys.readouterr().err
+    assert f"{graph['tuned'].id} is waiting: needs {graph['first'].id}, which is new" in capsys.readouterr().err
 
 
 def test_beside_a_run_that_is_open_the_job_is_requeued_all_the_same(end, graph, finish):
     finish(graph["second"])
-    assert end(graph["tuned"], graph["mask_second"]) == (76, True)
+    assert end(graph["tuned"], graph["mask_second"]) == (Exit.INTERRUPTED, True)
 
 
 def test_a_job_all_of_whose_runs_are_done_ends_well(end, graph, finish):

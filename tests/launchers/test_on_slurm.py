@@ -30,7 +30,6 @@ def missing(tmp_path, monkeypatch, graph):
 
 
 ON_THE_WAY = {"state": "pending", "array": "7"}
-FAILED = {"state": "failed"}
 
 
 def test_a_graph_is_submitted_whole(missing, graph):
@@ -43,8 +42,15 @@ def test_what_is_in_the_queue_is_not_submitted_again_but_waited_for(missing, gra
     assert queued == {graph["first"].id: "7", graph["tuned"].id: "8"}
 
 
-def test_what_needs_a_failed_run_stays_away_until_that_is_retried(missing):
-    states = {"first": FAILED, "tuned": FAILED, "mask_tuned": {**FAILED, "array": "9"}}
+def test_what_needs_a_failed_run_stays_away_until_that_is_retried(missing, graph, tmp_path):
+    run = RunDirectory.of(tmp_path, graph["first"])
+    run.create(graph["first"])
+    run.write_failure(Failure(kind="error", reason="the loss is nan", log_path="log.txt"))
+    states = {
+        "first": {"state": "failed"},
+        "tuned": {"state": "blocked"},
+        "mask_tuned": {"state": "blocked", "array": "9"},
+    }
     assert missing(**states)[0] == ["second", "mask_second"]
     assert missing(retry_failed=True, **states)[0] == ["first", "second", "tuned", "mask_tuned", "mask_second"]
 
@@ -52,8 +58,8 @@ def test_what_needs_a_failed_run_stays_away_until_that_is_retried(missing):
 def test_a_void_result_is_trained_again_on_retry(missing, graph, finish):
     finish(graph["first"], protocol_version=0)
     finish(graph["tuned"], parent=graph["first"].id)
-    states = {"first": FAILED, "tuned": FAILED}
-    assert missing(**states)[0] == ["second", "mask_tuned", "mask_second"]
+    states = {"first": {"state": "void"}, "tuned": {"state": "void"}}
+    assert missing(**states)[0] == ["second", "mask_second"]
     assert missing(retry_failed=True, **states)[0] == ["first", "second", "tuned", "mask_tuned", "mask_second"]
 
 

@@ -67,11 +67,11 @@ def test_a_run_is_running_when_it_is_its_turn_in_the_job(look, run):
     assert found.remaining_s == 40 * 32 / 64
 
 
-def test_a_void_result_has_failed_and_says_why(look, finish):
+def test_a_void_result_is_told_with_its_reason(look, finish):
     finish(EXPERIMENTS[0], protocol_version=0)
     found = look()
-    assert (found.state, found.top1_percent) == ("failed", None)
-    assert "its result is void: made under protocol 0" in found.detail
+    assert (found.state, found.top1_percent) == ("void", None)
+    assert "made under protocol 0" in found.detail
     finish(EXPERIMENTS[0])
     assert look().state == "done"
 
@@ -80,9 +80,9 @@ def test_a_later_run_of_a_running_job_waits(look):
     assert look(queued=RUNNING).state == "pending"
 
 
-def test_a_requeued_job_is_never_failed_whatever_its_last_attempt_left(look, run):
+def test_a_requeued_job_has_not_failed_though_its_last_attempt_was_killed(look, run):
     record_end(run, "interrupted", "preempted")
-    run.write_failure(Failure(kind="error", reason="a rank is gone", log_path="log.txt"))
+    run.write_failure(Failure(kind="killed", reason="a rank is gone", log_path="log.txt"))
     found = look(queued=REQUEUED, ended="NODE_FAIL")
     assert (found.state, found.detail) == ("requeued", "preempted")
 
@@ -162,8 +162,9 @@ def test_a_run_whose_parent_failed_says_so_and_is_waited_for_no_longer(tmp_path,
     RunDirectory.of(tmp_path, graph["first"]).create(graph["first"])
     RunDirectory.of(tmp_path, graph["first"]).write_failure(failure)
     found = states(tmp_path, graph)
-    assert (found["tuned"].state, found["tuned"].detail) == ("failed", f"needs {graph['first'].id}, which failed")
-    assert (found["mask_tuned"].state, found["mask_tuned"].goes_on) == ("failed", False)
+    because = f"needs {graph['first'].id}, which failed: the loss is nan"
+    assert (found["tuned"].state, found["tuned"].detail) == ("blocked", because)
+    assert (found["mask_tuned"].state, found["mask_tuned"].goes_on) == ("blocked", False)
 
 
 def test_a_run_that_left_the_queue_before_its_parent_was_done_is_not_waited_for(tmp_path, graph, in_queue):

@@ -85,14 +85,14 @@ def test_a_recipe_of_another_name_is_the_same_experiment(table2, finish, tmp_pat
     assert not collect_first(table2, tmp_path).failures
 
 
-def test_a_run_that_failed_or_was_killed_shows_its_reason(table2, finish, tmp_path):
+def test_a_run_that_failed_shows_its_reason_and_one_that_was_killed_is_waited_for(table2, finish, tmp_path):
     for seed, kind in enumerate(("error", "killed")):
         run = finish("deit", "5", seed, 40.0)
         run.result_path.unlink()
         run.write_failure(Failure(kind=kind, reason="the loss is nan", log_path="logs/x.txt"))
     cell = collect_first(table2, tmp_path)
-    expected = [(seed, "the loss is nan", "logs/x.txt") for seed in (0, 1)]
-    assert [(f.seed, f.reason, f.log_path) for f in cell.failures] == expected
+    assert [(f.seed, f.reason, f.log_path) for f in cell.failures] == [(0, "the loss is nan", "logs/x.txt")]
+    assert cell.waiting == ("the loss is nan",)
 
 
 def test_an_experiment_that_stands_in_two_entries_is_read_once(table2, finish, tmp_path, monkeypatch):

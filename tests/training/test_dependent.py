@@ -15,13 +15,15 @@ from safetensors.torch import load_file
 from imagesets.catalog import get_info
 from imagesets.loader import ImageLoader
 from suite.errors import DataError
-from suite.execute import EXIT_BLOCKED, run
+from suite.execute import run
+from suite.exit_codes import Exit
 from suite.models.head_pruning import degenerate_heads
 from suite.models.masking import mask_attention, mask_position_embedding
 from suite.models.probes import attention_maps, gating_values, nonlocality
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment, Recipe, Resources, with_ancestors
+from suite.standing import stand_alone
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
@@ -274,8 +276,8 @@ def test_the_logged_loss_of_a_distillation_is_that_of_eq_3(store):
 def test_a_run_whose_parent_is_missing_neither_trains_nor_fails(tmp_path):
     directory = RunDirectory.of(tmp_path, MAPS)
     directory.create(MAPS)
-    assert run(directory.path, Resources()) == EXIT_BLOCKED
-    assert directory.status() == "new"
+    assert run(directory.path, Resources()) == Exit.BLOCKED
+    assert stand_alone(directory, directory.read_experiment()).state == "waiting"
 
 
 def test_a_run_whose_parent_has_an_unreadable_result_does_not_look_as_if_another_grid_had_it(tmp_path, capsys):
@@ -283,7 +285,7 @@ def test_a_run_whose_parent_has_an_unreadable_result_does_not_look_as_if_another
     directory.create(MAPS)
     parent.create(CONVIT)
     parent.result_path.write_text("rubbish")
-    assert run(directory.path, Resources()) == EXIT_BLOCKED
+    assert run(directory.path, Resources()) == Exit.BLOCKED
     assert str(parent.result_path) in capsys.readouterr().err
 
 

@@ -11,12 +11,14 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from imagesets.loader import ImageLoader
-from suite import attempts, execute
+from suite import attempts
 from suite.errors import RunError
+from suite.exit_codes import Exit
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import PROTOCOL_VERSION, RunDirectory
 from suite.spec import Experiment, Resources
+from suite.standing import stand
 from suite.training import checkpoint, distributed
 from suite.training.loop import Training
 from suite.training.optim import LearningRate, build_optimizer
@@ -111,12 +113,12 @@ def test_bf16_stays_near_fp32(tmp_path, plain_weights):
 def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(tmp_path):
     recipe = RECIPE.model_copy(update={"learning_rate": 1e20, "warmup_epochs": 0.0, "clip_grad_norm": 0.0})
     status, run = train(tmp_path, EXPERIMENT.model_copy(update={"recipe": recipe}))
-    assert status == execute.EXIT_FAILED
+    assert status == Exit.FAILED
     failure = run.read_failure()
     assert failure.kind == "error"
     assert "training loss is nan at step" in failure.reason
     assert failure.log_path == str(run.log_path)
-    assert run.status() == "failed"
+    assert stand(run, {}).state == "failed"
 
 
 def test_a_run_that_is_asked_for_its_best_is_evaluated_after_every_epoch(tmp_path):

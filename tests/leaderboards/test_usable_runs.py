@@ -52,14 +52,16 @@ def test_what_took_over_a_void_run_is_void_too(suite, finish_experiment, tmp_pat
 def test_a_run_that_waits_for_another_says_for_which(suite, tmp_path):
     cell = cell_of(suite, tmp_path, "masked")
     assert cell.status == "missing"
-    assert cell.waiting == (f"needs {PRUNED.id}, which is missing and needs {TRAINED.id}, which is missing",)
+    assert cell.waiting == (f"needs {PRUNED.id}, which needs {TRAINED.id}, which is new",)
     markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
-    assert f"- pruned: needs {TRAINED.id}, which is missing\n" in markdown
+    assert f"- pruned: needs {TRAINED.id}, which is new\n" in markdown
 
 
 def test_a_run_that_waits_for_an_unfinished_one_says_so(suite, tmp_path):
-    RunDirectory.of(tmp_path, TRAINED).create(TRAINED)
-    assert cell_of(suite, tmp_path, "pruned").waiting == (f"needs {TRAINED.id}, which is unfinished",)
+    run = RunDirectory.of(tmp_path, TRAINED)
+    run.create(TRAINED)
+    run.append_metrics({"step": 1})
+    assert cell_of(suite, tmp_path, "pruned").waiting == (f"needs {TRAINED.id}, which is interrupted",)
 
 
 def test_a_run_that_waits_for_a_failed_one_has_failed(suite, tmp_path):
@@ -68,15 +70,15 @@ def test_a_run_that_waits_for_a_failed_one_has_failed(suite, tmp_path):
     run.write_failure(Failure(kind="error", reason="nan", log_path="log"))
     pruned, masked = (cell_of(suite, tmp_path, row) for row in ("pruned", "masked"))
     assert (pruned.status, masked.status) == ("failed", "failed")
-    assert pruned.failures[0].reason == f"needs {TRAINED.id}, which is failed"
-    assert masked.failures[0].reason == f"needs {PRUNED.id}, which is missing and {pruned.failures[0].reason}"
+    assert pruned.failures[0].reason == f"needs {TRAINED.id}, which failed: nan"
+    assert masked.failures[0].reason == f"needs {PRUNED.id}, which {pruned.failures[0].reason}"
 
 
 def test_a_finished_run_whose_parent_is_gone_is_shown_and_noted(suite, finish_experiment, tmp_path):
     finish_experiment(PRUNED, 80, parent=TRAINED.id)
     cell = cell_of(suite, tmp_path, "pruned")
     assert (cell.status, cell.mean) == ("done", 80)
-    assert cell.notes == (f"seed 0 took over {TRAINED.id}, which is missing in this store",)
+    assert cell.notes == (f"seed 0 took over {TRAINED.id}, which is new in this store",)
 
 
 def test_once_its_parents_are_done_a_run_waits_for_nothing(suite, finish_experiment, tmp_path):

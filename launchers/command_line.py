@@ -1,0 +1,114 @@
+"""The command line of ``grid.py``: text -> ``GridOptions``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+from launchers.options import Cluster, GridOptions, SlurmOptions
+from leaderboards.build import positive
+from suite.errors import SpecError
+from suite.spec import StorageFormat
+
+_OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
+    """Read the command line; a misspelt option ends the process with its usage.
+
+    Raises:
+        SpecError: options that do not go together, or that would do nothing.
+    """
+    given = vars(_make_parser().parse_args(arguments))
+    for_slurm = {name: value for name in _OF_SLURM if (value := given.pop(name))}
+    if for_slurm and given["cluster"] != "slurm":
+        names = ", ".join(f"--{'slurm' if name == 'more' else name.replace('_', '-')}" for name in for_slurm)
+        raise SpecError(f"{names} would do nothing here: add --cluster slurm, or leave it out")
+    return GridOptions(slurm=SlurmOptions(**_frozen(for_slurm)), **_frozen(given))
+
+
+def _frozen(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="grid.py", description="Plan a suite's grid, train what is missing, build its leaderboard."
+    )
+    parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all")
+    parser.add_argument(
+        "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
+    )
+    parser.add_argument(
+        "--seeds", type=positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
+    )
+    parser.add_argument(
+        "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
+        help="train only these, such as model=deit_micro train_fraction=0.1",
+    )  # fmt: skip
+    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR",
+        help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--loader", choices=get_args(StorageFormat), default="memory",
+        help="format to read images from, made by datasets/prepare.py (default: memory)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="threads a rank decodes images with (default: its cores)"
+    )
+    parser.add_argument("--skip-corrupt", action="store_true", help="go on without images that cannot be decoded")
+    parser.add_argument(
+        "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
+    )
+    parser.add_argument(
+        "--ranks-per-node", type=positive, metavar="N", help="processes of one run (default 1; with SLURM on CPUs)"
+    )
+    parser.add_argument(
+        "--micro-batch", type=positive, metavar="N", help="images a rank holds at once (default: its share)"
+    )
+    parser.add_argument("--zero-stage", type=int, choices=range(4), default=0, help="DeepSpeed's ZeRO (default 0)")
+    parser.add_argument(
+        "--teacher-weights", type=Path, metavar="FILE", help="trained weights of a timm teacher, for distillation"
+    )
+    parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")
+    parser.add_argument("--retry-failed", action="store_true", help="start failed runs again, from their checkpoints")
+    parser.add_argument("--dry-run", action="store_true", help="show plan and cost, start nothing")
+    parser.add_argument(
+        "--show", action="store_true", help="show the profile's experiments and recipes in full, beside the paper's"
+    )
+    parser.add_argument("--list", action="store_true", dest="list_suites", help="show all suites, and what they cost")
+
+    cluster = parser.add_argument_group("on a SLURM cluster")
+    cluster.add_argument("--cluster", choices=get_args(Cluster), default="local", help="where to train (default: here)")
+    cluster.add_argument("--status", action="store_true", help="show where every run stands; start nothing")
+    cluster.add_argument("--watch", action="store_true", help="with --status: again and again, until all have ended")
+    cluster.add_argument("--cancel", action="store_true", help="end the suite's jobs; checkpoints stay")
+    cluster.add_argument("--detach", action="store_true", help="return once the jobs are in the queue")
+    cluster.add_argument(
+        "--runs-per-job", type=positive, metavar="N", help="runs that one job trains in turn (default 1)"
+    )
+    cluster.add_argument("--nodes", type=positive, metavar="N", help="nodes of one run (default 1)")
+    cluster.add_argument("--gpus-per-node", type=positive, metavar="N", help="on GPUs: ranks (default 1)")
+    cluster.add_argument("--cpus-per-task", type=positive, metavar="N", help="cores of a rank (default 1; with GPUs 8)")
+    cluster.add_argument("--mem-gb", type=positive, metavar="N", help="memory of a node")
+    cluster.add_argument(
+        "--time-min", type=positive, metavar="N",
+        help="a job's time limit (default 60); a run that needs longer is requeued and goes on",
+    )  # fmt: skip
+    for name in ("partition", "account", "qos", "constraint"):
+        cluster.add_argument(f"--{name}", metavar="NAME", help="as sbatch's")
+    cluster.add_argument(
+        "--slurm",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="more",
+        metavar="KEY=VALUE",
+        help="more of sbatch's options",
+    )  # fmt: skip
+    return parser

@@ -1,0 +1,158 @@
+"""Where a run stands, decided here alone: plan, pool, jobs, status and leaderboards all ask ``stand``.
+
+    a run's files, and the standings of the runs that it depends on -> Standing(state, reason, waits_for)
+
+SLURM and the local pool only refine what is open here: "pending", "requeued", "in another grid". No torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from suite.errors import RecordError
+from suite.protocol_changes import why_void
+from suite.records import Failure, Result, RunDirectory
+from suite.spec import Experiment
+
+State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
+STATES: tuple[State, ...] = get_args(State)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run has come.
+
+    ``state`` is one of
+
+    - ``new``: nothing was done yet; ``interrupted``: begun, goes on from its newest checkpoint. Both can start at once.
+    - ``waiting`` for ``waits_for``, the ids of runs that it depends on; ``blocked``: one of these cannot be had.
+    - ``running``: a process holds its claim.
+    - ``failed``: ended by an error, or with a record that cannot be read; only a retry starts it again.
+    - ``void``: has a result that no longer holds; only a retry trains it again.
+    - ``done``: has a result that holds.
+
+    ``reason`` says why it is not done, or what to know of a result; ``path`` is the file to open next, if any;
+    ``result`` is there for ``done`` and ``void``.
+    """
+
+    state: State
+    reason: str = ""
+    waits_for: tuple[str, ...] = ()
+    path: Path | None = None
+    result: Result | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still be trained without a retry, now or later."""
+        return self.state in ("new", "interrupted", "waiting", "running")
+
+    @property
+    def needs_retry(self) -> bool:
+        """Whether ``--retry-failed`` would start it again."""
+        return self.state in ("failed", "void")
+
+
+NEW = Standing("new")
+
+
+def stand(run: RunDirectory, parents: Mapping[str, Standing], *, is_ours: bool = False) -> Standing:
+    """Where a run stands. Reads files only.
+
+    Args:
+        run: its directory, which need not exist.
+        parents: standings, by id, of all runs that it depends on.
+        is_ours: this process holds the run's claim, which therefore says nothing.
+    """
+    own = _by_its_files(run, is_ours)
+    if own.result is not None:
+        return _beside_taken_over(own, own.result, parents)
+    return beside_needed(own, parents)
+
+
+def stand_alone(run: RunDirectory, experiment: Experiment, *, is_ours: bool = False) -> Standing:
+    """``stand`` where the runs that this one depends on have to be looked up too."""
+    parents = {parent.id: stand_alone(run.of_parent(parent), parent) for parent in experiment.parents}
+    return stand(run, parents, is_ours=is_ours)
+
+
+def after_retry(run: RunDirectory, standing: Standing, parents: Mapping[str, Standing]) -> Standing:
+    """Where a run would stand if ``--retry-failed`` reopened it, and those that it depends on. Changes nothing.
+
+    Args:
+        run: its directory.
+        standing: where it stands.
+        parents: where the runs that it depends on would stand.
+    """
+    return standing if standing.state in ("done", "running") else beside_needed(_open(run), parents)
+
+
+def _beside_taken_over(standing: Standing, result: Result, parents: Mapping[str, Standing]) -> Standing:
+    """A finished run beside the one that it took over: void if that is, with a remark if that has no result."""
+    taken = result.parent or (next(iter(parents)) if len(parents) == 1 else "")
+    if not taken or standing.state == "void":
+        return standing
+    parent = parents.get(taken, NEW)
+    if parent.state == "void":
+        return replace(standing, state="void", reason=f"took over {taken}, which is void: {parent.reason}")
+    if parent.state == "done":
+        return standing
+    return replace(standing, reason=f"took over {taken}, which is {parent.state} in this store")
+
+
+def beside_needed(standing: Standing, parents: Mapping[str, Standing]) -> Standing:
+    """A run that could start, beside those that it needs first."""
+    missing = {name: parent for name, parent in parents.items() if parent.state != "done"}
+    if standing.state not in ("new", "interrupted") or not missing:
+        return standing
+    for name, parent in missing.items():
+        if parent.state in ("failed", "void", "blocked"):
+            return _held(standing, "blocked", name, parent, missing)
+    name, parent = next(iter(missing.items()))
+    return _held(standing, "waiting", name, parent, missing)
+
+
+def _held(standing: Standing, state: State, name: str, parent: Standing, missing: Mapping[str, Standing]) -> Standing:
+    """``reason`` follows the chain down to the run that can be looked at: "needs A, which needs B, which failed"."""
+    is_held = parent.state in ("waiting", "blocked")
+    how = parent.reason if is_held else f"failed: {parent.reason}" if parent.state == "failed" else f"is {parent.state}"
+    return replace(standing, state=state, reason=f"needs {name}, which {how}", waits_for=tuple(missing))
+
+
+def reopen(run: RunDirectory, standing: Standing) -> None:
+    """Let the next attempt start: drop the failure, and set a result aside that is void or cannot be read."""
+    if not standing.needs_retry:
+        return
+    run.failure_path.unlink(missing_ok=True)
+    if run.result_path.exists():
+        suffix = ".json.void" if standing.state == "void" else ".json.corrupt"
+        run.result_path.replace(run.result_path.with_suffix(suffix))
+
+
+def _by_its_files(run: RunDirectory, is_ours: bool) -> Standing:
+    try:
+        result = run.read_result()
+        failure = None if result is not None else run.read_failure()
+    except RecordError as error:
+        return Standing("failed", str(error), path=run.result_path if run.result_path.exists() else run.failure_path)
+    if result is not None:
+        if reason := why_void(result):
+            return Standing("void", reason, path=run.result_path, result=result)
+        return Standing("done", result=result)
+    if not is_ours and run.is_claimed():
+        return Standing("running")
+    if failure is not None and failure.kind == "error":
+        return Standing("failed", failure.reason, path=_log(run, failure))
+    found = _open(run)
+    return found if failure is None else replace(found, reason=failure.reason, path=_log(run, failure))
+
+
+def _log(run: RunDirectory, failure: Failure) -> Path:
+    return Path(failure.log_path) if failure.log_path else run.log_path
+
+
+def _open(run: RunDirectory) -> Standing:
+    begun = run.attempts_path.exists() or run.metrics_path.exists()
+    return Standing("interrupted") if begun else NEW
