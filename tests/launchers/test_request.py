@@ -89,3 +89,12 @@ def test_the_list_of_suites_says_how_many_runs_they_have_and_what_they_cost(monk
     assert SUITE.question.split()[0] in text
     assert "laptop: 10 runs" in text
     assert "paper: 10 runs, 332 GPU-h" in text
+
+
+@pytest.mark.parametrize(
+    ("suite", "every_epoch"), [("convit_psa", True), ("convit_cifar100", True), ("init_heads", False)]
+)
+def test_runs_of_a_suite_that_shows_best_accuracies_are_evaluated_after_every_epoch(suite, every_epoch):
+    for name, profile in get_suite(suite).profiles.items():
+        options = parse_options(["--suite", suite, "--profile", name])
+        assert make_resources(options, profile, 1, 1).evaluate_every_epoch == every_epoch
