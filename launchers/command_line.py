@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from launchers.options import Cluster, GridOptions, SlurmOptions
-from leaderboards.build import positive
+from suite.arguments import positive
 from suite.errors import SpecError
 from suite.spec import StorageFormat
 

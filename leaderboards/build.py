@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from leaderboards.aggregate import aggregate
 from leaderboards.cost import estimate_cost
 from leaderboards.output import Paths, check_store, make_boards, make_folder, read_runs, write_boards
+from suite.arguments import positive
 from suite.errors import SpecError, SuiteError
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
@@ -132,13 +133,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     except SpecError as error:
         parser.error(str(error))
     return args
-
-
-def positive(text: str) -> int:
-    """An argument that counts something."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
-    return int(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -29,7 +29,7 @@ from suite.errors import SpecError, check_name
 Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "gpu", "paper", "smoke"]
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
-StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]
+StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]  # each a module of ``imagesets.formats``
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
 
 

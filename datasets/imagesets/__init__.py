@@ -1,4 +1,7 @@
-"""Image sets: where their arrays come from (``fetch``), and how training reads them."""
+"""Image sets: from where they are kept to the batches that training sees.
+
+fetch, originals -> prepare -> formats -> opening -> loader, with augment
+"""
 
 import os
 

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from imagesets import fetch, storage
+from imagesets import fetch
 from imagesets.catalog import CATALOG, get_info
+from imagesets.fetch import storage
 from suite.errors import DataError, SpecError
 
 

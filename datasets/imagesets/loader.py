@@ -32,12 +32,12 @@ from imagesets.augment.parameters import flips, padded_crops, resized_bilinearly
 from imagesets.augment.pipeline import Augmentation, Draws
 from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
+from imagesets.formats.stored import CorruptImageError, Pixels
 from imagesets.fractions import by_turns, fraction_indices
 from imagesets.opening import open_split
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import find_info
 from imagesets.randomness import Samples, epoch_order
-from imagesets.stored import CorruptImageError, Pixels
 from suite.errors import DataError, SpecError
 from suite.spec import Experiment, Resources
 
@@ -213,14 +213,14 @@ class ImageLoader:
         return self._in_parallel(len(index), read_or_skip), index
 
     def _boxes(self, samples: Samples) -> NDArray[np.int64]:
-        """What of each original image is seen: (B, 4)."""
+        """The windows of the original images that are seen: (B, 4)."""
         sizes = self._train.sizes[self._kept[samples.index]]
         if self.recipe.crop == "random_resized":
             return resized_crops(self._seed, samples, sizes)
         return np.concatenate([np.zeros_like(sizes), sizes], axis=1, dtype=np.int64)
 
     def _filters(self, samples: Samples) -> list[Interpolation]:
-        """What each window is resized with."""
+        """The interpolation that each window is resized with."""
         if self.recipe.train_interpolation == "bicubic":
             return ["bicubic"] * len(samples.index)
         return ["bilinear" if drawn else "bicubic" for drawn in resized_bilinearly(self._seed, samples)]

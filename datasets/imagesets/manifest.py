@@ -1,4 +1,4 @@
-"""What a prepared image set says of itself: ``manifest.json`` and ``index.safetensors`` in ``DATA_DIR/NAME/FORMAT/``.
+"""A prepared image set's account of itself: ``manifest.json`` and ``index.safetensors`` in ``DATA_DIR/NAME/FORMAT/``.
 
     source -> prepare -> files of images, then the index, then the manifest -> readers
 
@@ -20,7 +20,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
-from imagesets.storage import write_file
+from imagesets.fetch.storage import write_file
 from suite.errors import DataError
 from suite.spec import Frozen, StorageFormat
 
@@ -33,7 +33,7 @@ SHARD_PREFIXES: dict[Split, tuple[str, ...]] = {"train": ("train-",), "test": ("
 
 
 class StoredFile(Frozen):
-    """What a file has to be."""
+    """The size and checksum that a file has to have."""
 
     num_bytes: int
     sha256: str
@@ -105,7 +105,7 @@ def prepared_folder(data_dir: Path, dataset: str, stored_as: StorageFormat) -> P
 
 
 def partial_folder(prepared: Path) -> Path:
-    """Where ``prepare`` works until a set is complete; only then does it get its name."""
+    """The folder that ``prepare`` works in until a set is complete; only then does it get its name."""
     return prepared.with_name(f".{prepared.name}.partial")
 
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from imagesets.catalog import ImageSetInfo
 from imagesets.fetch import ensure
-from imagesets.folder_reader import FolderImages
-from imagesets.manifest import Index, Manifest, Split, read_index
-from imagesets.memory import MemoryImages
+from imagesets.fetch.storage import open_arrays
+from imagesets.formats import find_format
+from imagesets.formats.memory import MemoryImages
+from imagesets.formats.stored import StoredImages
+from imagesets.manifest import Manifest, Split, read_index
 from imagesets.prepared import find_prepared
-from imagesets.shard_reader import ShardImages
-from imagesets.storage import open_arrays
-from imagesets.stored import StoredImages
 from suite.errors import DataError
 from suite.spec import StorageFormat
 
@@ -50,18 +49,6 @@ def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImag
             f"{folder}: the index has {len(index.labels)} {split} images, the manifest {manifest.num_images[split]}. "
             "Prepare the image set again."
         )
-    images = _open_format(folder, manifest, split, index)
+    images = find_format(manifest.format).open(folder, split, index, manifest)
     images.max_side = manifest.max_side
     return images
-
-
-def _open_format(folder: Path, manifest: Manifest, split: Split, index: Index) -> StoredImages:
-    if manifest.format == "memory":
-        return MemoryImages.open(folder, split, index)
-    if manifest.format == "webdataset":
-        return ShardImages(folder, split, index, manifest)
-    if manifest.format == "folder":
-        return FolderImages(Path(manifest.root) if manifest.root else folder, index)
-    from imagesets.ffcv_reader import FfcvImages  # compiles on import
-
-    return FfcvImages(folder, split, index)

@@ -17,7 +17,7 @@ from imagesets.decode import (
     resize_window,
 )
 from imagesets.fetch import ensure
-from imagesets.storage import open_arrays
+from imagesets.fetch.storage import open_arrays
 
 HEIGHT, WIDTH, SIZE = 211, 298, 64
 ENCODINGS = {

@@ -8,10 +8,10 @@ from PIL import Image
 from imagesets.augment.parameters import resized_crops
 from imagesets.catalog import get_info
 from imagesets.fetch import ensure
+from imagesets.fetch.storage import open_arrays
 from imagesets.fractions import fraction_indices
 from imagesets.loader import ImageLoader
 from imagesets.randomness import Purpose, Samples, uniforms
-from imagesets.storage import open_arrays
 from suite.errors import SpecError
 from suite.spec import Experiment, Recipe
 

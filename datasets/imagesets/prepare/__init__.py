@@ -1,6 +1,7 @@
-"""``python datasets/prepare.py``: an image set as distributed -> a prepared folder, which the readers open.
+"""``python datasets/prepare.py``: an image set as distributed -> a prepared folder, which the loader opens.
 
-    originals (folders, ilsvrc, shards, arrays) -> images, in worker processes -> sinks -> index -> manifest
+    originals -> images, in worker processes -> a format's sink -> index -> manifest
 
-``conversion`` ties them together; ``portions`` remembers what is done, so that a killed conversion goes on.
+``conversion`` ties them together, ``work`` drives the workers, and ``portions`` remembers what is done, so that a
+killed conversion goes on.
 """

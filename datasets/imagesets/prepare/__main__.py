@@ -18,6 +18,7 @@ from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
 from imagesets.prepare.request import Prepared, Request
+from suite.arguments import positive
 from suite.errors import DataError, SpecError
 from suite.spec import StorageFormat
 
@@ -61,7 +62,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
     parser.add_argument(
         "--max-side",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="shrink images whose longer side has more pixels (default: none)",
     )
@@ -71,9 +72,9 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="encode every JPEG again with this quality (default: keep its bytes; 90 for those that are shrunk)",
     )
-    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--workers", type=positive, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
-    parser.add_argument("--samples-per-shard", type=_positive, default=Request.samples_per_shard, metavar="N")
+    parser.add_argument("--samples-per-shard", type=positive, default=Request.samples_per_shard, metavar="N")
     parser.add_argument(
         "--shards-url",
         metavar="URL",
@@ -81,13 +82,6 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--check", action="store_true", help="hold every byte of a prepared set against its manifest")
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number
 
 
 def _quality(text: str) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from imagesets.manifest import SPLITS, Manifest, check_bytes, read_index, read_manifest
+from imagesets.formats import find_format
+from imagesets.manifest import Manifest, check_bytes, read_manifest
 from imagesets.prepare.progress import show_progress
 from suite.errors import DataError
 
@@ -27,16 +28,13 @@ def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
         for path in paths:
             check_bytes(path, manifest.files[path.relative_to(folder).as_posix()])
             advance(1)
-    if manifest.format != "folder":
+    list_files = find_format(manifest.format).list_files
+    if list_files is None:
         return manifest, len(paths)
-    root = Path(manifest.root) if manifest.root else folder
     with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
-        for split in SPLITS:
-            index = read_index(folder, split)
-            sums = zip(index.names, index.places["num_bytes"].tolist(), index.places["crc32"].tolist(), strict=True)
-            for name, num_bytes, crc32 in sums:
-                _check_image(root / name, num_bytes, crc32)
-                advance(1)
+        for path, num_bytes, crc32 in list_files(folder, manifest):
+            _check_image(path, num_bytes, crc32)
+            advance(1)
     return manifest, len(paths) + sum(manifest.num_images.values())
 
 

@@ -15,6 +15,9 @@ import numpy as np
 from rich.console import Console
 
 from imagesets.fetch import lock
+from imagesets.fetch.storage import disk_error
+from imagesets.formats import find_format
+from imagesets.formats.sinks import Output
 from imagesets.manifest import (
     INDEX,
     MANIFEST,
@@ -26,16 +29,12 @@ from imagesets.manifest import (
     write_index,
     write_manifest,
 )
-from imagesets.prepare.collected import Collected
-from imagesets.prepare.folder_writer import FilesInPlace
-from imagesets.prepare.originals import open_original
-from imagesets.prepare.portions import Journal
+from imagesets.originals.opening import open_original
+from imagesets.originals.samples import Original
+from imagesets.prepare.portions import Collected, Journal
 from imagesets.prepare.progress import show_status
 from imagesets.prepare.request import Prepared, Request
-from imagesets.prepare.samples import Original
-from imagesets.prepare.targets import choose_sink, is_in_place, root_of
 from imagesets.prepare.work import convert_splits
-from imagesets.storage import disk_error
 from suite.errors import DataError
 from suite.spec import StorageFormat
 
@@ -49,10 +48,7 @@ def prepare(request: Request, console: Console) -> Prepared:
         DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
             that has something else in it.
     """
-    if request.stored_as == "ffcv":
-        from imagesets.ffcv_reader import import_ffcv
-
-        import_ffcv()  # before hours of work, not after
+    find_format(request.stored_as).check_writer()  # before hours of work, not after
     with show_status(f"listing {request.source}", console) if request.source else contextlib.nullcontext():
         original = open_original(request.dataset, request.source, request.out)
     for note in original.notes:
@@ -101,16 +97,16 @@ def _find_same(request: Request, original: Original) -> Prepared:
 
 def _convert(request: Request, original: Original, console: Console) -> Prepared:
     target, journal = request.target, Journal(partial_folder(request.target))
-    in_place = is_in_place(request, original)
-    if not in_place and target.is_dir() and any(target.iterdir()):
+    output = Output(target, journal.ready, request.changes_images)
+    sink = find_format(request.stored_as).make_sink(original, output)
+    if not sink.in_place and target.is_dir() and any(target.iterdir()):
         raise DataError(f"{target} has files but no {MANIFEST}: it was not made here. Move it away or choose --out.")
     if changed := journal.open(_settings(request, original)):
         console.print(f"starting over: what was half made in {journal.folder} had other settings ({changed})")
-    sink = choose_sink(request, original, journal.ready, in_place)
     splits = convert_splits(request, original, sink, journal, console)
     _check_classes(original, splits)
     files = sink.finish(splits)
-    folder = target if in_place else journal.ready
+    folder = target if sink.in_place else journal.ready
     write_index(folder, {split: collected.index for split, collected in splits.items()})
     files[INDEX] = describe_file(folder / INDEX)
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
@@ -126,12 +122,12 @@ def _convert(request: Request, original: Original, console: Console) -> Prepared
         quality=request.stored_quality,
         shards_url=request.shards_url,
         fingerprints=_fingerprints(original),
-        root=root_of(original) if isinstance(sink, FilesInPlace) else None,
+        root=sink.root,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=_describe_tools(request.stored_as),
     )
     write_manifest(folder, manifest)
-    if not in_place:
+    if not sink.in_place:
         journal.ready.rename(target)
     shutil.rmtree(journal.folder, ignore_errors=True)
     return Prepared(target, manifest, skipped)
@@ -166,7 +162,5 @@ def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:
 
 
 def _describe_tools(stored_as: StorageFormat) -> str:
-    packages = ["convolutional-prior-suite", "numpy", "pillow"]
-    if stored_as in ("webdataset", "ffcv"):
-        packages.append(stored_as)  # also the package's name
+    packages = ["convolutional-prior-suite", "numpy", "pillow", *find_format(stored_as).packages]
     return ", ".join(f"{name} {version(name)}" for name in packages)

@@ -1,4 +1,4 @@
-"""What is done to one image: read it, decode it to prove that it is whole, and shrink or encode it where asked to.
+"""The treatment of one image: read it, decode it to prove that it is whole, and shrink or encode it where asked to.
 
 Runs in worker processes, on a few images at a time. The same image always gives the same bytes.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from imagesets.decode import decode
-from imagesets.prepare.samples import Pixels, Place
+from imagesets.originals.samples import Pixels, Place
 from suite.errors import DataError
 
 DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
@@ -28,7 +28,7 @@ Result = Literal["encoded", "square", "checked", "unchanged"]
 
 @dataclass(frozen=True)
 class Treatment:
-    """What is asked for.
+    """The treatment that is asked for.
 
     Attributes:
         result: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where

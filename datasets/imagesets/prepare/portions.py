@@ -1,4 +1,4 @@
-"""The journal of a conversion: which portions of the samples are done, so that a killed one goes on.
+"""The journal of a conversion: which portions of the samples are done, so that a killed one goes on; and their index.
 
 A portion is a run of samples of one split: a shard, where there are shards. It is noted here only once all that it
 wrote is on the disk, and a conversion with other settings starts over.
@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from imagesets.manifest import Split, StoredFile
-from imagesets.storage import write_file
+from imagesets.fetch.storage import write_file
+from imagesets.manifest import Index, Split, StoredFile
+from imagesets.originals.samples import Samples
 from suite.spec import Frozen
 
 SETTINGS = "settings.json"
@@ -37,7 +40,7 @@ class Portion:
 
 
 class Finished(Frozen):
-    """What became of a portion. Lists have one entry for each image that was kept.
+    """The outcome of a portion. Lists have one entry for each image that was kept.
 
     Attributes:
         skipped: the reason for each corrupt image, by its index among the split's samples.
@@ -108,3 +111,35 @@ def divide(split: Split, lengths: list[int]) -> Iterator[Portion]:
     for number, length in enumerate(lengths):
         yield Portion(split, number, start, start + length)
         start += length
+
+
+@dataclass
+class Collected:
+    """A split as it is stored.
+
+    Attributes:
+        portions: in order.
+        kept: (M,) indexes among the source's samples of those that are stored.
+        index: of those.
+        skipped: name and reason of each corrupt image that was left out.
+    """
+
+    portions: list[tuple[Portion, Finished]]
+    kept: NDArray[np.int64]
+    index: Index
+    skipped: list[tuple[str, str]]
+
+
+def collect(samples: Samples, portions: list[tuple[Portion, Finished]]) -> Collected:
+    """Join what is known of a split's portions."""
+    reasons = {index: reason for _, finished in portions for index, reason in finished.skipped.items()}
+    kept = np.setdiff1d(np.arange(len(samples)), np.array(list(reasons), np.int64), assume_unique=True)
+    sizes = [size for _, finished in portions for size in finished.sizes]
+    stored = [name for _, finished in portions for name in finished.names or ()]
+    names = stored or [samples.names[index] for index in kept.tolist()]
+    places = {
+        name: np.array([value for _, finished in portions for value in finished.places[name]], np.int64)
+        for name in portions[0][1].places
+    }
+    index = Index(samples.labels[kept], np.array(sizes, np.int32).reshape(-1, 2), Index.encode_names(names), places)
+    return Collected(portions, kept, index, [(samples.names[index], reason) for index, reason in reasons.items()])

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def show_status(text: str, console: Console) -> contextlib.AbstractContextManager[object]:
-    """What goes on, while nobody knows for how long."""
+    """A line on the terminal about work of unknown length."""
     return console.status(text) if console.is_terminal else contextlib.nullcontext()
 
 

@@ -1,10 +1,11 @@
-"""What the command asks for, and what comes of it."""
+"""The command's request, and its outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.images import DEFAULT_QUALITY
 from suite.errors import SpecError
@@ -15,7 +16,7 @@ URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdat
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be prepared, and how.
+    """An image set to prepare, and how.
 
     Attributes:
         source: a folder; None where the set can be fetched.
@@ -43,11 +44,12 @@ class Request:
     shards_url: str | None = None
 
     def __post_init__(self) -> None:
-        if self.stored_as == "memory" and self.quality is not None:
-            raise SpecError("--quality is about JPEGs, and format memory has none. Leave it out.")
+        stored_as = find_format(self.stored_as)
+        if self.quality is not None and not stored_as.has_jpegs:
+            raise SpecError(f"--quality is about JPEGs, and format {self.stored_as} has none. Leave it out.")
         if self.shards_url is None:
             return
-        if self.stored_as != "webdataset":
+        if not stored_as.has_shards:
             raise SpecError(f"--shards-url is about shards, and format {self.stored_as} has none. Leave it out.")
         if not self.shards_url.startswith(URL_SCHEMES):
             raise SpecError(f"--shards-url {self.shards_url}: expected {', '.join(URL_SCHEMES)}, never a command")
@@ -64,13 +66,13 @@ class Request:
     @property
     def stored_quality(self) -> int | None:
         """Of the JPEGs that are encoded again, if any are."""
-        shrinks_jpegs = self.max_side is not None and self.stored_as != "memory"
+        shrinks_jpegs = self.max_side is not None and find_format(self.stored_as).has_jpegs
         return DEFAULT_QUALITY if self.quality is None and shrinks_jpegs else self.quality
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What came of it.
+    """A prepared image set.
 
     Attributes:
         skipped: name and reason of each corrupt image that was left out.

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from typing import TypeVar
 
 from rich.console import Console
 
+from imagesets.formats.sinks import Sink
 from imagesets.manifest import Split
-from imagesets.prepare.collected import Collected, collect
+from imagesets.originals.samples import Original
 from imagesets.prepare.images import Corrupt, Treated, Treatment, corrupt_error, treat_all
-from imagesets.prepare.portions import Finished, Journal, Portion
+from imagesets.prepare.portions import Collected, Finished, Journal, Portion, collect, divide
 from imagesets.prepare.progress import show_progress
 from imagesets.prepare.request import Request
-from imagesets.prepare.samples import Original
-from imagesets.prepare.sinks import Sink
-from imagesets.prepare.targets import divide_samples
-from imagesets.prepare.workers import map_in_order
+from suite.errors import DataError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 _IMAGES_PER_TASK = 32
 _MIN_IMAGES_PER_WORKER = 500  # a process takes seconds to start
+_TASKS_AHEAD_PER_WORKER = 4
 
 
 def convert_splits(
     request: Request, original: Original, sink: Sink, journal: Journal, console: Console
 ) -> dict[Split, Collected]:
     """Work through all portions that are not done."""
-    portions = divide_samples(request, original, sink)
+    portions = [
+        portion
+        for split, samples in original.samples.items()
+        for portion in divide(split, sink.portion_lengths(samples, request.samples_per_shard))
+    ]
     done = _find_done(portions, sink, journal, request.skip_corrupt)
     todo = portions[len(done) :]
     num_todo = sum(portion.stop - portion.start for portion in todo)
@@ -58,7 +73,7 @@ def convert_splits(
 
 
 def _find_done(portions: list[Portion], sink: Sink, journal: Journal, skip_corrupt: bool) -> dict[Portion, Finished]:
-    """What an earlier process did, up to the first gap: a format may write portions one after the other."""
+    """The portions done by an earlier process, up to the first gap: a format may write one after the other."""
     done: dict[Portion, Finished] = {}
     for portion in portions:
         finished = journal.read(portion)
@@ -101,3 +116,49 @@ def _tasks(portion: Portion) -> list[range]:
 def _skip(request: Request, original: Original, portion: Portion, index: int, reason: str) -> None:
     if not request.skip_corrupt:
         raise corrupt_error(original.samples[portion.split].names[index], original.source, reason)
+
+
+def map_in_order(function: Callable[[Task], Result], tasks: Iterable[Task], num_workers: int) -> Generator[Result]:
+    """Apply a function to many tasks in several processes; results come in order, and few of them wait.
+
+    Args:
+        function: importable by name, so that a fresh process finds it.
+        tasks: read as they are needed.
+        num_workers: processes; with one, the work is done here.
+
+    Raises:
+        DataError: if a process was killed, and what ``function`` raises.
+    """
+    if num_workers == 1:
+        yield from map(function, tasks)
+        return
+    context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks
+    pool = ProcessPoolExecutor(num_workers, context, initializer=_start_worker)
+    waiting: collections.deque[Future[Result]] = collections.deque()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(function, task))
+            if len(waiting) > num_workers * _TASKS_AHEAD_PER_WORKER:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise DataError(
+            "a worker process was killed, perhaps for want of memory. Run the same command with fewer --workers: it "
+            "goes on where this one ended."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """Leave Ctrl-C to the parent, and end with it: a pool's workers would wait for a killed parent for ever."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "this runs in a worker"
+
+    def end_with_parent(sentinel: int) -> None:
+        wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, args=(parent.sentinel,), daemon=True).start()

@@ -6,8 +6,8 @@ import torch
 from PIL import Image
 
 from imagesets.fetch import ensure
+from imagesets.fetch.storage import open_arrays
 from imagesets.randomness import Samples
-from imagesets.storage import open_arrays
 
 
 @pytest.fixture(scope="session")

@@ -250,7 +250,7 @@ def test_two_conversions_at_once_make_the_set_once(run: Run, stored: Any) -> Non
 
 def test_workers_end_with_a_parent_that_is_killed() -> None:
     program = (
-        "import time; from imagesets.prepare.workers import map_in_order\n"
+        "import time; from imagesets.prepare.work import map_in_order\n"
         "if __name__ == '__main__': list(map_in_order(time.sleep, [0, 0, 600, 600], 2))"
     )
     parent = subprocess.Popen([sys.executable, "-c", program])

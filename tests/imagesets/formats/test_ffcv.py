@@ -12,9 +12,9 @@ import torch
 from PIL import Image
 
 from imagesets.decode import decode, decode_centered, decode_window, resize_centered, resize_window
-from imagesets.ffcv_reader import FfcvImages, import_ffcv
+from imagesets.formats.beton import import_ffcv, write_beton
+from imagesets.formats.ffcv import FfcvImages
 from imagesets.manifest import Index
-from imagesets.prepare.ffcv_writer import write_beton
 from imagesets.prepared import FFCV_MISSING
 from suite.errors import DataError
 
@@ -207,5 +207,5 @@ def test_without_ffcv_the_message_says_how_to_install_it(tmp_path, monkeypatch):
 
 
 def test_ci_installs_the_packages_that_the_message_names():
-    script = Path(__file__).parents[2] / ".ci" / "run"
+    script = Path(__file__).parents[3] / ".ci" / "run"
     assert FFCV_MISSING.split("apt-get install ")[1].split("`")[0] in script.read_text()

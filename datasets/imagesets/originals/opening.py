@@ -1,4 +1,4 @@
-"""What ``--dataset`` and ``--source`` name -> its samples, whatever the layout; counts held against the catalog."""
+"""A name and a folder (``--dataset``, ``--source``) -> an image set's samples; counts held against the catalog."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.manifest import SPLITS
-from imagesets.prepare import arrays, folders, ilsvrc, shards
-from imagesets.prepare.samples import Original
+from imagesets.originals import arrays, folders, ilsvrc, shards
+from imagesets.originals.samples import Original
 from suite.errors import DataError, SpecError, check_name
 
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
@@ -95,7 +95,7 @@ def _num_labels(info: ImageSetInfo | None) -> int | None:
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:
-    """What differs from the catalog: another number of classes is an error, of images worth a line."""
+    """The differences from the catalog, a line each: another number of images; another one of classes is an error."""
     if len(original.classes) != info.num_classes:
         raise DataError(
             f"{original.source} has {len(original.classes)} classes, expected {info.num_classes} for {info.name}. "

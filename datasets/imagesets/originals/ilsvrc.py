@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from imagesets.convert import read_members, refusing_broken
-from imagesets.prepare.samples import MemberSamples, Original
-from imagesets.prepare.tars import Member, list_members
+from imagesets.fetch.convert import read_members, refusing_broken
+from imagesets.originals.samples import MemberSamples, Original
+from imagesets.originals.tars import Member, list_members
 from suite.errors import DataError
 
 TRAIN_TAR = "ILSVRC2012_img_train.tar"

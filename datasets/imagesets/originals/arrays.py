@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from imagesets import fetch, storage
+from imagesets import fetch
 from imagesets.catalog import ImageSetInfo
+from imagesets.fetch import storage
+from imagesets.fetch.sources import find_local_sources
 from imagesets.manifest import SPLITS
-from imagesets.prepare.samples import Original, PixelSamples, Samples
-from imagesets.sources import find_local_sources
+from imagesets.originals.samples import Original, PixelSamples, Samples
 
 
 def find_folder(source: Path, info: ImageSetInfo) -> Path | None:

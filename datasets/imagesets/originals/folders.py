@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from imagesets.prepare.samples import FileSamples, Original
+from imagesets.originals.samples import FileSamples, Original
 from suite.errors import DataError
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")

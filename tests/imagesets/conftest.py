@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from rich.console import Console
 
-from imagesets import fetch, storage
+from imagesets import fetch
+from imagesets.fetch import storage
 from imagesets.manifest import Manifest, Split, read_index, read_manifest
 from imagesets.prepare.conversion import prepare
 from imagesets.prepare.request import Prepared, Request
@@ -68,7 +69,7 @@ def run(folder: Path, tmp_path: Path) -> Callable[..., Prepared]:
 
 
 class Stored:
-    """What a test compares: a prepared set, read without the project's own readers."""
+    """A prepared set as tests compare it: read without the project's own readers."""
 
     def __init__(self, prepared: Prepared) -> None:
         self.folder = prepared.folder

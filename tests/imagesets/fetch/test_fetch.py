@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imagesets import catalog, storage
+from imagesets import catalog
 from imagesets.__main__ import main
-from imagesets.fetch import default_data_dir, ensure
+from imagesets.fetch import default_data_dir, ensure, storage
 from suite.errors import DataError, SpecError
 
 NO_SERVER = "http://127.0.0.1:1"  # refuses at once

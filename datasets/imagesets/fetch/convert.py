@@ -90,13 +90,6 @@ def read_mat_files(folder: Path, mat_files: MatFiles) -> dict[str, Array]:
     return arrays
 
 
-def take_first_of_each_class(split: Split, num_per_class: int) -> Split:
-    """The first images of each class, in data set order. ``cifar10_sample`` is 32 and 10 of CIFAR-10's splits."""
-    images, labels = split
-    chosen = np.sort(np.concatenate([np.flatnonzero(labels == label)[:num_per_class] for label in np.unique(labels)]))
-    return images[chosen], labels[chosen]
-
-
 class _ArrayUnpickler(pickle.Unpickler):
     """Builds numpy arrays and plain containers, and refuses every other global, so that no code can run."""
 

@@ -1,4 +1,7 @@
-"""The memory format: ``train.npy`` and ``test.npy``, uint8 (N, S, S, 3), which readers map."""
+"""The memory format: ``train.npy`` and ``test.npy``, uint8 (N, S, S, 3), mapped from files that processes share.
+
+Also the images of a set that was fetched, whose arrays need no preparing.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,64 @@ import io
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from imagesets.manifest import Split, StoredFile, describe_file
-from imagesets.prepare.collected import Collected
-from imagesets.prepare.portions import Finished, Portion
-from imagesets.prepare.samples import Original
-from imagesets.prepare.sinks import Images, Sink, Written, flush, naming_disk_errors
+from imagesets.formats import Format
+from imagesets.formats.sinks import Images, Output, Sink, Written, flush, naming_disk_errors
+from imagesets.formats.stored import DecodedImages, Pixels
+from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.originals.samples import Original
+from imagesets.prepare.portions import Collected, Finished, Portion
 from suite.errors import DataError
 
 _HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to grow
+
+
+class MemoryImages(DecodedImages):
+    """Args:
+    pixels: (N, S, S, 3) uint8.
+    labels: (N,) classes.
+    sizes: (N, 2) height and width of the originals; None = as stored.
+    """
+
+    def __init__(
+        self, pixels: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[np.int32] | None = None
+    ) -> None:
+        if sizes is None:
+            sizes = np.broadcast_to(np.array(pixels.shape[1:3], np.int32), (len(pixels), 2))
+        super().__init__(labels, sizes)
+        self._pixels = np.asarray(pixels)  # not as a memmap, whose every slice costs microseconds
+
+    @classmethod
+    def open(cls, folder: Path, split: Split, index: Index) -> MemoryImages:
+        """Map what ``prepare`` wrote to ``folder``.
+
+        Raises:
+            DataError: if the array is not of the index's length.
+        """
+        path = folder / f"{split}.npy"
+        try:
+            pixels = np.load(path, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} is no array of images: {error}. Prepare the image set again.") from error
+        if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
+            raise DataError(
+                f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images. "
+                "Prepare the image set again."
+            )
+        return cls(pixels, index.labels, index.sizes)
+
+    @property
+    def common_size(self) -> int | None:
+        return super().common_size if self._pixels.shape[1] == self.sizes[0, 0] else None
+
+    def whole(self, index: int) -> Pixels:
+        image: Pixels = self._pixels[index]
+        return image
+
+    def gather(self, indices: NDArray[np.int64]) -> Pixels:
+        images: Pixels = self._pixels[indices]
+        return images
 
 
 class Rows(Sink):
@@ -63,7 +115,7 @@ class Rows(Sink):
         return self.ready / f"{split}.npy"
 
     def _end(self, split: Split) -> int:
-        """Where the next row goes."""
+        """The byte that the next row starts at."""
         return _HEADER_BYTES + self._num_rows[split] * self._side**2 * 3
 
     def _header(self, num_rows: int) -> bytes:
@@ -79,3 +131,14 @@ class Rows(Sink):
                 f"{name} in {self.original.source} is {width} x {height} pixels, expected {self._side} x {self._side}: "
                 "in memory all images are squares of one size. Have them resized: --max-side N."
             )
+
+
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> MemoryImages:
+    return MemoryImages.open(folder, split, index)
+
+
+def _make_sink(original: Original, output: Output) -> Rows:
+    return Rows(output.ready, original)
+
+
+FORMAT = Format(open=_open, make_sink=_make_sink, has_jpegs=False)

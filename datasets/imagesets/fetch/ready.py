@@ -17,16 +17,16 @@ import filelock
 import platformdirs
 from rich.console import Console
 
-from imagesets import storage
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
-from imagesets.sources import find_local_sources, find_sources, npm_pattern
+from imagesets.fetch import storage
+from imagesets.fetch.sources import find_local_sources, find_sources, npm_pattern
 from suite.errors import DataError
 
-_PACKAGED = Path(__file__).parent / "samples"
+_PACKAGED = Path(__file__).parents[1] / "samples"
 
 
 def default_data_dir() -> Path:
-    """Where image sets are kept: ``$IMAGESETS_DIR``, or else the user's cache folder."""
+    """The folder that image sets are kept in: ``$IMAGESETS_DIR``, or else the user's cache folder."""
     chosen = os.environ.get("IMAGESETS_DIR")
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("imagesets")
 

@@ -22,7 +22,7 @@ Pixels = NDArray[np.uint8]  # (height, width, 3)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one image is: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded."""
+    """The place of one image: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded."""
 
     path: str
     offset: int = 0
@@ -58,7 +58,7 @@ class Samples(ABC):
 
     @abstractmethod
     def place(self, index: int) -> Place:
-        """Where one image is."""
+        """The place of one image's bytes."""
 
     def fingerprint(self) -> str:
         """A digest of what is listed, to notice that a source changed between two runs."""

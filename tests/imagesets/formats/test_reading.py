@@ -15,11 +15,11 @@ from PIL import Image
 
 from imagesets.catalog import CATALOG
 from imagesets.fetch import ensure
+from imagesets.fetch.storage import open_arrays
 from imagesets.loader import ImageLoader
 from imagesets.manifest import INDEX, read_manifest, write_manifest
 from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_info
-from imagesets.storage import open_arrays
 from suite.errors import DataError, SpecError
 from suite.protocols.deit import DEIT
 from suite.spec import Experiment, Resources

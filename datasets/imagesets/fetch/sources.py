@@ -30,8 +30,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from imagesets import convert
 from imagesets.catalog import Archive, ImageSetInfo, MatFiles
+from imagesets.fetch import convert
 from suite.errors import DataError
 
 Source = Callable[[], dict[str, convert.Array]]

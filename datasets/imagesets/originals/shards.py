@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
-from imagesets.prepare.samples import MemberSamples, Original, Place
-from imagesets.prepare.tars import Member, list_members
+from imagesets.originals.samples import MemberSamples, Original, Place
+from imagesets.originals.tars import Member, list_members
 from suite.errors import DataError
 
 _IMAGES = ("jpg", "jpeg", "png")

@@ -1,7 +1,7 @@
 """Stored images: one split of an image set in any format, whose samples can be read in any order.
 
-What the loader asks of a format. A box is (top, left, height, width) in pixels of the original image: a format that
-stores it smaller scales the box, so that augmentation parameters do not depend on the format.
+This is what the loader asks of a format. A box is (top, left, height, width) in pixels of the original image: a format
+that stores it smaller scales the box, so that augmentation parameters do not depend on the format.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class EncodedImages(StoredImages):
         """One image's bytes."""
 
     def name(self, index: int) -> str:
-        """Where one image comes from, for messages."""
+        """The file that one image comes from, for messages."""
         return self._index.names[index]
 
     def whole(self, index: int) -> Pixels:

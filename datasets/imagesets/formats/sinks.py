@@ -1,6 +1,6 @@
-"""Where treated images go: a sink for each format (``*_writer``), which takes a portion at a time.
+"""Sinks: what ``prepare`` asks of a format, which takes treated images a portion at a time.
 
-After ``images`` on the data's path. ``conversion`` chooses the sink, and notes in the journal what it says.
+After ``prepare.images`` on the data's path. ``Format.make_sink`` chooses the sink; the journal notes what it says.
 """
 
 from __future__ import annotations
@@ -13,19 +13,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
+from imagesets.fetch.storage import disk_error
 from imagesets.manifest import Split, StoredFile
-from imagesets.prepare.collected import Collected
+from imagesets.originals.samples import Original, Samples
 from imagesets.prepare.images import Result, Treated
-from imagesets.prepare.portions import Finished, Portion
-from imagesets.prepare.samples import Original
-from imagesets.storage import disk_error
+from imagesets.prepare.portions import Collected, Finished, Portion
 
 Images = Iterator[tuple[int, Treated]]  # with their indexes among the split's samples
 
 
+@dataclass(frozen=True)
+class Output:
+    """Where a sink is to write, and what.
+
+    Attributes:
+        target: the prepared folder.
+        ready: the folder that gets its name once it is complete.
+        changes_images: whether more is asked for than the source's own bytes.
+    """
+
+    target: Path
+    ready: Path
+    changes_images: bool
+
+
 @dataclass
 class Written:
-    """What a sink says of a portion: see ``Finished``."""
+    """A sink's account of a portion: see ``Finished``."""
 
     places: dict[str, list[int]] = field(default_factory=dict)
     names: list[str] | None = None
@@ -37,13 +51,22 @@ class Sink(ABC):
 
     Attributes:
         result: what it needs of an image, see ``Treatment``.
+        in_place: whether the source stays and becomes the prepared folder.
         ready: the folder to write in.
+        root: the folder that the names in the index start from, where it is not the prepared one.
     """
 
     result: ClassVar[Result]
+    in_place: ClassVar[bool] = False
+    root: str | None = None
 
     def __init__(self, ready: Path, original: Original) -> None:
         self.ready, self.original = ready, original
+
+    def portion_lengths(self, samples: Samples, longest: int) -> list[int]:
+        """The lengths of the portions to divide a split's samples into."""
+        lengths = [longest] * (len(samples) // longest)
+        return [*lengths, remainder] if (remainder := len(samples) % longest) else lengths
 
     @abstractmethod
     def write(self, portion: Portion, images: Images) -> Written:

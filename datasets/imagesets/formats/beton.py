@@ -1,4 +1,4 @@
-"""Writes the FFCV format: samples in order -> one .beton, which FFCV's own ``Loader`` reads.
+"""A .beton's layout: samples in order -> one file, which FFCV's own ``Loader`` reads; and its tables back.
 
 The file is laid out here, from FFCV's types. FFCV's ``DatasetWriter`` waits for ever once one of its processes fails
 (a full disk, a broken image), orders pages by which process came first, and encodes every JPEG anew.
@@ -10,17 +10,21 @@ import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 
 from imagesets.decode import decode
-from imagesets.ffcv_reader import FIELDS, JPEG, RAW, import_ffcv
-from imagesets.storage import disk_error
-from imagesets.stored import Pixels
+from imagesets.fetch.storage import disk_error
+from imagesets.formats.stored import Pixels
+from imagesets.prepared import FFCV_MISSING
+from suite.errors import DataError
 
+JPEG, RAW = 0, 1  # ffcv.fields.rgb_image.IMAGE_MODES, which is a dictionary of numba's and slow to read
+FIELDS = ("image", "label")
 PAGE_SIZE = 8 << 20  # bytes, FFCV's default: what it reads at once of a file that is larger than the memory
 
 
@@ -111,3 +115,59 @@ def _encode(sample: bytes | Pixels) -> tuple[int, int, int, bytes]:
             raise ValueError(f"an image that cannot be read: {error}") from error
         sample = decode(sample)
     return RAW, sample.shape[0], sample.shape[1], sample.tobytes()
+
+
+def read_beton(path: Path) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.void]]:
+    """A .beton's tables: of images (mode, width, height), labels, and places (ptr, size); each (N,), in order.
+
+    Raises:
+        DataError: if FFCV is not installed, or the file is cut short or not one of ours.
+    """
+    import_ffcv()
+    from ffcv.reader import Reader
+
+    try:
+        reader = Reader(str(path))
+        if tuple(reader.field_names) != FIELDS:
+            raise ValueError(f"its fields are {reader.field_names}, expected {list(FIELDS)}")
+        images, labels = (reader.metadata[name] for name in reader.metadata.dtype.names)
+        table = np.sort(reader.alloc_table, order="sample_id")
+        _check_tables(images, table, reader.header, path.stat().st_size)
+    except (OSError, AssertionError, ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise broken_beton(path, str(error) or repr(error)) from error  # whatever Reader runs into in a foreign file
+    return images, labels, table
+
+
+def _check_tables(images: NDArray[np.void], table: NDArray[np.void], header: Any, num_bytes: int) -> None:
+    num_images, table_start = int(header["num_samples"]), int(header["alloc_table_ptr"])
+    expected = table_start + num_images * table.itemsize
+    if num_bytes != expected or len(table) != num_images:
+        raise ValueError(f"it has {num_bytes:,} bytes, expected {expected:,}")
+    if not np.array_equal(table["ptr"], images["data_ptr"]) or (table["ptr"] + table["size"] > table_start).any():
+        raise ValueError("its tables contradict each other")
+    raw = images["mode"] == RAW
+    num_values = images["height"].astype(np.uint64) * images["width"] * 3
+    if not np.array_equal(num_values[raw], table["size"][raw]):
+        raise ValueError("its images do not have the sizes that its header says")
+
+
+def import_ffcv() -> None:
+    """Import ``ffcv`` and take back that it sets torch's threads to one.
+
+    Raises:
+        DataError: if it is not installed or lacks a system library; says how to install both.
+    """
+    num_threads = torch.get_num_threads()
+    try:
+        import ffcv  # noqa: F401
+    except ImportError as error:
+        raise DataError(f"FFCV cannot be imported: {error}. {FFCV_MISSING}") from error
+    finally:
+        torch.set_num_threads(num_threads)
+
+
+def broken_beton(path: Path, found: str) -> DataError:
+    """The error for a file that is not what it should be."""
+    return DataError(
+        f"{path} is not a complete .beton of this image set: {found}. Delete its folder and prepare it again."
+    )

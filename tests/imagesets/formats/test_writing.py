@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imagesets import fetch, ffcv_reader, storage
+from imagesets import fetch
+from imagesets.fetch import storage
+from imagesets.formats import beton
 from imagesets.manifest import read_index
-from imagesets.prepare import conversion, ffcv_writer, work
+from imagesets.prepare import conversion, work
 from suite.errors import DataError, SpecError
 
 Run = Callable[..., Any]
@@ -177,18 +179,18 @@ def test_ffcv_that_is_not_installed_is_named_before_the_work(run: Run, monkeypat
 def test_ffcv_gets_the_images_of_our_shards(
     options: dict[str, Any], run: Run, stored: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What goes into the file; that FFCV reads it is tested beside its writer."""
+    """Compare what goes into the file; that FFCV reads it is tested beside its writer."""
     given: dict[str, Any] = {}
 
     def write(path: Path, samples: Any, labels: Any) -> None:
         path.touch()
         given[path.stem] = (list(samples), labels.tolist())
 
-    monkeypatch.setattr(ffcv_reader, "import_ffcv", lambda: None)
-    monkeypatch.setattr(ffcv_writer, "write_beton", write)
+    monkeypatch.setattr(beton, "import_ffcv", lambda: None)
+    monkeypatch.setattr(beton, "write_beton", write)
     monkeypatch.setattr(conversion, "_describe_tools", lambda _: "tools")
-    beton, shards = stored(run("ffcv", **options)), stored(run(**options))
+    ffcv, shards = stored(run("ffcv", **options)), stored(run(**options))
     for split in ("train", "test"):
         assert given[split] == (shards.encoded(split), shards.labels(split))
-        assert beton.sizes(split) == shards.sizes(split)
-    assert sorted(beton.files()) == ["index.safetensors", "test.beton", "train.beton"]
+        assert ffcv.sizes(split) == shards.sizes(split)
+    assert sorted(ffcv.files()) == ["index.safetensors", "test.beton", "train.beton"]

@@ -1,0 +1,57 @@
+"""The registry of storage formats: a name in ``suite.spec.StorageFormat`` -> the module here that reads and writes it.
+
+    stored   what the loader asks of a format        sinks   what ``prepare`` asks of it
+
+A format is one module of that name with a constant ``FORMAT``, and its name in ``StorageFormat``. It is imported when
+it is used: reading needs torch, which planning does without.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from imagesets.manifest import Index, Manifest, Split
+from suite.spec import StorageFormat
+
+if TYPE_CHECKING:
+    from imagesets.formats.sinks import Output, Sink
+    from imagesets.formats.stored import StoredImages
+    from imagesets.originals.samples import Original
+
+
+def _no_check() -> None:
+    """Accept the machine as it is: most formats need no more than is always installed."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One storage format.
+
+    Attributes:
+        open: reads one split of a prepared folder: (folder, split, index, manifest) -> its images.
+        make_sink: chooses what writes the samples of an original; raises SpecError where it cannot be written so.
+        check_writer: called before hours of work; raises DataError where something is not installed.
+        list_files: the image files that are not in the manifest: (folder, manifest) -> (path, bytes, CRC-32) each.
+        has_jpegs: whether the quality of JPEGs says anything about it.
+        has_shards: whether its files may be fetched one by one, from ``Manifest.shards_url``.
+        packages: those that write it, whose versions the manifest notes.
+    """
+
+    open: Callable[[Path, Split, Index, Manifest], StoredImages]
+    make_sink: Callable[[Original, Output], Sink]
+    check_writer: Callable[[], None] = _no_check
+    list_files: Callable[[Path, Manifest], Iterator[tuple[Path, int, int]]] | None = None
+    has_jpegs: bool = True
+    has_shards: bool = False
+    packages: tuple[str, ...] = ()
+
+
+def find_format(name: StorageFormat) -> Format:
+    """The format of this name."""
+    found = importlib.import_module(f"{__name__}.{name}").FORMAT
+    assert isinstance(found, Format), f"{__name__}.{name} has no FORMAT"
+    return found

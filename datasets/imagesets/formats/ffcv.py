@@ -1,0 +1,152 @@
+"""The FFCV format: one .beton a split, mapped into memory; JPEGs as they were, other images as pixels.
+
+FFCV's ``Reader`` says where each sample lies. The bytes go through the decoder of all formats, so that FFCV's images
+equal theirs, and are augmented as theirs are: FFCV's own augmentations cannot be reproduced.
+
+A ``.beton`` cannot be continued once its writer was killed, but encoding, which is what takes long, can: what is to be
+encoded again waits in the working folder until ``beton`` writes it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from imagesets.decode import Interpolation
+from imagesets.formats import Format, beton
+from imagesets.formats.sinks import Images, Output, Sink, Written, has_file, replacing
+from imagesets.formats.stored import DecodedImages, EncodedImages, Pixels
+from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.originals.samples import Original, Place
+from imagesets.prepare.images import Result, decodable
+from imagesets.prepare.portions import Collected, Finished, Portion
+
+
+class FfcvImages(EncodedImages, DecodedImages):
+    """Samples of ``folder/SPLIT.beton``.
+
+    Raises:
+        DataError: if FFCV is not installed, or the file is broken or not the index's.
+    """
+
+    def __init__(self, folder: Path, split: Split, index: Index) -> None:
+        super().__init__(index)
+        self._path = folder / f"{split}.beton"
+        images, labels, table = beton.read_beton(self._path)
+        if not np.array_equal(labels, index.labels):
+            found = f"{len(labels)} images" if len(labels) != len(index.labels) else "other labels"
+            found = f"it holds {found}, the index beside it says {len(index.labels)} images"
+            raise beton.broken_beton(self._path, found)
+        self._bytes = np.asarray(np.memmap(self._path, np.uint8, "r"))
+        self._starts, self._ends = table["ptr"].astype(np.int64), (table["ptr"] + table["size"]).astype(np.int64)
+        self._shapes = np.stack([images["height"], images["width"]], axis=1)
+        self._is_raw = images["mode"] == beton.RAW
+        self._is_regular = bool(self._is_raw.all() and (self._shapes == self._shapes[:1]).all())
+
+    def name(self, index: int) -> str:
+        return f"{self._path}: {super().name(index)}"
+
+    def encoded(self, index: int) -> NDArray[np.uint8]:
+        return self._bytes[self._starts[index] : self._ends[index]]
+
+    def whole(self, index: int) -> Pixels:
+        if self._is_raw[index]:
+            return self.encoded(index).reshape(*self._shapes[index], 3)
+        return super().whole(index)
+
+    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
+        if not self._is_regular:
+            return None
+        height, width = self._shapes[0].tolist()
+        windows = sliding_window_view(self._bytes, height * width * 3)  # of any start: samples keep off page borders
+        return windows[self._starts[indices]].reshape(-1, height, width, 3)
+
+    def window(
+        self,
+        index: int,
+        box: NDArray[np.int64],
+        size: int,
+        out: Pixels,
+        interpolation: Interpolation = "bicubic",
+    ) -> None:
+        kind = DecodedImages if self._is_raw[index] else EncodedImages
+        kind.window(self, index, box, size, out, interpolation)
+
+    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
+        kind = DecodedImages if self._is_raw[index] else EncodedImages
+        kind.centered(self, index, resize, size, out)
+
+
+class Beton(Sink):
+    """``train.beton`` and ``test.beton``, straight from the source's files."""
+
+    result: ClassVar[Result] = "checked"
+
+    def write(self, portion: Portion, images: Images) -> Written:
+        for _ in images:
+            pass
+        return Written()
+
+    def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
+        files = {}
+        for split, collected in splits.items():
+            path = self.ready / f"{split}.beton"
+            beton.write_beton(path, self._read_all(split, collected), collected.index.labels)
+            collected.index.places.clear()
+            files[path.name] = describe_file(path)
+        return files
+
+    def _read_all(self, split: Split, collected: Collected) -> Iterator[bytes | Pixels]:
+        for index in collected.kept.tolist():
+            yield decodable(self.original.samples[split].place(index).read())
+
+
+class EncodedBeton(Beton):
+    """The same, from images that were shrunk or encoded again: one file of them a portion, in the working folder."""
+
+    result = "encoded"
+
+    def __init__(self, ready: Path, original: Original) -> None:
+        super().__init__(ready, original)
+        self._folder = ready.parent
+
+    def write(self, portion: Portion, images: Images) -> Written:
+        path, lengths = self._path(portion), []
+        with replacing(path) as file:
+            for _, image in images:
+                assert isinstance(image.data, bytes)
+                lengths.append(file.write(image.data))
+        return Written({"length": lengths}, file=describe_file(path))
+
+    def has(self, portion: Portion, finished: Finished) -> bool:
+        return has_file(self._path(portion), finished)
+
+    def _read_all(self, split: Split, collected: Collected) -> Iterator[bytes | Pixels]:
+        for portion, finished in collected.portions:
+            offset = 0
+            for length in finished.places["length"]:
+                yield Place(str(self._path(portion)), offset, length).read()
+                offset += length
+
+    def _path(self, portion: Portion) -> Path:
+        return self._folder / f"{portion.stem}.images"
+
+
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> FfcvImages:
+    return FfcvImages(folder, split, index)
+
+
+def _make_sink(original: Original, output: Output) -> Beton:
+    return (EncodedBeton if output.changes_images else Beton)(output.ready, original)
+
+
+def _check_writer() -> None:
+    beton.import_ffcv()
+
+
+FORMAT = Format(open=_open, make_sink=_make_sink, check_writer=_check_writer, packages=("ffcv",))

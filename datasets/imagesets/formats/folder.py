@@ -1,0 +1,107 @@
+"""The folder format: image files, found by an index of their names.
+
+Files that stay where they are, or files made of images that came in another form.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from imagesets.formats import Format
+from imagesets.formats.sinks import Images, Output, Sink, Written, naming_disk_errors
+from imagesets.formats.stored import EncodedImages
+from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
+from imagesets.originals.samples import FileSamples, Original
+from imagesets.prepare.portions import Portion
+from suite.errors import DataError
+
+
+class FolderImages(EncodedImages):
+    """Files ``root / name`` of one split."""
+
+    def __init__(self, root: Path, index: Index) -> None:
+        super().__init__(index)
+        self._root = root
+        self._sums = np.stack([index.places["num_bytes"], index.places["crc32"]], axis=1)
+
+    def name(self, index: int) -> str:
+        return str(self._root / super().name(index))
+
+    def encoded(self, index: int) -> bytes:
+        try:
+            data = Path(self.name(index)).read_bytes()
+        except OSError as error:
+            raise DataError(
+                f"{self.name(index)} cannot be read: {error.strerror}. It was there when the folder was indexed: "
+                "put it back, or prepare the image set again."
+            ) from error
+        found = (len(data), zlib.crc32(data))
+        if found != tuple(self._sums[index].tolist()):
+            raise self._corrupt(index, ValueError("its bytes have changed since it was indexed"))
+        return data
+
+
+class FilesInPlace(Sink):
+    """Only noted, with what they have to be."""
+
+    result = "unchanged"
+
+    def __init__(self, ready: Path, original: Original, root: Path) -> None:
+        super().__init__(ready, original)
+        self.root = str(root)
+
+    def write(self, portion: Portion, images: Images) -> Written:
+        sums = [(image.num_bytes, image.crc32) for _, image in images]
+        return Written({"num_bytes": [num_bytes for num_bytes, _ in sums], "crc32": [crc32 for _, crc32 in sums]})
+
+
+class Files(Sink):
+    """``SPLIT/CLASS/INDEX.png`` or ``.jpg``: the index keeps the data set's order."""
+
+    result = "encoded"
+
+    def write(self, portion: Portion, images: Images) -> Written:
+        names: list[str] = []
+        num_bytes: list[int] = []
+        crc32s: list[int] = []
+        labels = self.original.samples[portion.split].labels
+        for index, image in images:
+            assert isinstance(image.data, bytes)
+            names.append(f"{portion.split}/{self.original.classes[labels[index]]}/{index:07d}.{image.extension}")
+            path = self.ready / names[-1]
+            with naming_disk_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(image.data)
+            num_bytes.append(len(image.data))
+            crc32s.append(zlib.crc32(image.data))
+        return Written({"num_bytes": num_bytes, "crc32": crc32s}, names)
+
+
+def _root_of(folder: Path, manifest: Manifest) -> Path:
+    return Path(manifest.root) if manifest.root else folder
+
+
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> FolderImages:
+    return FolderImages(_root_of(folder, manifest), index)
+
+
+def _make_sink(original: Original, output: Output) -> Sink:
+    train = original.samples["train"]
+    if output.changes_images or not isinstance(train, FileSamples):
+        return Files(output.ready, original)
+    return FilesInPlace(output.ready, original, train.root)
+
+
+def _list_files(folder: Path, manifest: Manifest) -> Iterator[tuple[Path, int, int]]:
+    root = _root_of(folder, manifest)
+    for split in SPLITS:
+        index = read_index(folder, split)
+        sums = zip(index.names, index.places["num_bytes"].tolist(), index.places["crc32"].tolist(), strict=True)
+        yield from ((root / name, num_bytes, crc32) for name, num_bytes, crc32 in sums)
+
+
+FORMAT = Format(open=_open, make_sink=_make_sink, list_files=_list_files)

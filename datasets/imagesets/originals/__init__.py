@@ -1,0 +1,4 @@
+"""Original image sets, in the forms they are distributed in -> their samples, with labels in the data set's own order.
+
+``opening`` finds out which form a folder has; one module reads each form. ``prepare`` converts the samples.
+"""
