@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
 _MOST_MARKERS = 25  # in a line
@@ -108,7 +108,7 @@ def name_num_seeds(curves: Iterable[Curve]) -> str:
 
 
 def _name_absent(figure: CurveFigure, boards: SuiteBoard, found: Panels) -> str:
-    """What a panel plans but cannot show; of one without any line, the panel itself says so."""
+    """Name what a panel plans but cannot show; one without any line says so itself."""
     absent = [
         f"{label} ({title})" if len(found) > 1 else label
         for title, curves in found.items()

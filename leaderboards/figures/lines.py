@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import Board, Cell, SuiteBoard
+    from leaderboards.boards import Board, SuiteBoard
+    from leaderboards.cells import Cell
 
 GAIN_MARK = (style.GREEN, "D")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
     from leaderboards.cells import Cell
 
 Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)

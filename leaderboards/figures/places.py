@@ -10,7 +10,7 @@ from suite.records import RunDirectory, find_runs
 from suite.tables import Place
 
 if TYPE_CHECKING:
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
 

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from leaderboards.boards import make_boards
 from leaderboards.cells import Cell
 from leaderboards.figures.grids import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
-from leaderboards.output import make_boards
-from leaderboards.papers import PaperTable
+from leaderboards.paper_tables import PaperTable
 from suite.tables import HeatmapFigure, LineFigure, ScatterFigure
 
 KEYS = ("num_layers", "strength", "method")

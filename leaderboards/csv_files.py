@@ -1,18 +1,24 @@
-"""Boards -> CSV: one file per table in the paper's own layout, and one long file with everything, a line per cell.
+"""Boards and run store -> CSV: one file per table in the paper's own layout, a long one with a line per cell, and one
+with a line per finished run.
 
-Neither holds a date or a machine's name, so that the same runs give the same bytes.
+None holds the date of its making, so that the same runs give the same bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+from pathlib import Path
 from typing import Any
 
-from leaderboards.aggregate import Board, SuiteBoard
+from leaderboards.boards import Board, SuiteBoard
 from leaderboards.cells import Cell
 from leaderboards.notation import write_value
 from leaderboards.usable_runs import short_commit
+from suite.errors import RecordError
+from suite.records import Result, find_runs
+from suite.tables import Profile
 
 LONG_COLUMNS = (
     "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "interval_method", "paper",
@@ -80,4 +86,46 @@ def _line(cell: Cell) -> dict[str, Any]:
         "num_evaluations": " ".join(map(str, cell.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in cell.commits),
         **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+    }
+
+
+# -- what each finished run was and cost
+
+RUN_COLUMNS = (
+    "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
+    "best_top1_percent", "num_evaluations", "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes",
+    "num_ranks", "num_attempts", "num_requeues", "loader", "num_corrupt_images", "protocol_version", "commit",
+    "finished_at",
+)  # fmt: skip
+
+
+def render_accounting(profile: Profile, store: Path) -> str:
+    """CSV of all readable results of a profile, cells in its order, seeds ascending; also of the runs that others
+    depend on, and of all candidates of a search."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, RUN_COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for experiment in profile.experiments():
+        for run in find_runs(store, experiment).values():
+            with contextlib.suppress(RecordError):  # the leaderboard names it
+                result = run.read_result()
+                if result is not None:
+                    writer.writerow(_row(result))
+    return text.getvalue()
+
+
+def _row(result: Result) -> dict[str, Any]:
+    experiment = result.experiment
+    hours, rate = round(result.device_hours, 5), round(result.images_per_s, 1)
+    mfu = None if result.mfu_percent is None else round(result.mfu_percent, 2)
+    return {
+        **result.model_dump(exclude={"experiment"}),
+        **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
+        "run": experiment.id,
+        "top1_percent": round(result.top1_percent, 4),
+        "top5_percent": round(result.top5_percent, 4),
+        "best_top1_percent": round(result.best_top1_percent, 4),
+        "device_hours": hours,
+        "images_per_s": rate,
+        "mfu_percent": mfu,
     }

@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.build import make_boards
+from leaderboards.boards import make_boards
 from leaderboards.notation import write_value
 from suite.records import Failure
 

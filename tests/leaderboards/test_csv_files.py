@@ -3,9 +3,9 @@ import io
 
 import pytest
 
-from leaderboards.build import make_boards
-from leaderboards.render import render_markdown
-from leaderboards.sheets import LONG_COLUMNS, render_long_csv
+from leaderboards.boards import make_boards
+from leaderboards.csv_files import LONG_COLUMNS, render_long_csv
+from leaderboards.markdown import render_markdown
 
 
 def lines_of(suite, profile, store):
