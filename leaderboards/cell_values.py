@@ -10,11 +10,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from leaderboards.cells import Cell, CellStatus, Search
+from leaderboards.cells import Cell, CellStatus, Coverage, Estimate, Provenance, Search
 from leaderboards.collect import Collection, in_points, is_accuracy
-from leaderboards.estimates import interval, p_value_below, shared_ranks
+from leaderboards.estimates import estimate, p_value_below, shared_ranks
 from leaderboards.paper_tables import PaperTable
 from leaderboards.usable_runs import UsableRuns, choose, usable_runs
 from suite.tables import ChangeFrom, Derived, Entry, RankedWithin, RelativeGain, RelativeTo, Row, Table
@@ -23,72 +22,60 @@ from suite.tables import ChangeFrom, Derived, Entry, RankedWithin, RelativeGain,
 def measured_cells(
     entries: Sequence[Entry], paper: PaperTable, collection: Collection, is_paper: bool
 ) -> dict[tuple[Row, str], Cell]:
-    """The cells of one table, keyed (row, column); at the paper's own scale accuracies are tested against it."""
+    """Make the cells of one table, keyed (row, column); at the paper's own scale accuracies are tested against it."""
     cells = {}
     for entry in entries:
         candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
         shown, search = choose(candidates)
-        known_of_all = _known_of_all(candidates, shown, search, collection.num_planned)
+        coverage = _cover(candidates, shown, search, collection.num_planned)
+        provenance = _trace(candidates, shown)
         for column, metric in entry.columns.items():
-            values = {seed: found[metric] for seed, found in shown.values.items() if metric in found}
-            known = known_of_all | _void_of(metric, shown, known_of_all)
+            covered = _leave_out_void(coverage, metric, shown)
+            found = estimate({seed: values[metric] for seed, values in shown.values.items() if metric in values})
             printed = paper.value(entry.row, column)
-            tested = is_paper and printed is not None and is_accuracy(metric) and known["status"] in ("done", "partial")
-            cells[entry.row, column] = Cell(
-                row=entry.row,
-                column=column,
-                metric=metric,
-                values=values,
-                paper=printed,
-                p_value=p_value_below(list(values.values()), printed) if tested and printed is not None else None,
-                **summary(values),
-                **known,
-            )
+            if is_paper and printed is not None and is_accuracy(metric) and covered.status in ("done", "partial"):
+                found = replace(found, p_value=p_value_below(list(found.values.values()), printed))
+            cells[entry.row, column] = Cell(entry.row, column, metric, found, printed, covered, provenance)
     return cells
 
 
-def summary(values: dict[int, float]) -> dict[str, Any]:
-    """A cell's mean and interval."""
-    found = interval(list(values.values()))
-    return {
-        "mean": statistics.fmean(values.values()) if values else None,
-        "sd": found and found.sd,
-        "low": found and found.low,
-        "high": found and found.high,
-        "interval_method": found.method if found else "",
-    }
+def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int) -> Coverage:
+    """Say how far all candidates have come: the same for every cell of the entry, but for void metrics."""
+    return Coverage(
+        status=_status(candidates, shown, num_planned),
+        num_done=len(shown.values),
+        num_planned=num_planned,
+        failures=tuple(failure for candidate in candidates for failure in candidate.failures),
+        waiting=tuple(dict.fromkeys(reason for candidate in candidates for reason in candidate.waiting)),
+        search=search,
+    )
 
 
-def _known_of_all(
-    candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int
-) -> dict[str, Any]:
-    """What all cells of an entry share: they show the same runs."""
+def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns) -> Provenance:
+    """Name the runs behind every cell of an entry."""
     speeds = [found["images_per_s"] for found in shown.values.values()]
-    return {
-        "status": _status(candidates, shown, num_planned),
-        "num_done": len(shown.values),
-        "num_planned": num_planned,
-        "failures": tuple(failure for candidate in candidates for failure in candidate.failures),
-        "waiting": tuple(dict.fromkeys(reason for candidate in candidates for reason in candidate.waiting)),
-        "notes": shown.notes,
-        "experiment": shown.experiment,
-        "search": search,
-        "device_hours": sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
-        "images_per_s": statistics.fmean(speeds) if speeds else None,
-        "num_evaluations": tuple(sorted({int(found["num_evaluations"]) for found in shown.values.values()})),
-        "commits": tuple(dict.fromkeys(shown.runs.commits[seed] for seed in shown.values)),
-    }
+    return Provenance(
+        experiment=shown.experiment,
+        notes=shown.notes,
+        device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
+        images_per_s=statistics.fmean(speeds) if speeds else None,
+        commits=tuple(dict.fromkeys(shown.runs.commits[seed] for seed in shown.values)),
+        num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in shown.values.values()})),
+    )
 
 
-def _void_of(metric: str, shown: UsableRuns, known: dict[str, Any]) -> dict[str, Any]:
-    """What is otherwise for a metric that no longer holds of some of the runs shown."""
-    void = {seed: shown.runs.void_metrics[seed] for seed in shown.values}
-    failures = tuple(found[metric] for found in void.values() if metric in found)
+def _leave_out_void(coverage: Coverage, metric: str, shown: UsableRuns) -> Coverage:
+    """Count as failures the runs shown in which this metric no longer holds, though others do."""
+    void = [shown.runs.void_metrics[seed] for seed in shown.values]
+    failures = tuple(found[metric] for found in void if metric in found)
     if not failures:
-        return {}
-    status = known["status"] if known["status"] == "failed" else "void"
-    num_done = known["num_done"] - len(failures)
-    return {"status": status, "num_done": num_done, "failures": (*known["failures"], *failures)}
+        return coverage
+    return replace(
+        coverage,
+        status="failed" if coverage.status == "failed" else "void",
+        num_done=coverage.num_done - len(failures),
+        failures=(*coverage.failures, *failures),
+    )
 
 
 def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: int) -> CellStatus:
@@ -138,33 +125,37 @@ def _sources(
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
-    """A cell derived from others. It lacks what the worst of them lacks; their failures are told there."""
-    seeds = [seed for seed in sources[0].values if all(seed in source.values for source in sources)]
-    by_seed = {seed: formula([source.values[seed] for source in sources]) for seed in seeds}
-    values = {seed: value for seed, value in by_seed.items() if value is not None}
-    matched = all(len(source.values) == len(values) for source in sources)
-    means = [source.mean for source in sources if source.mean is not None]
+    """Derive a cell from others. It lacks what the worst of them lacks; their failures are told there."""
     metrics = {source.metric for source in sources}
-    mean = formula(means) if len(means) == len(sources) else None
+    coverage = Coverage(
+        status=_worst(sources),
+        num_done=min(source.coverage.num_done for source in sources),
+        num_planned=sources[0].coverage.num_planned,
+    )
     return Cell(
         row=row,
         column=column,
-        values=values,
-        **_about(mean, summary(values if matched else {})),
-        paper=paper,
-        status=_worst(sources),
-        num_done=min(source.num_done for source in sources),
-        num_planned=sources[0].num_planned,
         metric=metrics.pop() if formula is _mean and len(metrics) == 1 else "",
+        estimate=_derive([source.estimate for source in sources], formula),
+        paper=paper,
+        coverage=coverage,
     )
 
 
-def _about(mean: float | None, found: dict[str, Any]) -> dict[str, Any]:
-    """The summary of the values by seed with the mean that is shown, and the interval about that one."""
-    if mean is None or found["low"] is None:
-        return {**found, "mean": mean}
-    moved = {side: mean + (found[side] - found["mean"]) for side in ("low", "high")}
-    return {**found, **moved, "mean": mean}
+def _derive(sources: Sequence[Estimate], formula: Formula) -> Estimate:
+    """Apply a formula to the means, and seed by seed to the values, whose interval is moved to that mean."""
+    means = [source.mean for source in sources if source.mean is not None]
+    mean = formula(means) if len(means) == len(sources) else None
+    seeds = [seed for seed in sources[0].values if all(seed in source.values for source in sources)]
+    by_seed = {seed: formula([source.values[seed] for source in sources]) for seed in seeds}
+    values = {seed: value for seed, value in by_seed.items() if value is not None}
+    if any(len(source.values) != len(values) for source in sources):
+        return Estimate(values, mean)
+    found = estimate(values)
+    if mean is None or found.mean is None or found.interval is None:
+        return replace(found, mean=mean)
+    low, high = (mean + (side - found.mean) for side in (found.interval.low, found.interval.high))
+    return Estimate(values, mean, replace(found.interval, low=low, high=high))
 
 
 def difference_of(better: Cell, baseline: Cell) -> Cell:
@@ -227,8 +218,9 @@ def add_ranks(table: Table, cells: Mapping[tuple[Row, str], Cell]) -> dict[tuple
             groups.setdefault((cell.metric, *_group(table, cell)), []).append(key)
     for keys in groups.values():
         if len(keys) > 1:
-            for key, rank in zip(keys, shared_ranks([_interval(cells[key]) for key in keys]), strict=True):
-                ranked[key] = replace(cells[key], rank=rank)
+            for key, rank in zip(keys, shared_ranks([_reach(cells[key]) for key in keys]), strict=True):
+                found = replace(cells[key].estimate, rank=rank)
+                ranked[key] = replace(cells[key], estimate=found)
     return ranked
 
 
@@ -243,10 +235,9 @@ def _group(table: Table, cell: Cell) -> tuple[str, ...]:
 
 
 def _competes(cell: Cell) -> bool:
-    return cell.is_usable and cell.low is not None and is_accuracy(cell.metric)
+    return cell.is_usable and cell.interval is not None and is_accuracy(cell.metric)
 
 
-def _interval(cell: Cell) -> tuple[float, float]:
-    assert cell.low is not None
-    assert cell.high is not None
-    return cell.low, cell.high
+def _reach(cell: Cell) -> tuple[float, float]:
+    assert cell.interval is not None
+    return cell.interval.low, cell.interval.high

@@ -10,7 +10,6 @@ import contextlib
 import csv
 import io
 from pathlib import Path
-from typing import Any
 
 from leaderboards.boards import Board, SuiteBoard
 from leaderboards.cells import Cell
@@ -59,32 +58,33 @@ def _value(board: Board, cell: Cell | None) -> str:
     return write_value(cell.mean, board.paper.decimals(cell.column))
 
 
-def _line(cell: Cell) -> dict[str, Any]:
+def _line(cell: Cell) -> dict[str, object]:
+    estimate, coverage, provenance = cell.estimate, cell.coverage, cell.provenance
+    interval, shown = estimate.interval, provenance.experiment
     numbers = {
-        "mean": cell.mean,
-        "sd": cell.sd,
-        "low": cell.low,
-        "high": cell.high,
+        "mean": estimate.mean,
+        "sd": interval and interval.sd,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
         "paper": cell.paper,
         "difference": cell.difference,
-        "p_value": cell.p_value,
-        "device_hours": cell.device_hours,
-        "images_per_s": cell.images_per_s,
+        "p_value": estimate.p_value,
+        "device_hours": provenance.device_hours,
+        "images_per_s": provenance.images_per_s,
     }
-    shown = cell.experiment
     return {
         "row": " / ".join(cell.row),
         "column": cell.column,
         "metric": cell.metric,
-        "n": cell.num_done,
-        "planned": cell.num_planned,
-        "interval_method": cell.interval_method,
-        "reached": cell.reached,
-        "rank": cell.rank,
-        "status": cell.status,
-        "chosen": f"{shown.model}-{shown.cell_id}" if cell.search and cell.num_done and shown else "",
-        "num_evaluations": " ".join(map(str, cell.num_evaluations)),
-        "commits": " ".join(short_commit(commit) for commit in cell.commits),
+        "n": coverage.num_done,
+        "planned": coverage.num_planned,
+        "interval_method": interval.method if interval else "",
+        "reached": estimate.reached,
+        "rank": estimate.rank,
+        "status": coverage.status,
+        "chosen": f"{shown.model}-{shown.cell_id}" if coverage.search and coverage.num_done and shown else "",
+        "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
+        "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
     }
 
@@ -114,7 +114,7 @@ def render_accounting(profile: Profile, store: Path) -> str:
     return text.getvalue()
 
 
-def _row(result: Result) -> dict[str, Any]:
+def _row(result: Result) -> dict[str, object]:
     experiment = result.experiment
     hours, rate = round(result.device_hours, 5), round(result.images_per_s, 1)
     mfu = None if result.mfu_percent is None else round(result.mfu_percent, 2)

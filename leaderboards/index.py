@@ -12,7 +12,6 @@ import statistics
 import textwrap
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from leaderboards.boards import SuiteBoard
 from leaderboards.cells import Cell
@@ -203,14 +202,15 @@ def _cells(line: IndexLine) -> str:
     return f"{line.boards.count('done')}/{line.boards.num_cells}"
 
 
-def _record(line: IndexLine) -> dict[str, Any]:
+def _record(line: IndexLine) -> dict[str, object]:
     """Without runs the numbers are empty, but for the paper's."""
     cell, boards, cost = line.headline, line.boards, line.cost
     ours = cell if cost else None
+    interval = ours and ours.interval
     numbers = {
         "difference": ours and ours.mean,
-        "low": ours and ours.low,
-        "high": ours and ours.high,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
         "paper_difference": cell and cell.paper,
         "hours_spent": cost and cost.hours_spent,
         "hours_to_go": cost and cost.hours_to_go,

@@ -85,14 +85,18 @@ def _counts(boards: SuiteBoard) -> str:
 
 def _legend(boards: SuiteBoard) -> list[str]:
     said = [LEGEND, *_rank_legend(boards)]
-    return [*said, REACHED] if any(cell.reached for b in boards.tables.values() for cell in b.cells.values()) else said
+    return (
+        [*said, REACHED]
+        if any(cell.estimate.reached for b in boards.tables.values() for cell in b.cells.values())
+        else said
+    )
 
 
 def _rank_legend(boards: SuiteBoard) -> list[str]:
     """Explain ranks, with the tables' names where they do not mean the same in all."""
     items: dict[str, list[str]] = {}
     for board in boards.tables.values():
-        if any(cell.rank is not None for cell in board.cells.values()):
+        if any(cell.estimate.rank is not None for cell in board.cells.values()):
             items.setdefault(_explain(board.table.ranked), []).append(board.table.item)
     return [f"{'; '.join(of)}: {said}" if len(items) > 1 else said for said, of in items.items()]
 
@@ -149,17 +153,17 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
         texts.append(board.paper.rows[row][column] or NOTHING)
         texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
     if _is_tested(board, column):
-        texts.append((cell and cell.reached) or NOTHING)
+        texts.append((cell and cell.estimate.reached) or NOTHING)
     return texts
 
 
 def _is_tested(board: Board, column: str) -> bool:
-    return any(cell.reached for cell in board.cells.values() if cell.column == column)
+    return any(cell.estimate.reached for cell in board.cells.values() if cell.column == column)
 
 
 def _ours(cell: Cell, decimals: int) -> str:
     ours, status = write_ours(cell, decimals), write_status(cell)
-    rank = "" if cell.rank is None else f" #{cell.rank}"
+    rank = "" if cell.estimate.rank is None else f" #{cell.estimate.rank}"
     if cell.status != "done":
         return f"{ours} **{status}**{rank}".strip()
     return f"{ours or 'undefined'} ({status}){rank}"  # such as a relative gain over a baseline of 0
@@ -179,7 +183,7 @@ def render_notes(boards: SuiteBoard) -> list[str]:
         *section("## Best of several evaluations", _by_cell(boards, _best)),
         *section("## Failed", _by_cell(boards, _failures)),
         *section("## Waiting", _waiting(boards)),
-        *section("## Mixed", [*_commits(boards), *_by_cell(boards, lambda cell: cell.notes)]),
+        *section("## Mixed", [*_commits(boards), *_by_cell(boards, lambda cell: cell.provenance.notes)]),
     ]
 
 
@@ -202,8 +206,8 @@ def _place(boards: SuiteBoard, table: str, row: Row) -> str:
 
 
 def _chosen(cell: Cell) -> list[str]:
-    search = cell.search
-    if search is None or not cell.num_done:
+    search = cell.coverage.search
+    if search is None or not cell.coverage.num_done:
         return []
     compared = f"{search.num_compared} candidates"
     if search.num_compared < search.num_candidates:
@@ -213,15 +217,17 @@ def _chosen(cell: Cell) -> list[str]:
 
 def _best(cell: Cell) -> list[str]:
     """Of how many the best accuracy of a training is the maximum: it flatters the more, the more there are."""
-    if cell.metric != "best_top1_percent" or not cell.num_done:
+    if cell.metric != "best_top1_percent" or not cell.coverage.num_done:
         return []
-    counts = " or ".join(str(count) if count else "of a number not recorded" for count in cell.num_evaluations)
+    counts = " or ".join(
+        str(count) if count else "of a number not recorded" for count in cell.provenance.num_evaluations
+    )
     return [f"the maximum over a run's evaluations, {counts}"]
 
 
 def _failures(cell: Cell) -> list[str]:
     said = []
-    for failure in cell.failures:
+    for failure in cell.coverage.failures:
         see = f"\n  See `{failure.log_path}`" if failure.log_path else ""
         said.append(f"seed {failure.seed}: {' '.join(failure.reason.split())}{see}")
     return said
@@ -230,7 +236,7 @@ def _failures(cell: Cell) -> list[str]:
 def _commits(boards: SuiteBoard) -> list[str]:
     """Which versions of the code made the numbers, where these are several."""
     cells = [cell for board in boards.tables.values() for cell in board.cells.values()]
-    counts = Counter(short_commit(commit) for cell in cells for commit in cell.commits)
+    counts = Counter(short_commit(commit) for cell in cells for commit in cell.provenance.commits)
     if len(counts) < 2:
         return []
     told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
@@ -242,6 +248,6 @@ def _waiting(boards: SuiteBoard) -> list[str]:
     rows: dict[str, dict[str, None]] = {}
     for name, board in boards.tables.items():
         for cell in board.cells.values():
-            for reason in cell.waiting:
+            for reason in cell.coverage.waiting:
                 rows.setdefault(reason, {})[_place(boards, name, cell.row)] = None
     return [f"{'; '.join(waiting)}: {reason}" for reason, waiting in rows.items()]

@@ -41,11 +41,12 @@ def readable_decimals(cell: Cell, decimals: int) -> int:
 def write_interval(cell: Cell, decimals: int) -> str:
     """`` ± 0.4`` where it is symmetric about the mean, else `` (34.1 to 35.4)``; empty where there is none, and for
     what no seed changes, such as a number of parameters."""
-    if cell.low is None or cell.high is None or (cell.sd == 0 and not (is_accuracy(cell.metric) or cell.is_change)):
+    interval = cell.interval
+    if interval is None or (interval.sd == 0 and not (is_accuracy(cell.metric) or cell.is_change)):
         return ""
-    if cell.half_width is not None:
-        return f" ± {cell.half_width:.{decimals}f}"
-    return f" ({write_value(cell.low, decimals)} to {write_value(cell.high, decimals)})"
+    if interval.half_width is not None:
+        return f" ± {interval.half_width:.{decimals}f}"
+    return f" ({write_value(interval.low, decimals)} to {write_value(interval.high, decimals)})"
 
 
 def write_ours(cell: Cell, decimals: int) -> str:
@@ -56,11 +57,12 @@ def write_ours(cell: Cell, decimals: int) -> str:
 
 def write_status(cell: Cell) -> str:
     """``n=3`` for a cell that is done, else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
-    if cell.status == "done":
-        return f"n={cell.num_done}"
-    if cell.search is None:
-        return f"{cell.status} {cell.num_done}/{cell.num_planned}"
-    return f"{cell.status} {cell.search.num_done}/{cell.num_planned * cell.search.num_candidates}"
+    of = cell.coverage
+    if of.status == "done":
+        return f"n={of.num_done}"
+    if of.search is None:
+        return f"{of.status} {of.num_done}/{of.num_planned}"
+    return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
 
 
 def scale_title(boards: SuiteBoard) -> str:
@@ -86,7 +88,7 @@ def write_difference(cell: Cell) -> str:
         return write_status(cell)
     decimals = difference_decimals(cell)
     unit = " points" if is_accuracy(cell.metric) else ""
-    status = "" if cell.status == "done" and cell.low is not None else f", {write_status(cell)}"
+    status = "" if cell.status == "done" and cell.interval is not None else f", {write_status(cell)}"
     return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
 
 

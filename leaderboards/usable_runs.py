@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from leaderboards.cells import Search
 from leaderboards.collect import CellRuns, Collection, SeedFailure
@@ -99,7 +98,7 @@ def _accuracy(candidate: UsableRuns) -> float:
     return statistics.fmean(values["top1_percent"] for values in candidate.values.values())
 
 
-def _fields(experiment: Experiment, prefix: str = "") -> dict[str, Any]:
+def _fields(experiment: Experiment, prefix: str = "") -> dict[str, object]:
     """All that identifies an experiment, flat: the recipe's and the model's own fields by their bare names."""
     nested = {"recipe", "model_options", "kind_options", "parents", "seed"}
     found = experiment.model_dump(exclude=nested)

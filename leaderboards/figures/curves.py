@@ -73,9 +73,10 @@ def curve_behind(
     cell = boards.cell(place)
     runs = runs_behind(boards, place, store) if cell is not None and cell.is_usable else {}
     curve = read_curve(runs.values(), metric)
-    if curve is None or cell is None or cell.experiment is None or not after_parents:
+    experiment = None if cell is None else cell.provenance.experiment
+    if curve is None or experiment is None or not after_parents:
         return curve
-    return curve.begun_at(cell.experiment.epochs_before)
+    return curve.begun_at(experiment.epochs_before)
 
 
 def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str, str]], log_y: bool) -> None:

@@ -43,8 +43,8 @@ def test_a_ratio_is_of_the_means_of_a_metric_that_no_column_shows(timed, finish_
     big, small = cells_of(timed, tmp_path)
     assert big.mean == 1
     assert small.mean == pytest.approx(110 / 400)
-    assert small.values == pytest.approx({0: 0.5, 1: 0.2})
-    assert (small.status, small.num_done, small.rank) == ("done", 2, None)
+    assert small.estimate.values == pytest.approx({0: 0.5, 1: 0.2})
+    assert (small.status, small.coverage.num_done, small.estimate.rank) == ("done", 2, None)
 
 
 def test_a_ratio_to_a_row_that_is_missing_is_missing(timed, finish_experiment, tmp_path):
@@ -72,8 +72,8 @@ def test_the_interval_of_a_mean_comes_from_the_means_by_seed(averaged, finish_ex
     for seed, value in enumerate((60.0, 62.0)):
         finish_experiment(BIG.with_seed(seed), value)
     big, _ = cells_of(averaged, tmp_path)
-    assert big.values == {0: 70.0, 1: 71.5}
-    assert big.half_width == pytest.approx(12.706204736 * 0.75)
+    assert big.estimate.values == {0: 70.0, 1: 71.5}
+    assert big.interval.half_width == pytest.approx(12.706204736 * 0.75)
 
 
 def test_the_interval_of_a_ratio_lies_about_the_ratio_of_the_means(timed, finish_experiment, tmp_path):
@@ -82,7 +82,7 @@ def test_the_interval_of_a_ratio_lies_about_the_ratio_of_the_means(timed, finish
         finish_experiment(SMALL.with_seed(seed), 1, lineage_train_s=small)
     _, small = cells_of(timed, tmp_path)
     half_width = 12.706204736 * 0.15  # of 0.5 and 0.2
-    assert (small.low, small.high) == pytest.approx((0.275 - half_width, 0.275 + half_width))
+    assert (small.interval.low, small.interval.high) == pytest.approx((0.275 - half_width, 0.275 + half_width))
 
 
 def test_a_change_is_the_difference_to_the_baseline_row_which_has_none(changed, finish_experiment, tmp_path):
@@ -92,8 +92,8 @@ def test_a_change_is_the_difference_to_the_baseline_row_which_has_none(changed, 
     cells = make_boards(changed, "laptop", tmp_path).board().cells
     assert (("big",), "c") not in cells
     change = cells[("small",), "c"]
-    assert (change.mean, change.values, change.rank) == (-1.0, {0: 1.0, 1: -3.0}, None)
-    assert change.half_width == pytest.approx(12.706204736 * 2)
+    assert (change.mean, change.estimate.values, change.estimate.rank) == (-1.0, {0: 1.0, 1: -3.0}, None)
+    assert change.interval.half_width == pytest.approx(12.706204736 * 2)
 
 
 def test_a_change_is_written_with_its_sign_but_in_the_csv(changed, finish_experiment, tmp_path, capsys):
@@ -126,7 +126,7 @@ def entry(model, **columns):
 
 def ranks(suite, store, column="a"):
     cells = make_boards(suite, "laptop", store).board().cells
-    return [cells[(model,), column].rank for model in MODELS if ((model,), column) in cells]
+    return [cells[(model,), column].estimate.rank for model in MODELS if ((model,), column) in cells]
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_one_seed_failed_seeds_and_voids_have_no_rank(ranked, finish_experiment,
 def test_in_rows_the_cells_of_a_row_compete_that_show_the_same_metric(table2, fill, tmp_path):
     fill(3)
     cells = make_boards(table2, "laptop", tmp_path).board().cells
-    found = {column: cells[("5",), column].rank for _, column in cells}
+    found = {column: cells[("5",), column].estimate.rank for _, column in cells}
     assert found == {
         "deit_top1": 2,
         "convit_top1": 1,
@@ -210,7 +210,7 @@ def widths(own_suite, finish_experiment):
 def test_those_compete_that_the_table_names(widths, tmp_path, rule, expected):
     table = widths.tables[0].model_copy(update={"ranked": rule})
     boards = make_boards(widths.model_copy(update={"tables": (table,)}), "laptop", tmp_path)
-    assert [cell.rank for cell in boards.board().cells.values()] == expected
+    assert [cell.estimate.rank for cell in boards.board().cells.values()] == expected
 
 
 def test_the_legend_names_the_keys_that_competitors_share(widths, tmp_path):

@@ -116,7 +116,7 @@ def test_a_file_in_place_of_a_seeds_folder_is_a_failure_of_that_seed(table2, fil
     shutil.rmtree(run.path)
     run.path.write_text("")
     cell = make_boards(table2, "laptop", tmp_path).board().cells[("5",), "deit_top1"]
-    assert (cell.status, cell.num_done) == ("failed", 1)
+    assert (cell.status, cell.coverage.num_done) == ("failed", 1)
 
 
 def test_a_file_in_place_of_a_cells_folder_is_refused_by_name(table2, fill, finish, tmp_path):

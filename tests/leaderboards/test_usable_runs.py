@@ -34,7 +34,7 @@ def test_a_result_of_another_protocol_is_void_and_says_how_to_replace_it(suite, 
     finish_experiment(PRUNED.with_seed(1), 20, protocol_version=0)
     boards = make_boards(suite, "laptop", tmp_path)
     cell = boards.board().cells[("pruned",), "a"]
-    assert (cell.status, cell.values) == ("void", {0: 80})
+    assert (cell.status, cell.estimate.values) == ("void", {0: 80})
     assert "80.00 **void 1/2**" in render_markdown(boards)
     assert "made under protocol 0, expected" in render_markdown(boards)
     assert "--retry-failed" in render_markdown(boards)
@@ -46,13 +46,13 @@ def test_what_took_over_a_void_run_is_void_too(suite, finish_experiment, tmp_pat
     finish_experiment(PRUNED, 80, parent=TRAINED.id)
     cell = cell_of(suite, tmp_path, "pruned")
     assert (cell.status, cell.mean) == ("void", None)
-    assert f"took over {TRAINED.id}, which is void" in cell.failures[0].reason
+    assert f"took over {TRAINED.id}, which is void" in cell.coverage.failures[0].reason
 
 
 def test_a_run_that_waits_for_another_says_for_which(suite, tmp_path):
     cell = cell_of(suite, tmp_path, "masked")
     assert cell.status == "missing"
-    assert cell.waiting == (f"needs {PRUNED.id}, which needs {TRAINED.id}, which is new",)
+    assert cell.coverage.waiting == (f"needs {PRUNED.id}, which needs {TRAINED.id}, which is new",)
     markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
     assert f"- pruned: needs {TRAINED.id}, which is new\n" in markdown
 
@@ -61,7 +61,7 @@ def test_a_run_that_waits_for_an_unfinished_one_says_so(suite, tmp_path):
     run = RunDirectory.of(tmp_path, TRAINED)
     run.create(TRAINED)
     run.append_metrics({"step": 1})
-    assert cell_of(suite, tmp_path, "pruned").waiting == (f"needs {TRAINED.id}, which is interrupted",)
+    assert cell_of(suite, tmp_path, "pruned").coverage.waiting == (f"needs {TRAINED.id}, which is interrupted",)
 
 
 def test_a_run_that_waits_for_a_failed_one_has_failed(suite, tmp_path):
@@ -70,20 +70,20 @@ def test_a_run_that_waits_for_a_failed_one_has_failed(suite, tmp_path):
     run.write_failure(Failure(kind="error", reason="nan", log_path="log"))
     pruned, masked = (cell_of(suite, tmp_path, row) for row in ("pruned", "masked"))
     assert (pruned.status, masked.status) == ("failed", "failed")
-    assert pruned.failures[0].reason == f"needs {TRAINED.id}, which failed: nan"
-    assert masked.failures[0].reason == f"needs {PRUNED.id}, which {pruned.failures[0].reason}"
+    assert pruned.coverage.failures[0].reason == f"needs {TRAINED.id}, which failed: nan"
+    assert masked.coverage.failures[0].reason == f"needs {PRUNED.id}, which {pruned.coverage.failures[0].reason}"
 
 
 def test_a_finished_run_whose_parent_is_gone_is_shown_and_noted(suite, finish_experiment, tmp_path):
     finish_experiment(PRUNED, 80, parent=TRAINED.id)
     cell = cell_of(suite, tmp_path, "pruned")
     assert (cell.status, cell.mean) == ("done", 80)
-    assert cell.notes == (f"seed 0 took over {TRAINED.id}, which is new in this store",)
+    assert cell.provenance.notes == (f"seed 0 took over {TRAINED.id}, which is new in this store",)
 
 
 def test_once_its_parents_are_done_a_run_waits_for_nothing(suite, finish_experiment, tmp_path):
     finish_experiment(TRAINED, 90)
-    assert cell_of(suite, tmp_path, "pruned").waiting == ()
+    assert cell_of(suite, tmp_path, "pruned").coverage.waiting == ()
 
 
 def test_seeds_of_different_commits_loaders_and_corrupt_images_are_noted_not_refused(
@@ -131,7 +131,7 @@ def test_what_stands_on_a_void_run_through_another_is_void_too(suite, finish_exp
     finish_experiment(MASKED, 70, parent=PRUNED.id)
     cell = cell_of(suite, tmp_path, "masked")
     assert (cell.status, cell.mean) == ("void", None)
-    assert f"took over {PRUNED.id}, which is void" in cell.failures[0].reason
+    assert f"took over {PRUNED.id}, which is void" in cell.coverage.failures[0].reason
 
 
 def test_cells_of_different_commits_are_noted_with_their_number(suite, finish_experiment, tmp_path):
@@ -152,8 +152,8 @@ def test_a_metric_that_no_longer_holds_is_void_beside_those_that_do(own_suite, f
     boards = make_boards(suite, "laptop", tmp_path)
     accuracy, nonlocality = (boards.board().cells[("deit",), column] for column in "ab")
     assert (accuracy.status, accuracy.mean) == ("done", 85)
-    assert (nonlocality.status, nonlocality.values, nonlocality.num_done) == ("void", {1: 2.5}, 1)
-    assert "mean_nonlocality was measured under protocol 1" in nonlocality.failures[0].reason
+    assert (nonlocality.status, nonlocality.estimate.values, nonlocality.coverage.num_done) == ("void", {1: 2.5}, 1)
+    assert "mean_nonlocality was measured under protocol 1" in nonlocality.coverage.failures[0].reason
     assert "2.50 **void 1/2**" in render_markdown(boards)
     assert render_csv(boards.board()).splitlines()[1] == "deit,85.00,,"
 
@@ -187,8 +187,8 @@ def test_the_candidate_with_the_best_mean_is_shown_not_the_one_with_the_best_see
         for seed, value in enumerate(values):
             finish_experiment(experiment.with_seed(seed), value, test_loss=value / 100)
     cell = searched_cell(searched, tmp_path)
-    assert (cell.mean, cell.status, cell.num_done, cell.num_planned) == (71, "done", 2, 2)
-    assert cell.experiment == FAST
+    assert (cell.mean, cell.status, cell.coverage.num_done, cell.coverage.num_planned) == (71, "done", 2, 2)
+    assert cell.provenance.experiment == FAST
     assert searched_cell(searched, tmp_path, "b").mean == pytest.approx(0.71)  # of the same runs
 
 
@@ -219,7 +219,7 @@ def test_a_candidate_that_diverged_leaves_the_shown_number_usable_but_is_told(se
     finish_experiment(FAST, 70)
     finish_experiment(FASTER, 60).result_path.write_text("{")
     cell = searched_cell(searched, tmp_path)
-    assert (cell.mean, cell.status, len(cell.failures)) == (80, "partial", 1)
+    assert (cell.mean, cell.status, len(cell.coverage.failures)) == (80, "partial", 1)
 
 
 def test_the_shown_candidates_failed_seed_fails_the_cell(searched, finish_experiment, tmp_path):
@@ -241,10 +241,10 @@ def test_candidates_that_differ_by_model_options_say_so(own_suite, finish_experi
         Entry(row=("deit",), columns={"a": "top1_percent"}, experiment=options[0], alternatives=(options[1],))
     )
     finish_experiment(options[1], 50)
-    assert searched_cell(suite, tmp_path).search.chosen == "patch_size=4"
+    assert searched_cell(suite, tmp_path).coverage.search.chosen == "patch_size=4"
 
 
 def test_the_cost_of_a_search_is_that_of_all_its_runs(searched, finish_experiment, tmp_path):
     for experiment, value in ((SLOW, 80), (FAST, 70), (FASTER, 60)):
         finish_experiment(experiment, value, device_hours=2.0)
-    assert searched_cell(searched, tmp_path).device_hours == 6
+    assert searched_cell(searched, tmp_path).provenance.device_hours == 6
