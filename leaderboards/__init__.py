@@ -2,12 +2,17 @@
 
 Where to look, in the order in which a number passes:
 
-    build       the command line; output: which files are written
-    papers      the papers' tables (papers/*.csv); layout: whether a suite fits them
-    collect     files -> runs; metrics: a result -> a number in the paper's unit
-    usable_runs which runs may be averaged; search: which of several candidates is shown
-    measured    runs -> cells (cells), by estimates: intervals and tests
-    derived     gains, ratios and means of cells; ranking: who is best; aggregate: all of it, as boards
-    render      boards -> Markdown, with notes and notation; sheets: CSV; terminal: what is printed; figures: pictures
-    index       all suites in one table, with cost; accounting: what each run was and cost
+    build         the command line, and which files are written
+    collect       run store -> what is known of every cell; metrics: a result -> a number in the paper's unit
+    usable_runs   which runs may be averaged, and which of several candidates is shown
+    paper_tables  the papers' tables (papers/*.csv), and whether a suite fits them
+    cell_values   runs -> cells: measured, derived (gains, ratios, means) and ranked; estimates: intervals and tests
+    cells         what one place of a table holds
+    boards        all cells of a suite at one scale
+    notation      how a number, a difference and a headline are written, wherever they are shown
+    markdown, csv_files, terminal, figures/    boards -> what a reader sees
+    index         all suites in one table, with what each has cost and will cost
+
+``python leaderboards/build.py`` puts this folder first on the path, so no module may bear the name of one of the
+standard library, such as numbers or statistics.
 """

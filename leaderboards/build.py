@@ -10,20 +10,39 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+<<<<<<< HEAD
 from leaderboards.aggregate import aggregate
 from leaderboards.cost import estimate_cost
 from leaderboards.output import Paths, check_store, make_boards, make_folder, read_runs, write_boards
 from suite.arguments import positive
 from suite.errors import SpecError, SuiteError
+=======
+from leaderboards.boards import SuiteBoard, aggregate, check_store, make_boards, read_runs
+from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
+from leaderboards.index import IndexLine, estimate_cost, render_index, render_index_csv
+from leaderboards.markdown import render_markdown
+from leaderboards.terminal import print_summary
+from suite.errors import RunError, SpecError, SuiteError
+>>>>>>> wing-boards
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
 
-if TYPE_CHECKING:
-    from leaderboards.index import IndexLine
+FIGURE_FORMATS = ("png", "svg")
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The files of one leaderboard. A figure that has nothing to draw yet has none."""
+
+    tables: dict[str, Path]  # by the table's name
+    markdown: Path
+    long: Path
+    accounting: Path
+    figures: tuple[Path, ...]
 
 
 def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = None, out: Path | None = None) -> Paths:
@@ -43,8 +62,6 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     """
     boards = make_boards(get_suite(suite_name), profile, store, num_seeds)
     paths = write_boards(boards, store, out or store / "leaderboards" / suite_name)
-    from leaderboards.terminal import print_summary
-
     print_summary(boards, paths.markdown)
     return paths
 
@@ -63,8 +80,6 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
     Returns:
         Whether all could be built.
     """
-    from leaderboards.index import render_index, render_index_csv
-
     check_store(store)
     out = out or store / "leaderboards"
     make_folder(out)
@@ -81,8 +96,6 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
 
 def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, out: Path) -> IndexLine:
     """Build one suite at one scale, and tell of it; without runs (profile "") only the paper's numbers are read."""
-    from leaderboards.index import IndexLine
-
     try:
         scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
         runs = read_runs(suite, scale, store, num_seeds)
@@ -108,6 +121,60 @@ def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
         if any(f"{candidate.model}-{candidate.cell_id}" in found for candidate in candidates):
             started.append(name)
     return started
+
+
+# -- the files of one leaderboard
+
+
+def write_boards(boards: SuiteBoard, store: Path, out: Path) -> Paths:
+    """Write ``<profile>.md``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png`` and ``.svg``.
+
+    Raises:
+        RunError: if they cannot be written.
+    """
+    make_folder(out)
+
+    def write(suffix: str, content: str) -> Path:
+        path = out / f"{boards.profile_name}.{suffix}"
+        write_atomically(path, content.encode())
+        return path
+
+    return Paths(
+        tables={name: write(f"{name}.csv", render_csv(board)) for name, board in boards.tables.items()},
+        markdown=write("md", render_markdown(boards)),
+        long=write("long.csv", render_long_csv(boards)),
+        accounting=write("runs.csv", render_accounting(boards.profile, store)),
+        figures=_write_figures(boards, store, out),
+    )
+
+
+def make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
+
+
+def _write_figures(boards: SuiteBoard, store: Path, out: Path) -> tuple[Path, ...]:
+    """Draw what there are data for; a picture of runs that are gone does not stay behind."""
+    if not boards.suite.figures:
+        return ()
+    from leaderboards.figures import draw
+
+    written = []
+    for figure in boards.suite.figures:
+        pictures = draw(figure, boards, store)
+        for suffix in FIGURE_FORMATS:
+            path = out / f"{boards.profile_name}.{figure.name}.{suffix}"
+            if suffix in pictures:
+                write_atomically(path, pictures[suffix])
+                written.append(path)
+            else:
+                path.unlink(missing_ok=True)
+    return tuple(written)
+
+
+# -- the command line
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

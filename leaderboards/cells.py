@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,8 +12,42 @@ from suite.tables import Row
 
 CellStatus = Literal["done", "partial", "failed", "void", "missing"]
 STATUSES: tuple[CellStatus, ...] = ("done", "partial", "failed", "void", "missing")
-IntervalMethod = Literal["", "t", "bca"]
+IntervalMethod = Literal["t", "bca"]
 SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The 95 % confidence interval of a mean, and the sample standard deviation (n - 1)."""
+
+    sd: float
+    low: float
+    high: float
+    method: IntervalMethod
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of Student's, which is symmetric about the mean; None of a bootstrap's."""
+        return (self.high - self.low) / 2 if self.method == "t" else None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Our number: its values by seed, their mean, and how far these seeds determine it."""
+
+    values: Mapping[int, float]
+    mean: float | None  # None without values, and where a derived one is not defined
+    interval: Interval | None = None  # None below two seeds, and where the sides of a derived one differ in theirs
+    rank: int | None = None  # among the cells that it competes with, the best being 1
+    p_value: float | None = None  # of "ours is not below the paper's"; only at the paper's scale
+
+    @property
+    def reached(self) -> Literal["", "yes", "no"]:
+        """Whether the paper's number was reached: "no" if ours is significantly below it, "yes" if it is *not
+        significantly below*, "" where that was not tested."""
+        if self.p_value is None:
+            return ""
+        return "no" if self.p_value < SIGNIFICANCE else "yes"
 
 
 @dataclass(frozen=True)
@@ -26,39 +61,58 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Ours and the paper's number at one place of the table.
+class Coverage:
+    """How far the runs of a cell have come.
 
     ``status``: ``done`` has all planned seeds, of all candidates in a search; ``partial`` some of them; ``missing``
     none; ``failed`` at least one that cannot be used, whatever the others say; ``void`` the same, because
-    a change of the protocol has voided it. ``sd``, ``low`` and ``high`` are None below two seeds.
+    a change of the protocol has voided it.
     """
 
-    row: Row
-    column: str
-    values: dict[int, float]  # by seed
-    mean: float | None
-    sd: float | None  # sample standard deviation (n - 1)
-    low: float | None  # of the mean's 95 % confidence interval
-    high: float | None
-    paper: float | None
     status: CellStatus
     num_done: int  # seeds, of the shown candidate
     num_planned: int  # seeds, of each candidate
-    interval_method: IntervalMethod = ""
-    metric: str = ""  # "" where it is derived from others
     failures: tuple[SeedFailure, ...] = ()
     waiting: tuple[str, ...] = ()  # why seeds are missing: "needs <id>, which is <state>"
-    notes: tuple[str, ...] = ()  # what the reader must know of the runs behind it
-    experiment: Experiment | None = None  # whose runs are shown, with seed 0; None where it is derived from others
     search: Search | None = None
-    rank: int | None = None
-    p_value: float | None = None  # of "ours is not below the paper's"; only at the paper's scale
-    device_hours: float | None = None  # of all runs behind it
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The runs behind a cell; empty where the cell is derived from others."""
+
+    experiment: Experiment | None = None  # whose runs are shown, with seed 0
+    notes: tuple[str, ...] = ()  # what the reader must know of the runs
+    device_hours: float | None = None  # of all of them, also those of candidates that are not shown
     images_per_s: float | None = None  # mean of the runs shown
     commits: tuple[str, ...] = ()
-    is_change: bool = False  # from a baseline, and so written with its sign
     num_evaluations: tuple[int, ...] = ()  # during one run, all that occur; 0 where a run did not record it
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Ours and the paper's number at one place of the table."""
+
+    row: Row
+    column: str
+    metric: str  # "" where it is derived from others
+    estimate: Estimate
+    paper: float | None
+    coverage: Coverage
+    provenance: Provenance = Provenance()
+    is_change: bool = False  # from a baseline, and so written with its sign
+
+    @property
+    def mean(self) -> float | None:
+        return self.estimate.mean
+
+    @property
+    def interval(self) -> Interval | None:
+        return self.estimate.interval
+
+    @property
+    def status(self) -> CellStatus:
+        return self.coverage.status
 
     @property
     def difference(self) -> float | None:
@@ -66,21 +120,6 @@ class Cell:
         return None if self.mean is None or self.paper is None else self.mean - self.paper
 
     @property
-    def half_width(self) -> float | None:
-        """Of an interval that is symmetric about the mean; else None."""
-        if self.low is None or self.high is None or self.interval_method != "t":
-            return None
-        return (self.high - self.low) / 2
-
-    @property
     def is_usable(self) -> bool:
         """Whether its mean may be shown without saying what is left out."""
         return self.mean is not None and self.status in ("done", "partial")
-
-    @property
-    def reached(self) -> Literal["", "yes", "no"]:
-        """Whether the paper's number was reached: "no" if ours is significantly below it, "yes" if it is *not
-        significantly below*, "" where that was not tested."""
-        if self.p_value is None:
-            return ""
-        return "no" if self.p_value < SIGNIFICANCE else "yes"

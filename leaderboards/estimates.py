@@ -16,24 +16,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from leaderboards.cells import IntervalMethod
+from leaderboards.cells import Estimate, Interval
 
 CONFIDENCE = 0.95
 SMALLEST_BOOTSTRAP = 10
 _RESAMPLES_AT_ONCE = 1000  # of all 9,999: bounds the memory that a thousand seeds take
 
 
-@dataclass(frozen=True)
-class Interval:
-    """The mean's confidence interval, and the sample standard deviation (n - 1)."""
-
-    sd: float
-    low: float
-    high: float
-    method: IntervalMethod
+def estimate(values: Mapping[int, float]) -> Estimate:
+    """Estimate a number from its values by seed: their mean, and its interval where there are two or more."""
+    found = list(values.values())
+    return Estimate(values, statistics.fmean(found) if found else None, interval(found))
 
 
 def interval(values: Sequence[float]) -> Interval | None:

@@ -1,21 +1,109 @@
-"""All suites' boards -> one index: how far each is, its headline beside the paper's, and what it costs."""
+"""All suites' boards -> one index: how far each is, its headline beside the paper's, and what it costs.
+
+A cost is judged by the runs that have finished, else by FLOPs. To count these needs torch, which no leaderboard
+imports: known are those of models that ``launchers/grid.py --list`` or a finished run has counted.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import statistics
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from leaderboards.aggregate import SuiteBoard
+from leaderboards.boards import SuiteBoard
 from leaderboards.cells import Cell
-from leaderboards.cost import Cost, write_to_go
-from leaderboards.notation import NOTHING, write_signed
-from leaderboards.notes import section
-from leaderboards.render import difference_decimals, pad, write_difference, write_headline
-from suite.tables import Suite
+from leaderboards.collect import Collection
+from leaderboards.notation import (
+    NOTHING,
+    difference_decimals,
+    pad,
+    section,
+    write_difference,
+    write_headline,
+    write_signed,
+)
+from suite.costs import known_forward, run_flops
+from suite.errors import SpecError
+from suite.spec import Experiment
+from suite.tables import Profile, Suite
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Hours of a device: a GPU's, or a core's where the profile is for CPUs.
+
+    ``hours_to_go`` leaves out ``num_unknown`` runs, of whose like none has finished, and whose FLOPs are not known.
+    """
+
+    hours_spent: float
+    hours_to_go: float
+    num_unknown: int
+    unit: str
+
+
+def estimate_cost(profile: Profile, collection: Collection) -> Cost:
+    """Over distinct runs, also those that others depend on.
+
+    A run that is left costs as much as the finished ones of its cell; without any, as those of the same model on the
+    same data per image seen (``epochs * train_fraction``), which is what training cost grows with; else by its FLOPs at
+    the profile's stated rate.
+    """
+    experiments = {experiment.cell_id: experiment for experiment in profile.experiments()}
+    of_cell = {cell_id: _finished_hours(collection, cell_id) for cell_id in experiments}
+    of_family: dict[Hashable, list[float]] = {}
+    for cell_id, experiment in experiments.items():
+        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in of_cell[cell_id])
+    to_go, num_unknown = 0.0, 0
+    for cell_id, experiment in experiments.items():
+        left = sum(seed not in collection.cells[cell_id].values for seed in range(collection.num_planned))
+        known = of_cell[cell_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+        flops = None if known else _flops(experiment)
+        if flops is not None:
+            known = [flops / profile.sustained_flops / 3600]
+        if known:
+            to_go += left * statistics.fmean(known)
+        else:
+            num_unknown += left
+    spent = sum(hours for cell in collection.cells.values() for hours in cell.device_hours.values())
+    return Cost(spent, to_go, num_unknown, "GPU-hours" if profile.device == "gpu" else "core-hours")
+
+
+def write_to_go(cost: Cost) -> str:
+    """``1.5``, ``1.5 + ? (3 runs)`` where the cost of some is not known, ``?`` where nothing is."""
+    unknown = f"? ({cost.num_unknown} run{'s' if cost.num_unknown > 1 else ''})" if cost.num_unknown else ""
+    if unknown and not cost.hours_to_go:
+        return unknown
+    return f"{cost.hours_to_go:.3g}" + (f" + {unknown}" if unknown else "")
+
+
+def _flops(experiment: Experiment) -> float | None:
+    """Of a run; None where its model was never counted, or its image set, one of the user's own, is not at hand."""
+    from imagesets.prepared import find_info  # takes a moment
+
+    try:
+        return run_flops(experiment, find_info(experiment.dataset), known_forward)
+    except SpecError:
+        return None
+
+
+def _finished_hours(collection: Collection, cell_id: str) -> list[float]:
+    cell = collection.cells[cell_id]
+    return [cell.device_hours[seed] for seed in cell.values]
+
+
+def _family(experiment: Experiment) -> Hashable:
+    return experiment.kind, experiment.model, experiment.dataset, experiment.image_size
+
+
+def _length(experiment: Experiment) -> float:
+    """Images seen, in whole training sets; one measurement is as long as another."""
+    return experiment.recipe.epochs * experiment.train_fraction if experiment.is_trained else 1.0
+
+
+# -- the index
 
 CSV_COLUMNS = (
     "suite", "item", "profile", "cells_done", "cells", "headline", "difference", "low", "high", "paper_difference",
@@ -114,14 +202,15 @@ def _cells(line: IndexLine) -> str:
     return f"{line.boards.count('done')}/{line.boards.num_cells}"
 
 
-def _record(line: IndexLine) -> dict[str, Any]:
+def _record(line: IndexLine) -> dict[str, object]:
     """Without runs the numbers are empty, but for the paper's."""
     cell, boards, cost = line.headline, line.boards, line.cost
     ours = cell if cost else None
+    interval = ours and ours.interval
     numbers = {
         "difference": ours and ours.mean,
-        "low": ours and ours.low,
-        "high": ours and ours.high,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
         "paper_difference": cell and cell.paper,
         "hours_spent": cost and cost.hours_spent,
         "hours_to_go": cost and cost.hours_to_go,

@@ -1,11 +1,16 @@
-"""How a number is written: with the decimals of the paper's column, or with more where these would leave nothing."""
+"""How numbers, differences and headlines are written wherever they are shown, and the Markdown of tables and lists.
+
+A number has the decimals of the paper's column, or more where these would leave nothing.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
+from leaderboards.boards import SuiteBoard
 from leaderboards.cells import Cell
-from leaderboards.metrics import is_accuracy
+from leaderboards.collect import is_accuracy
 
 NOTHING = "-"
 
@@ -36,11 +41,12 @@ def readable_decimals(cell: Cell, decimals: int) -> int:
 def write_interval(cell: Cell, decimals: int) -> str:
     """`` ± 0.4`` where it is symmetric about the mean, else `` (34.1 to 35.4)``; empty where there is none, and for
     what no seed changes, such as a number of parameters."""
-    if cell.low is None or cell.high is None or (cell.sd == 0 and not (is_accuracy(cell.metric) or cell.is_change)):
+    interval = cell.interval
+    if interval is None or (interval.sd == 0 and not (is_accuracy(cell.metric) or cell.is_change)):
         return ""
-    if cell.half_width is not None:
-        return f" ± {cell.half_width:.{decimals}f}"
-    return f" ({write_value(cell.low, decimals)} to {write_value(cell.high, decimals)})"
+    if interval.half_width is not None:
+        return f" ± {interval.half_width:.{decimals}f}"
+    return f" ({write_value(interval.low, decimals)} to {write_value(interval.high, decimals)})"
 
 
 def write_ours(cell: Cell, decimals: int) -> str:
@@ -51,8 +57,57 @@ def write_ours(cell: Cell, decimals: int) -> str:
 
 def write_status(cell: Cell) -> str:
     """``n=3`` for a cell that is done, else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
-    if cell.status == "done":
-        return f"n={cell.num_done}"
-    if cell.search is None:
-        return f"{cell.status} {cell.num_done}/{cell.num_planned}"
-    return f"{cell.status} {cell.search.num_done}/{cell.num_planned * cell.search.num_candidates}"
+    of = cell.coverage
+    if of.status == "done":
+        return f"n={of.num_done}"
+    if of.search is None:
+        return f"{of.status} {of.num_done}/{of.num_planned}"
+    return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
+
+
+def scale_title(boards: SuiteBoard) -> str:
+    """One line that says whether the numbers may be compared with the paper's."""
+    if not boards.profile.scale_note:
+        return f"Profile {boards.profile_name}: the paper's own scale."
+    return f"Profile {boards.profile_name}: another scale than the paper's, not comparable with its numbers."
+
+
+def write_headline(boards: SuiteBoard) -> str:
+    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``."""
+    text, cell = boards.suite.headline.text, boards.headline
+    if cell is None:
+        return f"{text}: not in this profile"
+    paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, difference_decimals(cell))})"
+    return f"{text}: {write_difference(cell)}{paper}"
+
+
+def write_difference(cell: Cell) -> str:
+    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies. Without an interval it
+    says of how many seeds it is."""
+    if cell.mean is None:
+        return write_status(cell)
+    decimals = difference_decimals(cell)
+    unit = " points" if is_accuracy(cell.metric) else ""
+    status = "" if cell.status == "done" and cell.interval is not None else f", {write_status(cell)}"
+    return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
+
+
+def difference_decimals(cell: Cell) -> int:
+    return 1 if is_accuracy(cell.metric) else 2
+
+
+def pad(header: list[str], lines: list[list[str]], right: list[bool]) -> str:
+    """A Markdown table whose columns also line up as plain text."""
+    cells = [[text.replace("|", "\\|") for text in line] for line in [header, *lines]]
+    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
+    rule = ["-" * (w - 1) + ":" if r else "-" * w for w, r in zip(widths, right, strict=True)]
+    rows = [
+        [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)]
+        for line in cells
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [rows[0], rule, *rows[1:]])
+
+
+def section(title: str, items: Iterable[str]) -> list[str]:
+    text = "\n".join(f"- {item}" for item in items)
+    return [f"{title}\n\n{text}"] if text else []

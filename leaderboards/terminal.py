@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaderboards.aggregate import Board, SuiteBoard
+from leaderboards.boards import Board, SuiteBoard
 from leaderboards.cells import Cell
-from leaderboards.notation import NOTHING, readable_decimals, write_mean, write_status
-from leaderboards.render import scale_title, write_headline
+from leaderboards.notation import NOTHING, readable_decimals, scale_title, write_headline, write_mean, write_status
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -25,7 +25,7 @@ from suite.tables import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 
 def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:

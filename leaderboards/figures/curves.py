@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
 _MOST_MARKERS = 25  # in a line
@@ -73,9 +73,10 @@ def curve_behind(
     cell = boards.cell(place)
     runs = runs_behind(boards, place, store) if cell is not None and cell.is_usable else {}
     curve = read_curve(runs.values(), metric)
-    if curve is None or cell is None or cell.experiment is None or not after_parents:
+    experiment = None if cell is None else cell.provenance.experiment
+    if curve is None or experiment is None or not after_parents:
         return curve
-    return curve.begun_at(cell.experiment.epochs_before)
+    return curve.begun_at(experiment.epochs_before)
 
 
 def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str, str]], log_y: bool) -> None:
@@ -108,7 +109,7 @@ def name_num_seeds(curves: Iterable[Curve]) -> str:
 
 
 def _name_absent(figure: CurveFigure, boards: SuiteBoard, found: Panels) -> str:
-    """What a panel plans but cannot show; of one without any line, the panel itself says so."""
+    """Name what a panel plans but cannot show; one without any line says so itself."""
     absent = [
         f"{label} ({title})" if len(found) > 1 else label
         for title, curves in found.items()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import Board, Cell, SuiteBoard
+    from leaderboards.boards import Board, SuiteBoard
+    from leaderboards.cells import Cell
 
 DASH = "\N{EN DASH}"
 NOT_ALL_SEEDS = "*"
@@ -53,7 +54,7 @@ def draw_heatmap(figure: HeatmapFigure, boards: SuiteBoard) -> Canvas | None:
     cell_in = 0.62 if len(grids[0].x) > 6 else 0.75
     width = columns * (cell_in * len(grids[0].x) + 1.1) + 1.2
     height = math.ceil(len(grids) / columns) * (0.5 * len(grids[0].y) + 0.8)
-    canvas = style.new_canvas(boards, figure, max(6.4, width), max(3.0, height), *_notes(board, grids))
+    canvas = style.new_canvas(boards, figure, max(6.4, width), max(3.0, height), *_notes(grids))
     all_axes = style.panels(canvas, len(grids), 3)
     for axes, grid in zip(all_axes, grids, strict=True):
         image = _draw_grid(axes, grid, norm, board.paper.decimals(figure.column))
@@ -104,7 +105,7 @@ def write_grid_cell(cell: Cell | None, decimals: int) -> str:
     return ours if cell.paper is None else f"{ours}\n({write_value(cell.paper, decimals)})"
 
 
-def _notes(board: Board, grids: list[Grid]) -> list[str]:
+def _notes(grids: list[Grid]) -> list[str]:
     cells = [cell for grid in grids for cell in grid.cells.values()]
     papers = "In brackets: the paper's." if any(cell.paper is not None for cell in cells) else ""
     return [papers, f"{NOT_ALL_SEEDS} not all seeds." if any(cell.status == "partial" for cell in cells) else ""]

@@ -34,7 +34,7 @@ class Heads:
     precisions: Array | None
 
     def ellipse(self, head: int, share: float) -> Ellipse | None:
-        """What holds this share of a Gaussian head's attention."""
+        """Outline the ellipse that holds this share of a Gaussian head's attention."""
         if self.precisions is None:
             return None
         return find_ellipse(self.centers[head], self.precisions[head], share)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 _GATES_IN_ROW = 5
 _MODELS_IN_ROW = 3

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import Board, Cell, SuiteBoard
+    from leaderboards.boards import Board, SuiteBoard
+    from leaderboards.cells import Cell
 
 GAIN_MARK = (style.GREEN, "D")
 
@@ -107,8 +108,8 @@ def _draw_series(axes: Axes, line: Series, color: str, marker: str) -> None:
     axes.plot(line.x, line.papers(), marker=marker, **faint)
     axes.plot(line.x, line.ours(), color=color, linewidth=2)
     for x, mean, cell in zip(line.x, line.ours(), line.cells, strict=True):
-        if cell.is_usable and cell.low is not None and cell.high is not None:
-            reach = [[max(0.0, mean - cell.low)], [max(0.0, cell.high - mean)]]
+        if cell.is_usable and cell.interval is not None:
+            reach = [[max(0.0, mean - cell.interval.low)], [max(0.0, cell.interval.high - mean)]]
             axes.errorbar([x], [mean], yerr=reach, color=color, linewidth=1.6, capsize=3.5)
         face = color if cell.status == "done" else "white"
         axes.plot([x], [mean], color=color, marker=marker, markersize=6.5, markerfacecolor=face, zorder=5)
@@ -147,7 +148,7 @@ def _whose(series: Sequence[Series], figure: LineFigure) -> list[dict[str, Any]]
     """Legend: whose numbers they are, by line style."""
     cells = [cell for line in series for cell in line.cells]
     shown = [cell for cell in cells if cell.is_usable]
-    interval = ", 95 % interval" if any(cell.low is not None for cell in shown) else ""
+    interval = ", 95 % interval" if any(cell.interval is not None for cell in shown) else ""
     whose: list[dict[str, Any]] = [{"label": f"ours{interval}", "linewidth": 2}]
     if any(cell.paper is not None for cell in cells):
         whose.append({"label": f"paper, {figure.item}", "linewidth": 1.3, "linestyle": "--", "alpha": 0.6})

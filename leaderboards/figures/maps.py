@@ -24,7 +24,7 @@ from suite.tables import MapsFigure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 # What is read from a run's file, and what makes blocks of it.
 _KINDS = {
@@ -59,7 +59,7 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
 
 
 def _sources(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[Source]:
-    """What the figure shows of each model, at the moments that its run has recorded."""
+    """List the maps that the figure shows of each model, at the moments that its run has recorded."""
     shown: dict[When, bool] = {"before": figure.before, "after": figure.after}
     return [
         Source(f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images)

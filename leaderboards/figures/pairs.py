@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
     from leaderboards.cells import Cell
 
 Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)
@@ -64,9 +64,10 @@ def _lines(figure: PairFigure) -> dict[str, str]:
 
 def _curve(figure: PairFigure, boards: SuiteBoard, place: Place, store: Path) -> Curve | None:
     curve, cell = curve_behind(boards, place, store, figure.metric), boards.cell(place)
-    if curve is None or cell is None or cell.experiment is None or not figure.over_whole_sets:
+    experiment = None if cell is None else cell.provenance.experiment
+    if curve is None or experiment is None or not figure.over_whole_sets:
         return curve
-    return replace(curve, epochs=curve.epochs * cell.experiment.train_fraction)
+    return replace(curve, epochs=curve.epochs * experiment.train_fraction)
 
 
 def _draw_curves(axes: Axes, figure: PairFigure, found: Found, marks: Marks) -> None:
@@ -102,8 +103,8 @@ def _draw_gains(axes: Axes, figure: PairFigure, boards: SuiteBoard, marks: Marks
 def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> None:
     """With its interval, or where there is none with its number."""
     axes.bar(x, mean, 0.7, edgecolor=color, facecolor=color if cell.status == "done" else "white")
-    if cell.low is not None and cell.high is not None:
-        reach = [[max(0.0, mean - cell.low)], [max(0.0, cell.high - mean)]]
+    if cell.interval is not None:
+        reach = [[max(0.0, mean - cell.interval.low)], [max(0.0, cell.interval.high - mean)]]
         axes.errorbar([x], [mean], yerr=reach, color="black", linewidth=1.2, capsize=3)
         return
     side, away = ("bottom", 2) if mean >= 0 else ("top", -2)
@@ -114,7 +115,7 @@ def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> Non
 def _name_partial(figure: PairFigure, boards: SuiteBoard) -> str:
     gains = [boards.cell(pair.gain) for pair in figure.pairs.values()]
     shown = [cell for cell in gains if cell is not None and cell.is_usable]
-    interval = "Whiskers: 95 % interval." if any(cell.low is not None for cell in shown) else ""
+    interval = "Whiskers: 95 % interval." if any(cell.interval is not None for cell in shown) else ""
     partial = "Hollow bar: not all seeds." if any(cell.status == "partial" for cell in shown) else ""
     return " ".join(filter(None, (interval, partial)))
 

@@ -10,7 +10,7 @@ from suite.records import RunDirectory, find_runs
 from suite.tables import Place
 
 if TYPE_CHECKING:
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
 
@@ -18,10 +18,10 @@ Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
 def runs_behind(boards: SuiteBoard, place: Place, store: Path) -> dict[int, RunDirectory]:
     """The finished runs whose values the cell shows, by seed in ascending order."""
     cell = boards.cell(place)
-    if cell is None or cell.experiment is None:
+    if cell is None or cell.provenance.experiment is None:
         return {}
-    runs = find_runs(store, cell.experiment)
-    return {seed: runs[seed] for seed in sorted(cell.values) if seed in runs}
+    runs = find_runs(store, cell.provenance.experiment)
+    return {seed: runs[seed] for seed in sorted(cell.estimate.values) if seed in runs}
 
 
 def first_runs(boards: SuiteBoard, places: Mapping[str, Place], store: Path) -> Chosen:

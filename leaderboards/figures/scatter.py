@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.aggregate import Board, SuiteBoard
+    from leaderboards.boards import Board, SuiteBoard
 
 # Where a label may stand, best first: (horizontal, vertical) alignment and the offset in points that goes with it.
 _SIDES = (
@@ -72,8 +72,7 @@ def find_points(board: Board, figure: ScatterFigure) -> list[Point]:
         x, y = board.cells.get((row, figure.x_column)), board.cells.get((row, figure.y_column))
         if x is None or y is None or x.mean is None or y.mean is None or not (x.is_usable and y.is_usable):
             continue
-        has_interval = y.low is not None and y.high is not None
-        reach = (max(0.0, y.mean - (y.low or 0.0)), max(0.0, (y.high or 0.0) - y.mean)) if has_interval else None
+        reach = (max(0.0, y.mean - y.interval.low), max(0.0, y.interval.high - y.mean)) if y.interval else None
         is_complete = x.status == y.status == "done"
         points.append(Point(*_names(board, figure, row), x.mean, y.mean, reach, is_complete))
     return points

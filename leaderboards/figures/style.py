@@ -1,4 +1,4 @@
-"""What all figures share: colours, the header, the legend, and how a canvas becomes bytes."""
+"""The look that all figures share: colours, the header, the legend, and how a canvas becomes bytes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from leaderboards.render import scale_title
+from leaderboards.notation import scale_title
 from suite.tables import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from leaderboards.aggregate import SuiteBoard
+    from leaderboards.boards import SuiteBoard
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers repeat the distinction in black and white. With
 # seven of the one and ten of the other, the pairs repeat after seventy.

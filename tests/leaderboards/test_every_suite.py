@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from leaderboards.build import make_boards
+from leaderboards.boards import make_boards
+from leaderboards.csv_files import render_csv, render_long_csv
+from leaderboards.markdown import render_markdown
 from leaderboards.notation import write_signed, write_value
-from leaderboards.papers import PAPERS
-from leaderboards.render import render_markdown
-from leaderboards.sheets import render_csv, render_long_csv
+from leaderboards.paper_tables import PAPERS
 from leaderboards.terminal import print_summary
 from suite.records import PROTOCOL_VERSION, RunDirectory
 from suite.suites import get_suite, list_suites

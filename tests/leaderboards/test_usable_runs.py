@@ -1,8 +1,8 @@
 import pytest
 
-from leaderboards.build import make_boards
-from leaderboards.render import render_markdown
-from leaderboards.sheets import render_csv
+from leaderboards.boards import make_boards
+from leaderboards.csv_files import render_csv, render_long_csv
+from leaderboards.markdown import render_markdown
 from suite.errors import RecordError
 from suite.records import Failure, RunDirectory
 from suite.spec import Experiment, Recipe
@@ -34,7 +34,7 @@ def test_a_result_of_another_protocol_is_void_and_says_how_to_replace_it(suite, 
     finish_experiment(PRUNED.with_seed(1), 20, protocol_version=0)
     boards = make_boards(suite, "laptop", tmp_path)
     cell = boards.board().cells[("pruned",), "a"]
-    assert (cell.status, cell.values) == ("void", {0: 80})
+    assert (cell.status, cell.estimate.values) == ("void", {0: 80})
     assert "80.00 **void 1/2**" in render_markdown(boards)
     assert "made under protocol 0, expected" in render_markdown(boards)
     assert "--retry-failed" in render_markdown(boards)
@@ -46,13 +46,13 @@ def test_what_took_over_a_void_run_is_void_too(suite, finish_experiment, tmp_pat
     finish_experiment(PRUNED, 80, parent=TRAINED.id)
     cell = cell_of(suite, tmp_path, "pruned")
     assert (cell.status, cell.mean) == ("void", None)
-    assert f"took over {TRAINED.id}, which is void" in cell.failures[0].reason
+    assert f"took over {TRAINED.id}, which is void" in cell.coverage.failures[0].reason
 
 
 def test_a_run_that_waits_for_another_says_for_which(suite, tmp_path):
     cell = cell_of(suite, tmp_path, "masked")
     assert cell.status == "missing"
-    assert cell.waiting == (f"needs {PRUNED.id}, which needs {TRAINED.id}, which is new",)
+    assert cell.coverage.waiting == (f"needs {PRUNED.id}, which needs {TRAINED.id}, which is new",)
     markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
     assert f"- pruned: needs {TRAINED.id}, which is new\n" in markdown
 
@@ -61,7 +61,7 @@ def test_a_run_that_waits_for_an_unfinished_one_says_so(suite, tmp_path):
     run = RunDirectory.of(tmp_path, TRAINED)
     run.create(TRAINED)
     run.append_metrics({"step": 1})
-    assert cell_of(suite, tmp_path, "pruned").waiting == (f"needs {TRAINED.id}, which is interrupted",)
+    assert cell_of(suite, tmp_path, "pruned").coverage.waiting == (f"needs {TRAINED.id}, which is interrupted",)
 
 
 def test_a_run_that_waits_for_a_failed_one_has_failed(suite, tmp_path):
@@ -70,20 +70,20 @@ def test_a_run_that_waits_for_a_failed_one_has_failed(suite, tmp_path):
     run.write_failure(Failure(kind="error", reason="nan", log_path="log"))
     pruned, masked = (cell_of(suite, tmp_path, row) for row in ("pruned", "masked"))
     assert (pruned.status, masked.status) == ("failed", "failed")
-    assert pruned.failures[0].reason == f"needs {TRAINED.id}, which failed: nan"
-    assert masked.failures[0].reason == f"needs {PRUNED.id}, which {pruned.failures[0].reason}"
+    assert pruned.coverage.failures[0].reason == f"needs {TRAINED.id}, which failed: nan"
+    assert masked.coverage.failures[0].reason == f"needs {PRUNED.id}, which {pruned.coverage.failures[0].reason}"
 
 
 def test_a_finished_run_whose_parent_is_gone_is_shown_and_noted(suite, finish_experiment, tmp_path):
     finish_experiment(PRUNED, 80, parent=TRAINED.id)
     cell = cell_of(suite, tmp_path, "pruned")
     assert (cell.status, cell.mean) == ("done", 80)
-    assert cell.notes == (f"seed 0 took over {TRAINED.id}, which is new in this store",)
+    assert cell.provenance.notes == (f"seed 0 took over {TRAINED.id}, which is new in this store",)
 
 
 def test_once_its_parents_are_done_a_run_waits_for_nothing(suite, finish_experiment, tmp_path):
     finish_experiment(TRAINED, 90)
-    assert cell_of(suite, tmp_path, "pruned").waiting == ()
+    assert cell_of(suite, tmp_path, "pruned").coverage.waiting == ()
 
 
 def test_seeds_of_different_commits_loaders_and_corrupt_images_are_noted_not_refused(
@@ -131,7 +131,7 @@ def test_what_stands_on_a_void_run_through_another_is_void_too(suite, finish_exp
     finish_experiment(MASKED, 70, parent=PRUNED.id)
     cell = cell_of(suite, tmp_path, "masked")
     assert (cell.status, cell.mean) == ("void", None)
-    assert f"took over {PRUNED.id}, which is void" in cell.failures[0].reason
+    assert f"took over {PRUNED.id}, which is void" in cell.coverage.failures[0].reason
 
 
 def test_cells_of_different_commits_are_noted_with_their_number(suite, finish_experiment, tmp_path):
@@ -152,7 +152,99 @@ def test_a_metric_that_no_longer_holds_is_void_beside_those_that_do(own_suite, f
     boards = make_boards(suite, "laptop", tmp_path)
     accuracy, nonlocality = (boards.board().cells[("deit",), column] for column in "ab")
     assert (accuracy.status, accuracy.mean) == ("done", 85)
-    assert (nonlocality.status, nonlocality.values, nonlocality.num_done) == ("void", {1: 2.5}, 1)
-    assert "mean_nonlocality was measured under protocol 1" in nonlocality.failures[0].reason
+    assert (nonlocality.status, nonlocality.estimate.values, nonlocality.coverage.num_done) == ("void", {1: 2.5}, 1)
+    assert "mean_nonlocality was measured under protocol 1" in nonlocality.coverage.failures[0].reason
     assert "2.50 **void 1/2**" in render_markdown(boards)
     assert render_csv(boards.board()).splitlines()[1] == "deit,85.00,,"
+
+
+# -- a place that several experiments compete for
+
+
+def candidate(**recipe):
+    return Experiment(model="deit_ti", dataset="cifar10", image_size=32, recipe=RECIPE.model_copy(update=recipe))
+
+
+SLOW, FAST, FASTER = (candidate(learning_rate=rate) for rate in (3e-5, 3e-4, 3e-3))
+
+
+@pytest.fixture
+def searched(own_suite):
+    entry = Entry(
+        row=("deit",), columns={"a": "top1_percent", "b": "test_loss"}, experiment=SLOW, alternatives=(FAST, FASTER)
+    )
+    return own_suite(entry)
+
+
+def searched_cell(suite, store, column="a", num_seeds=None):
+    return make_boards(suite, "laptop", store, num_seeds).board().cells[("deit",), column]
+
+
+def test_the_candidate_with_the_best_mean_is_shown_not_the_one_with_the_best_seed(
+    searched, finish_experiment, tmp_path
+):
+    for experiment, values in ((SLOW, (60, 60)), (FAST, (70, 72)), (FASTER, (90, 50))):
+        for seed, value in enumerate(values):
+            finish_experiment(experiment.with_seed(seed), value, test_loss=value / 100)
+    cell = searched_cell(searched, tmp_path)
+    assert (cell.mean, cell.status, cell.coverage.num_done, cell.coverage.num_planned) == (71, "done", 2, 2)
+    assert cell.provenance.experiment == FAST
+    assert searched_cell(searched, tmp_path, "b").mean == pytest.approx(0.71)  # of the same runs
+
+
+def test_the_choice_is_told_with_what_distinguishes_it(searched, finish_experiment, tmp_path):
+    for experiment, value in ((SLOW, 80), (FAST, 70), (FASTER, 60)):
+        finish_experiment(experiment, value)
+    boards = make_boards(searched, "laptop", tmp_path)
+    said = "- deit, a, b: learning_rate=3e-05, chosen among 3 candidates by test accuracy"
+    assert said in render_markdown(boards).splitlines()
+    assert f",deit_ti-{SLOW.cell_id}," in render_long_csv(boards)
+
+
+def test_a_search_is_partial_until_every_candidate_has_its_seeds(searched, finish_experiment, tmp_path):
+    finish_experiment(SLOW, 80)
+    finish_experiment(FAST, 70)
+    cell = searched_cell(searched, tmp_path)
+    assert (cell.mean, cell.status) == (80, "partial")
+    markdown = render_markdown(make_boards(searched, "laptop", tmp_path))
+    assert "80.00 **partial 2/3**" in markdown
+    assert "among the 2 of 3 candidates that have a result" in markdown
+    finish_experiment(FASTER, 60)
+    assert searched_cell(searched, tmp_path).status == "done"
+    assert searched_cell(searched, tmp_path, num_seeds=2).status == "partial"
+
+
+def test_a_candidate_that_diverged_leaves_the_shown_number_usable_but_is_told(searched, finish_experiment, tmp_path):
+    finish_experiment(SLOW, 80)
+    finish_experiment(FAST, 70)
+    finish_experiment(FASTER, 60).result_path.write_text("{")
+    cell = searched_cell(searched, tmp_path)
+    assert (cell.mean, cell.status, len(cell.coverage.failures)) == (80, "partial", 1)
+
+
+def test_the_shown_candidates_failed_seed_fails_the_cell(searched, finish_experiment, tmp_path):
+    for experiment, value in ((SLOW, 80), (FAST, 70), (FASTER, 60)):
+        finish_experiment(experiment, value)
+    finish_experiment(SLOW.with_seed(1), 80).result_path.write_text("{")
+    assert searched_cell(searched, tmp_path).status == "failed"
+
+
+def test_without_any_result_nothing_is_chosen(searched, tmp_path):
+    cell = searched_cell(searched, tmp_path)
+    assert (cell.status, cell.mean) == ("missing", None)
+    assert "Chosen" not in render_markdown(make_boards(searched, "laptop", tmp_path))
+
+
+def test_candidates_that_differ_by_model_options_say_so(own_suite, finish_experiment, tmp_path):
+    options = [SLOW.model_copy(update={"model_options": {"patch_size": size}}) for size in (2, 4)]
+    suite = own_suite(
+        Entry(row=("deit",), columns={"a": "top1_percent"}, experiment=options[0], alternatives=(options[1],))
+    )
+    finish_experiment(options[1], 50)
+    assert searched_cell(suite, tmp_path).coverage.search.chosen == "patch_size=4"
+
+
+def test_the_cost_of_a_search_is_that_of_all_its_runs(searched, finish_experiment, tmp_path):
+    for experiment, value in ((SLOW, 80), (FAST, 70), (FASTER, 60)):
+        finish_experiment(experiment, value, device_hours=2.0)
+    assert searched_cell(searched, tmp_path).provenance.device_hours == 6

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaderboards.layout import check_layout, lay_out
+from leaderboards.paper_tables import check_layout, lay_out
 from suite.protocols.deit import DEIT
 from suite.suites import get_suite
 

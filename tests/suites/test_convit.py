@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from leaderboards.layout import check_layout, places_of
-from leaderboards.papers import load_paper_table
+from leaderboards.paper_tables import check_layout, load_paper_table, places_of
 from suite.models.convit import MODELS as CONVIT
 from suite.models.convit import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from leaderboards.layout import check_layout
-from leaderboards.papers import load_paper_table
+from leaderboards.paper_tables import check_layout, load_paper_table
 from suite.models.vit import ViT
 from suite.protocols import structured_init as protocol
 from suite.spec import Recipe

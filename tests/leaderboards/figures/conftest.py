@@ -10,9 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from leaderboards.aggregate import SuiteBoard
+from leaderboards.boards import SuiteBoard, make_boards
 from leaderboards.figures.recorded import Recorded
-from leaderboards.output import make_boards
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Kind, Recipe
 from suite.tables import Entry, Figure, Headline, Place, Profile, Suite, Table

@@ -3,9 +3,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from leaderboards.boards import make_boards
 from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
-from leaderboards.output import make_boards
 from suite.errors import RecordError
 from suite.tables import (
     CentersFigure,

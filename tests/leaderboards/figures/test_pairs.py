@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from leaderboards.boards import make_boards
 from leaderboards.figures.pairs import draw_pairs, find_pairs
-from leaderboards.output import make_boards
 from suite.tables import Pair, PairFigure, Place
 
 

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from leaderboards.cells import Cell
+from leaderboards.boards import make_boards
+from leaderboards.cells import Cell, Coverage, Estimate, Interval
 from leaderboards.figures.grids import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
-from leaderboards.output import make_boards
-from leaderboards.papers import PaperTable
+from leaderboards.paper_tables import PaperTable
 from suite.tables import HeatmapFigure, LineFigure, ScatterFigure
 
 KEYS = ("num_layers", "strength", "method")
@@ -23,7 +23,8 @@ HEATMAP = HeatmapFigure(
 
 
 def cell_of(row, mean, status="done", paper=None, low=None, high=None):
-    return Cell(row, "top1", {}, mean, None, low, high, paper, status, 1, 1)
+    interval = None if low is None else Interval(1.0, low, high, "t")
+    return Cell(row, "top1", "", Estimate({}, mean, interval), paper, Coverage(status, 1, 1))
 
 
 def board_of_cells(cells, keys=KEYS):

@@ -1,20 +1,17 @@
-"""Values by seed -> one ``Cell`` per place in each of the suite's tables, collected in a ``SuiteBoard``."""
+"""A suite at one scale and the run store -> its boards: one ``Cell`` per place in each of the suite's tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from leaderboards.cells import STATUSES, Cell, CellStatus
-from leaderboards.collect import Collection
-from leaderboards.derived import add_derived, difference_of
-from leaderboards.layout import lay_out
-from leaderboards.measured import measured_cells
-from leaderboards.papers import PaperTable
-from leaderboards.ranking import add_ranks
+from leaderboards.cell_values import add_derived, add_ranks, difference_of, measured_cells
+from leaderboards.cells import Cell, CellStatus
+from leaderboards.collect import Collection, collect
+from leaderboards.paper_tables import PaperTable, check_layout, lay_out
+from suite.errors import SpecError
 from suite.tables import Place, Profile, Row, Suite, Table
-
-__all__ = ["STATUSES", "Board", "Cell", "CellStatus", "SuiteBoard", "aggregate"]
 
 
 @dataclass(frozen=True)
@@ -91,3 +88,33 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> SuiteB
         cells = add_ranks(table, cells)
         tables[table.name] = Board(suite, profile_name, profile, table, paper, cells)
     return SuiteBoard(suite, profile_name, profile, tables)
+
+
+def make_boards(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> SuiteBoard:
+    """The leaderboard as data.
+
+    Raises:
+        SpecError: for an unknown profile, a store that is not there, or a suite that does not fit its tables.
+        RecordError: for two run directories of the same seed.
+    """
+    return aggregate(suite, profile_name, read_runs(suite, profile_name, store, num_seeds))
+
+
+def read_runs(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Collection:
+    """The runs of a suite whose layout has been checked."""
+    check_store(store)
+    profile = suite.profile(profile_name)
+    check_layout(suite, profile)
+    return collect(profile, store, num_seeds, suite.tables)
+
+
+def check_store(store: Path) -> None:
+    if not store.is_dir():
+        raise SpecError(
+            f"there is no run store {store}: expected a folder that holds experiments/. "
+            "Run launchers/grid.py first, or name another folder with --runs."
+        )
+    if (store / "experiments").exists() and not (store / "experiments").is_dir():
+        raise SpecError(
+            f"{store / 'experiments'} is a file, expected a folder of runs. Name another store with --runs."
+        )

@@ -3,9 +3,9 @@ import io
 
 import pytest
 
-from leaderboards.build import make_boards
-from leaderboards.render import render_markdown
-from leaderboards.sheets import LONG_COLUMNS, render_long_csv
+from leaderboards.boards import make_boards
+from leaderboards.csv_files import LONG_COLUMNS, render_long_csv
+from leaderboards.markdown import render_markdown
 
 
 def lines_of(suite, profile, store):
@@ -68,5 +68,5 @@ def test_ten_seeds_show_the_ends_of_a_bootstraps_interval(table2, finish, tmp_pa
         finish("deit", "5", seed, 40.0 + seed**2 / 10)
     boards = make_boards(table2, "laptop", tmp_path)
     cell = boards.board().cells[("5",), "deit_top1"]
-    assert cell.interval_method == "bca"
-    assert f"42.9 ({cell.low:.1f} to {cell.high:.1f}) (n=10)" in render_markdown(boards)
+    assert cell.interval.method == "bca"
+    assert f"42.9 ({cell.interval.low:.1f} to {cell.interval.high:.1f}) (n=10)" in render_markdown(boards)

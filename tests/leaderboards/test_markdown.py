@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboards.build import make_boards
-from leaderboards.papers import PAPERS
-from leaderboards.render import render_markdown
-from leaderboards.sheets import render_csv, render_long_csv
+from leaderboards.boards import make_boards
+from leaderboards.csv_files import render_csv, render_long_csv
+from leaderboards.markdown import render_markdown
+from leaderboards.paper_tables import PAPERS
 from suite.records import Failure
 from suite.spec import Experiment, Recipe
 from suite.tables import Entry

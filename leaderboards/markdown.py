@@ -1,17 +1,28 @@
-"""SuiteBoard -> Markdown that reads well in a terminal too. It holds no date and no machine's name, so that the same
-runs give the same bytes."""
+"""SuiteBoard -> Markdown that reads well in a terminal too, with notes on the runs behind its numbers.
+
+It holds no date and no machine's name, so that the same runs give the same bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 
-from leaderboards.aggregate import STATUSES, Board, SuiteBoard
-from leaderboards.cells import Cell
-from leaderboards.metrics import is_accuracy
-from leaderboards.notation import NOTHING, write_interval, write_ours, write_signed, write_status
-from leaderboards.notes import render_notes, section
-from suite.tables import ChangeFrom, Ranked, RankedWithin
+from leaderboards.boards import Board, SuiteBoard
+from leaderboards.cells import STATUSES, Cell
+from leaderboards.notation import (
+    NOTHING,
+    pad,
+    scale_title,
+    section,
+    write_headline,
+    write_ours,
+    write_signed,
+    write_status,
+)
+from leaderboards.usable_runs import short_commit
+from suite.tables import ChangeFrom, Ranked, RankedWithin, Row
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
@@ -56,37 +67,6 @@ def render_markdown(boards: SuiteBoard) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def scale_title(boards: SuiteBoard) -> str:
-    """One line that says whether the numbers may be compared with the paper's."""
-    if not boards.profile.scale_note:
-        return f"Profile {boards.profile_name}: the paper's own scale."
-    return f"Profile {boards.profile_name}: another scale than the paper's, not comparable with its numbers."
-
-
-def write_headline(boards: SuiteBoard) -> str:
-    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``."""
-    text, cell = boards.suite.headline.text, boards.headline
-    if cell is None:
-        return f"{text}: not in this profile"
-    paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, difference_decimals(cell))})"
-    return f"{text}: {write_difference(cell)}{paper}"
-
-
-def write_difference(cell: Cell) -> str:
-    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies. Without an interval it
-    says of how many seeds it is."""
-    if cell.mean is None:
-        return write_status(cell)
-    decimals = difference_decimals(cell)
-    unit = " points" if is_accuracy(cell.metric) else ""
-    status = "" if cell.status == "done" and cell.low is not None else f", {write_status(cell)}"
-    return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
-
-
-def difference_decimals(cell: Cell) -> int:
-    return 1 if is_accuracy(cell.metric) else 2
-
-
 def _scale_note(boards: SuiteBoard) -> str:
     lines = [f"**{scale_title(boards)}**"]
     if boards.profile.scale_note:
@@ -105,14 +85,18 @@ def _counts(boards: SuiteBoard) -> str:
 
 def _legend(boards: SuiteBoard) -> list[str]:
     said = [LEGEND, *_rank_legend(boards)]
-    return [*said, REACHED] if any(cell.reached for b in boards.tables.values() for cell in b.cells.values()) else said
+    return (
+        [*said, REACHED]
+        if any(cell.estimate.reached for b in boards.tables.values() for cell in b.cells.values())
+        else said
+    )
 
 
 def _rank_legend(boards: SuiteBoard) -> list[str]:
-    """What a rank means, with the tables' names where it does not mean the same in all."""
+    """Explain ranks, with the tables' names where they do not mean the same in all."""
     items: dict[str, list[str]] = {}
     for board in boards.tables.values():
-        if any(cell.rank is not None for cell in board.cells.values()):
+        if any(cell.estimate.rank is not None for cell in board.cells.values()):
             items.setdefault(_explain(board.table.ranked), []).append(board.table.item)
     return [f"{'; '.join(of)}: {said}" if len(items) > 1 else said for said, of in items.items()]
 
@@ -169,17 +153,17 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
         texts.append(board.paper.rows[row][column] or NOTHING)
         texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
     if _is_tested(board, column):
-        texts.append((cell and cell.reached) or NOTHING)
+        texts.append((cell and cell.estimate.reached) or NOTHING)
     return texts
 
 
 def _is_tested(board: Board, column: str) -> bool:
-    return any(cell.reached for cell in board.cells.values() if cell.column == column)
+    return any(cell.estimate.reached for cell in board.cells.values() if cell.column == column)
 
 
 def _ours(cell: Cell, decimals: int) -> str:
     ours, status = write_ours(cell, decimals), write_status(cell)
-    rank = "" if cell.rank is None else f" #{cell.rank}"
+    rank = "" if cell.estimate.rank is None else f" #{cell.estimate.rank}"
     if cell.status != "done":
         return f"{ours} **{status}**{rank}".strip()
     return f"{ours or 'undefined'} ({status}){rank}"  # such as a relative gain over a baseline of 0
@@ -189,13 +173,81 @@ def _is_numeric(lines: list[list[str]], index: int) -> bool:
     return all(line[index].replace(".", "", 1).isdecimal() for line in lines)
 
 
-def pad(header: list[str], lines: list[list[str]], right: list[bool]) -> str:
-    """A Markdown table whose columns also line up as plain text."""
-    cells = [[text.replace("|", "\\|") for text in line] for line in [header, *lines]]
-    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
-    rule = ["-" * (w - 1) + ":" if r else "-" * w for w, r in zip(widths, right, strict=True)]
-    rows = [
-        [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)]
-        for line in cells
+# -- what was chosen, what failed, what waits, what is mixed
+
+
+def render_notes(boards: SuiteBoard) -> list[str]:
+    """The Markdown sections, without those that have nothing to say."""
+    return [
+        *section("## Chosen by search", _by_cell(boards, _chosen)),
+        *section("## Best of several evaluations", _by_cell(boards, _best)),
+        *section("## Failed", _by_cell(boards, _failures)),
+        *section("## Waiting", _waiting(boards)),
+        *section("## Mixed", [*_commits(boards), *_by_cell(boards, lambda cell: cell.provenance.notes)]),
     ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [rows[0], rule, *rows[1:]])
+
+
+def _by_cell(boards: SuiteBoard, tell: Callable[[Cell], Iterable[str]]) -> list[str]:
+    """Each thing told once, with the row and the columns that it is true of: a run may fill several columns."""
+    columns: dict[tuple[str, Row, str], list[str]] = {}
+    for name, board in boards.tables.items():
+        for cell in board.cells.values():
+            for what in tell(cell):
+                columns.setdefault((name, cell.row, what), []).append(cell.column)
+    return [
+        f"{_place(boards, table, row)}, {', '.join(names)}: {what}" for (table, row, what), names in columns.items()
+    ]
+
+
+def _place(boards: SuiteBoard, table: str, row: Row) -> str:
+    """The row, after its table's item where there are several tables to be told apart."""
+    item = f"{boards.suite.table(table).item}, " if len(boards.tables) > 1 else ""
+    return item + " / ".join(filter(None, row))
+
+
+def _chosen(cell: Cell) -> list[str]:
+    search = cell.coverage.search
+    if search is None or not cell.coverage.num_done:
+        return []
+    compared = f"{search.num_compared} candidates"
+    if search.num_compared < search.num_candidates:
+        compared = f"the {search.num_compared} of {search.num_candidates} candidates that have a result"
+    return [f"{search.chosen or 'the first'}, chosen among {compared} by test accuracy"]
+
+
+def _best(cell: Cell) -> list[str]:
+    """Of how many the best accuracy of a training is the maximum: it flatters the more, the more there are."""
+    if cell.metric != "best_top1_percent" or not cell.coverage.num_done:
+        return []
+    counts = " or ".join(
+        str(count) if count else "of a number not recorded" for count in cell.provenance.num_evaluations
+    )
+    return [f"the maximum over a run's evaluations, {counts}"]
+
+
+def _failures(cell: Cell) -> list[str]:
+    said = []
+    for failure in cell.coverage.failures:
+        see = f"\n  See `{failure.log_path}`" if failure.log_path else ""
+        said.append(f"seed {failure.seed}: {' '.join(failure.reason.split())}{see}")
+    return said
+
+
+def _commits(boards: SuiteBoard) -> list[str]:
+    """Which versions of the code made the numbers, where these are several."""
+    cells = [cell for board in boards.tables.values() for cell in board.cells.values()]
+    counts = Counter(short_commit(commit) for cell in cells for commit in cell.provenance.commits)
+    if len(counts) < 2:
+        return []
+    told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
+    return [f"versions of the code, all valid under this protocol: {told}"]
+
+
+def _waiting(boards: SuiteBoard) -> list[str]:
+    """Grouped by what is waited for: a whole table may wait for one run."""
+    rows: dict[str, dict[str, None]] = {}
+    for name, board in boards.tables.items():
+        for cell in board.cells.values():
+            for reason in cell.coverage.waiting:
+                rows.setdefault(reason, {})[_place(boards, name, cell.row)] = None
+    return [f"{'; '.join(waiting)}: {reason}" for reason, waiting in rows.items()]

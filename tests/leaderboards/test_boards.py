@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.build import make_boards
+from leaderboards.boards import make_boards
 from leaderboards.notation import write_value
 from suite.records import Failure
 
@@ -15,17 +15,19 @@ def test_mean_and_interval_equal_a_hand_computation(table2, finish, tmp_path):
     for seed, top1_percent in enumerate((70.0, 71.0, 75.0)):
         finish("deit", "5", seed, top1_percent)
     cell = board_of(table2, tmp_path).cells[("5",), "deit_top1"]
-    assert cell.values == {0: 70.0, 1: 71.0, 2: 75.0}
+    assert cell.estimate.values == {0: 70.0, 1: 71.0, 2: 75.0}
     assert cell.mean == pytest.approx(72.0)
-    assert cell.sd == pytest.approx(7**0.5)  # (4 + 1 + 9) / 2
-    assert cell.half_width == pytest.approx(4.302652729911275 * (7 / 3) ** 0.5)  # t of 2 degrees, from a printed table
+    assert cell.interval.sd == pytest.approx(7**0.5)  # (4 + 1 + 9) / 2
+    assert cell.interval.half_width == pytest.approx(
+        4.302652729911275 * (7 / 3) ** 0.5
+    )  # t of 2 degrees, from a printed table
     assert cell.difference == pytest.approx(72.0 - 34.8)
 
 
 def test_one_seed_has_a_mean_but_no_interval(table2, finish, tmp_path):
     finish("deit", "5", 0, 40.0)
     cell = board_of(table2, tmp_path).cells[("5",), "deit_top1"]
-    assert (cell.mean, cell.sd, cell.half_width, cell.status) == (40.0, None, None, "done")
+    assert (cell.mean, cell.interval, cell.status) == (40.0, None, "done")
 
 
 def test_each_status_is_told(table2, finish, tmp_path):
@@ -35,7 +37,11 @@ def test_each_status_is_told(table2, finish, tmp_path):
     finish("deit", "30", 0, 40.0)
     finish("deit", "30", 1, 40.0).result_path.write_text("{")
     cells = board_of(table2, tmp_path).cells
-    found = {row: (c.status, c.num_done, c.num_planned) for row in PAPER_TOP1 for c in [cells[(row,), "deit_top1"]]}
+    found = {
+        row: (c.status, c.coverage.num_done, c.coverage.num_planned)
+        for row in PAPER_TOP1
+        for c in [cells[(row,), "deit_top1"]]
+    }
     assert found == {
         "5": ("done", 2, 2),
         "10": ("partial", 1, 2),
@@ -51,7 +57,7 @@ def test_a_failed_seed_brings_its_reason_and_log(table2, finish, tmp_path):
     run.write_failure(Failure(kind="error", reason="out of memory", log_path="logs/7.txt"))
     cell = board_of(table2, tmp_path).cells[("5",), "deit_top5"]
     assert (cell.status, cell.mean) == ("failed", None)
-    assert (cell.failures[0].reason, cell.failures[0].log_path) == ("out of memory", "logs/7.txt")
+    assert (cell.coverage.failures[0].reason, cell.coverage.failures[0].log_path) == ("out of memory", "logs/7.txt")
 
 
 def test_the_gain_of_the_papers_values_is_the_papers_gap(table2, finish, tmp_path):
@@ -73,10 +79,10 @@ def test_the_gains_interval_comes_from_the_gains_by_seed(table2, finish, tmp_pat
         finish("deit", "5", seed, deit)
         finish("convit", "5", seed, convit)
     cell = board_of(table2, tmp_path).cells[("5",), "top1_gap_percent"]
-    assert cell.values == pytest.approx({0: 50.0, 1: 20.0})
+    assert cell.estimate.values == pytest.approx({0: 50.0, 1: 20.0})
     assert cell.mean == pytest.approx(100 * 15 / 45)  # of the means, not the mean of the gains
-    assert cell.sd == pytest.approx(15 * 2**0.5)
-    assert cell.half_width == pytest.approx(12.706204736 * 15)
+    assert cell.interval.sd == pytest.approx(15 * 2**0.5)
+    assert cell.interval.half_width == pytest.approx(12.706204736 * 15)
 
 
 def test_seeds_that_do_not_match_give_a_gain_without_interval(table2, finish, tmp_path):
@@ -86,7 +92,7 @@ def test_seeds_that_do_not_match_give_a_gain_without_interval(table2, finish, tm
         finish("convit", "5", seed, 50.0 + seed)
     cell = board_of(table2, tmp_path).cells[("5",), "top1_gap_percent"]
     assert cell.mean == pytest.approx(100 * (50.5 - 41) / 41)
-    assert (cell.half_width, cell.status, cell.num_done) == (None, "partial", 2)
+    assert (cell.interval, cell.status, cell.coverage.num_done) == (None, "partial", 2)
 
 
 def test_a_gain_over_zero_is_undefined_rather_than_an_error(table2, finish, tmp_path):

@@ -1,0 +1,131 @@
+"""Boards and run store -> CSV: one file per table in the paper's own layout, a long one with a line per cell, and one
+with a line per finished run.
+
+None holds the date of its making, so that the same runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from pathlib import Path
+
+from leaderboards.boards import Board, SuiteBoard
+from leaderboards.cells import Cell
+from leaderboards.notation import write_value
+from leaderboards.usable_runs import short_commit
+from suite.errors import RecordError
+from suite.records import Result, find_runs
+from suite.tables import Profile
+
+LONG_COLUMNS = (
+    "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "interval_method", "paper",
+    "difference", "reached", "p_value", "rank", "status", "chosen", "device_hours", "images_per_s",
+    "num_evaluations", "commits",
+)  # fmt: skip
+
+
+def render_csv(board: Board) -> str:
+    """The paper's table with our means: its header, row order and decimals.
+
+    A cell without a value is empty, and so is a failed or void one: the file has no place to say what is left out.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(board.paper.header)
+    for row in board.paper.rows:
+        writer.writerow([*row, *(_value(board, board.cells.get((row, column))) for column in board.paper.columns)])
+    return text.getvalue()
+
+
+def render_long_csv(boards: SuiteBoard) -> str:
+    """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for board in boards.tables.values():
+        for row in board.paper.rows:
+            for column in board.columns:
+                if (cell := board.cells.get((row, column))) is not None:
+                    writer.writerow({"table": board.table.name, **_line(cell)})
+    return text.getvalue()
+
+
+def _value(board: Board, cell: Cell | None) -> str:
+    if cell is None or not cell.is_usable:
+        return ""
+    return write_value(cell.mean, board.paper.decimals(cell.column))
+
+
+def _line(cell: Cell) -> dict[str, object]:
+    estimate, coverage, provenance = cell.estimate, cell.coverage, cell.provenance
+    interval, shown = estimate.interval, provenance.experiment
+    numbers = {
+        "mean": estimate.mean,
+        "sd": interval and interval.sd,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "paper": cell.paper,
+        "difference": cell.difference,
+        "p_value": estimate.p_value,
+        "device_hours": provenance.device_hours,
+        "images_per_s": provenance.images_per_s,
+    }
+    return {
+        "row": " / ".join(cell.row),
+        "column": cell.column,
+        "metric": cell.metric,
+        "n": coverage.num_done,
+        "planned": coverage.num_planned,
+        "interval_method": interval.method if interval else "",
+        "reached": estimate.reached,
+        "rank": estimate.rank,
+        "status": coverage.status,
+        "chosen": f"{shown.model}-{shown.cell_id}" if coverage.search and coverage.num_done and shown else "",
+        "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
+        "commits": " ".join(short_commit(commit) for commit in provenance.commits),
+        **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+    }
+
+
+# -- what each finished run was and cost
+
+RUN_COLUMNS = (
+    "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
+    "best_top1_percent", "num_evaluations", "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes",
+    "num_ranks", "num_attempts", "num_requeues", "loader", "num_corrupt_images", "protocol_version", "commit",
+    "finished_at",
+)  # fmt: skip
+
+
+def render_accounting(profile: Profile, store: Path) -> str:
+    """CSV of all readable results of a profile, cells in its order, seeds ascending; also of the runs that others
+    depend on, and of all candidates of a search."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, RUN_COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for experiment in profile.experiments():
+        for run in find_runs(store, experiment).values():
+            with contextlib.suppress(RecordError):  # the leaderboard names it
+                result = run.read_result()
+                if result is not None:
+                    writer.writerow(_row(result))
+    return text.getvalue()
+
+
+def _row(result: Result) -> dict[str, object]:
+    experiment = result.experiment
+    hours, rate = round(result.device_hours, 5), round(result.images_per_s, 1)
+    mfu = None if result.mfu_percent is None else round(result.mfu_percent, 2)
+    return {
+        **result.model_dump(exclude={"experiment"}),
+        **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
+        "run": experiment.id,
+        "top1_percent": round(result.top1_percent, 4),
+        "top5_percent": round(result.top5_percent, 4),
+        "best_top1_percent": round(result.best_top1_percent, 4),
+        "device_hours": hours,
+        "images_per_s": rate,
+        "mfu_percent": mfu,
+    }
