@@ -13,20 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-<<<<<<< HEAD
-from leaderboards.aggregate import aggregate
-from leaderboards.cost import estimate_cost
-from leaderboards.output import Paths, check_store, make_boards, make_folder, read_runs, write_boards
-from suite.arguments import positive
-from suite.errors import SpecError, SuiteError
-=======
 from leaderboards.boards import SuiteBoard, aggregate, check_store, make_boards, read_runs
 from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.index import IndexLine, estimate_cost, render_index, render_index_csv
 from leaderboards.markdown import render_markdown
 from leaderboards.terminal import print_summary
+from suite.arguments import positive
 from suite.errors import RunError, SpecError, SuiteError
->>>>>>> wing-boards
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
