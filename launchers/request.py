@@ -12,10 +12,11 @@ from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
 from suite.errors import DataError, SpecError
+from suite.profiles import Profile
 from suite.spec import Experiment, Resources
 from suite.standing import reopen
 from suite.suites import get_suite, list_suites
-from suite.tables import Profile, Suite
+from suite.tables import Suite
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from launchers.slurm import QueuedJob
 from launchers.submission import Submission, cancel_mark, find_submissions
 from suite import attempts, standing
 from suite.attempts import Attempt
+from suite.profiles import Profile
 from suite.standing import Standing
-from suite.tables import Profile
 
 State = Literal[standing.State, "requeued", "pending", "cancelled"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from suite.errors import RecordError
+from suite.profiles import Profile
 from suite.records import Result, find_runs
-from suite.tables import Profile
 
 _COLUMNS = (
     "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",

@@ -12,7 +12,8 @@ from leaderboards.layout import lay_out
 from leaderboards.measured import measured_cells
 from leaderboards.papers import PaperTable
 from leaderboards.ranking import add_ranks
-from suite.tables import Place, Profile, Row, Suite, Table
+from suite.profiles import Place, Profile, Row
+from suite.tables import Suite, Table
 
 __all__ = ["STATUSES", "Board", "Cell", "CellStatus", "SuiteBoard", "aggregate"]
 
@@ -40,7 +41,7 @@ class Board:
     @property
     def has_paper(self) -> bool:
         """Whether there are numbers of the paper to compare with."""
-        return not self.table.columns
+        return self.table.is_papers
 
     def count(self, status: CellStatus) -> int:
         return sum(cell.status == status for cell in self.cells.values())

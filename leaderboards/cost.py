@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from leaderboards.collect import Collection
 from suite.costs import known_forward, run_flops
 from suite.errors import SpecError
+from suite.profiles import Profile
 from suite.spec import Experiment
-from suite.tables import Profile
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from leaderboards.collect import Collection
 from leaderboards.measured import measured_cells, summary
 from leaderboards.metrics import in_points
 from leaderboards.papers import PaperTable
-from suite.tables import ChangeFrom, Derived, Entry, RelativeGain, RelativeTo, Row, Table
+from suite.profiles import Entry, Row
+from suite.tables import ChangeFrom, Derived, RelativeGain, RelativeTo, Table
 
 Cells = Mapping[tuple[Row, str], Cell]
 Formula = Callable[[Sequence[float]], float | None]

@@ -13,7 +13,7 @@ from leaderboards.metrics import is_accuracy
 from leaderboards.papers import PaperTable
 from leaderboards.search import choose
 from leaderboards.usable_runs import UsableRuns, usable_runs
-from suite.tables import Entry, Row
+from suite.profiles import Entry, Row
 
 
 def measured_cells(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from leaderboards.aggregate import SuiteBoard
 from leaderboards.cells import Cell
 from leaderboards.usable_runs import short_commit
-from suite.tables import Row
+from suite.profiles import Row
 
 
 def render_notes(boards: SuiteBoard) -> list[str]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from leaderboards.cells import Cell
 from leaderboards.estimates import shared_ranks
 from leaderboards.metrics import is_accuracy
-from suite.tables import RankedWithin, Row, Table
+from suite.profiles import Row
+from suite.tables import RankedWithin, Table
 
 
 def add_ranks(table: Table, cells: Mapping[tuple[Row, str], Cell]) -> dict[tuple[Row, str], Cell]:

@@ -4,20 +4,9 @@ from leaderboards import papers
 from leaderboards.layout import check_layout, lay_out
 from leaderboards.papers import load_paper_table
 from suite.errors import RecordError, SpecError
-from suite.tables import (
-    ChangeFrom,
-    CurveFigure,
-    Headline,
-    LayerFigure,
-    MeanOf,
-    Pair,
-    PairFigure,
-    Place,
-    RankedWithin,
-    RelativeGain,
-    RelativeTo,
-    Table,
-)
+from suite.figures import CurveFigure, LayerFigure, Pair, PairFigure
+from suite.profiles import Place
+from suite.tables import ChangeFrom, Headline, MeanOf, RankedWithin, RelativeGain, RelativeTo, Table
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@ import pytest
 
 from leaderboards.build import make_boards
 from leaderboards.render import render_markdown
+from suite.profiles import Entry
 from suite.spec import Experiment, Recipe
-from suite.tables import Entry, RankedWithin
+from suite.tables import RankedWithin
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 MODELS = ("deit_ti", "deit_s", "convit_ti", "convit_s")

@@ -8,9 +8,9 @@ from leaderboards.build import make_boards
 from leaderboards.papers import PAPERS
 from leaderboards.render import render_markdown
 from leaderboards.sheets import render_csv, render_long_csv
+from suite.profiles import Entry
 from suite.records import Failure
 from suite.spec import Experiment, Recipe
-from suite.tables import Entry
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 SMALL = Experiment(model="small", dataset="cifar10", image_size=32, recipe=RECIPE)

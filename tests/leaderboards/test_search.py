@@ -3,8 +3,8 @@ import pytest
 from leaderboards.build import make_boards
 from leaderboards.render import render_markdown
 from leaderboards.sheets import render_long_csv
+from suite.profiles import Entry
 from suite.spec import Experiment, Recipe
-from suite.tables import Entry
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 

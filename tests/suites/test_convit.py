@@ -7,6 +7,7 @@ import pytest
 
 from leaderboards.layout import check_layout, places_of
 from leaderboards.papers import load_paper_table
+from suite.figures import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 from suite.models.convit import MODELS as CONVIT
 from suite.models.convit import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
@@ -14,7 +15,6 @@ from suite.protocols import convit
 from suite.protocols.deit import DEIT
 from suite.spec import Experiment
 from suite.suites import get_suite, list_suites
-from suite.tables import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 
 NAMES = [name for name in list_suites() if name.startswith("convit_")]
 ALL = [*NAMES, "sample_efficiency"]

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from leaderboards.layout import check_layout, lay_out
+from suite.figures import CentersFigure, PathsFigure
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.protocols.cordonnier import LAPTOP, PAPER
 from suite.suites import get_suite
-from suite.tables import CentersFigure, PathsFigure
 
 CIFAR10, HEADS = (get_suite(name) for name in ("cordonnier_cifar10", "cordonnier_heads"))
 PROFILES = ("laptop", "gpu", "paper", "smoke")

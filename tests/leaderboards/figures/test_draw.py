@@ -7,7 +7,7 @@ from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
 from leaderboards.output import make_boards
 from suite.errors import RecordError
-from suite.tables import (
+from suite.figures import (
     CentersFigure,
     CurveFigure,
     HeatmapFigure,
