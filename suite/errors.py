@@ -22,6 +22,10 @@ class RunError(SuiteError):
     """A run that cannot go on: the loss is not finite, the disk is full, a rank died."""
 
 
+class LostPeerError(RunError):
+    """Another rank of the run is gone, or could not be met: the run goes on once all of them are there again."""
+
+
 class RecordError(SuiteError):
     """A file of a run directory that cannot be read or must not be averaged."""
 
