@@ -37,6 +37,14 @@ def check_name(kind: str, found: str, valid: Iterable[str]) -> None:
         raise unknown_name(kind, found, names)
 
 
+def missing_weights(teacher: str) -> SpecError:
+    """The error for a teacher of timm's that nobody has named trained weights for."""
+    return SpecError(
+        f"the teacher {teacher} needs its trained weights, which are not part of this project: "
+        "--teacher-weights FILE names them (.pth or .safetensors, as timm's own)"
+    )
+
+
 def unknown_name(kind: str, found: str, valid: Iterable[str]) -> SpecError:
     """The error for a name that is not in a closed list, with the nearest valid one."""
     names = sorted(valid)

@@ -125,5 +125,5 @@ def test_the_laptops_limits_prune_some_heads_of_a_fresh_network_and_not_all():
     torch.manual_seed(0)
     experiment = LAPTOP.network("sa_quadratic_generalized")
     model = build_model(experiment.model, num_classes=10, image_size=32, **experiment.model_options)
-    heads = [int(number) for number in prune_heads(model, **LAPTOP.pruning).options["heads_per_layer"].split(",")]
+    heads = [int(number) for number in prune_heads(model, **LAPTOP.pruning).heads_per_layer.split(",")]
     assert 0 < sum(heads) < 27
