@@ -18,9 +18,9 @@ from pathlib import Path
 from launchers.plan import Job
 from launchers.status import read_status
 from leaderboards.collect import collect
+from suite.profiles import Entry, Profile
 from suite.records import Result, RunDirectory
 from suite.spec import Experiment, Recipe, Resources
-from suite.tables import Entry, Profile
 
 RECIPE = Recipe(
     name="deit",

@@ -23,6 +23,7 @@ _STYLES: dict[State, str] = {
 }
 _WORDS: dict[State, str] = {"elsewhere": "in another grid"}
 _IMPORTANCE: dict[State, int] = {"failed": 0, "running": 1, "elsewhere": 2, "done": 3, "waiting": 4}
+_MAX_REASONS = 5  # of failed runs, below the table
 
 
 class Display:
@@ -88,9 +89,8 @@ class Display:
         lines: list[RenderableType] = [table, self._total()]
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
-        lines += [Text(f"failed: {self._name(r)}: {r.problem}", "red") for r in self._pool.runs if r.state == "failed"][
-            :5
-        ]
+        failed = [run for run in self._pool.runs if run.state == "failed"]
+        lines += [Text(f"failed: {self._name(run)}: {run.problem}", "red") for run in failed[:_MAX_REASONS]]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:

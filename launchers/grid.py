@@ -26,8 +26,8 @@ from launchers.show import print_resolved
 from leaderboards.build import build
 from suite.errors import RunError, SpecError, SuiteError
 from suite.exit_codes import Exit
+from suite.profiles import Profile
 from suite.spec import Resources
-from suite.tables import Profile
 
 _POLL_S = 0.25
 

@@ -21,9 +21,9 @@ from launchers.submission import cancel_mark, find_submissions, leaderboard_name
 from leaderboards.build import build
 from suite.errors import RunError, SpecError
 from suite.exit_codes import Exit
+from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Resources
-from suite.tables import Profile
 
 _POLL_S = 5.0
 

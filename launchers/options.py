@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from suite.errors import SpecError
+from suite.profiles import Profile
 from suite.spec import Resources, StorageFormat
-from suite.tables import Profile
 
 Cluster = Literal["local", "slurm"]
 

@@ -15,9 +15,10 @@ from rich.text import Text
 from launchers.cost import images_seen, models_to_count, run_flops
 from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
+from suite.profiles import Profile
 from suite.spec import Experiment, ProfileName, Resources
 from suite.suites import get_suite, list_suites
-from suite.tables import Profile, Suite
+from suite.tables import Suite
 
 
 def print_plan(

@@ -11,11 +11,12 @@ from imagesets.prepared import make_ready
 from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
-from suite.errors import DataError, SpecError
+from suite.errors import DataError, SpecError, missing_weights
+from suite.profiles import Profile
 from suite.spec import Experiment, Resources
 from suite.standing import reopen
 from suite.suites import get_suite, list_suites
-from suite.tables import Profile, Suite
+from suite.tables import Suite
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,4 @@ class GridRequest:
 def _check_teacher(experiments: Sequence[Experiment], options: GridOptions) -> None:
     names = {e.kind_options["teacher"] for e in experiments if "teacher" in e.kind_options}
     if names and not options.starts_nothing and options.teacher_weights is None:
-        raise SpecError(
-            f"the teacher {', '.join(map(str, names))} needs its trained weights, which are not part of this project: "
-            "--teacher-weights FILE names them (.pth or .safetensors, as timm's own)"
-        )
+        raise missing_weights(", ".join(map(str, names)))

@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers.names import describe
+from suite.profiles import Profile
 from suite.spec import Experiment, with_ancestors
-from suite.tables import Profile, Suite
+from suite.tables import Suite
 
 Fields = dict[str, Any]
 

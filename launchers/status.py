@@ -24,8 +24,8 @@ from launchers.slurm import QueuedJob
 from launchers.submission import Submission, cancel_mark, find_submissions
 from suite import attempts, standing
 from suite.attempts import Attempt
+from suite.profiles import Profile
 from suite.standing import Standing
-from suite.tables import Profile
 
 State = Literal[standing.State, "requeued", "pending", "cancelled"]
 
@@ -100,7 +100,7 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
     """
     submissions = find_submissions(store)
     queue = {(job.submission, job.task): job for job in slurm.read_queue()} if submissions else {}
-    since = _oldest_date(store, submissions)
+    since = _oldest_date(submissions)
     ended = slurm.read_ended([s.name for s in submissions], since) if submissions else {}
     found: dict[str, RunStatus] = {}
     for job, known in zip(jobs, stand_all(jobs), strict=True):
@@ -170,7 +170,7 @@ def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State,
     return "pending", f"job {queued.job_id} has started", queued.nodes
 
 
-def _oldest_date(store: Path, submissions: Sequence[Submission]) -> str:
+def _oldest_date(submissions: Sequence[Submission]) -> str:
     """Since when accounting is asked: the day before the first submission."""
     microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
     oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)

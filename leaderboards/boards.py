@@ -11,7 +11,8 @@ from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
 from suite.errors import SpecError
-from suite.tables import Place, Profile, Row, Suite, Table
+from suite.profiles import Place, Profile, Row
+from suite.tables import Suite, Table
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Board:
     @property
     def has_paper(self) -> bool:
         """Whether there are numbers of the paper to compare with."""
-        return not self.table.columns
+        return self.table.is_papers
 
     def count(self, status: CellStatus) -> int:
         return sum(cell.status == status for cell in self.cells.values())

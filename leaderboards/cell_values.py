@@ -16,7 +16,8 @@ from leaderboards.collect import Collection, in_points, is_accuracy
 from leaderboards.estimates import estimate, p_value_below, shared_ranks
 from leaderboards.paper_tables import PaperTable
 from leaderboards.usable_runs import UsableRuns, choose, usable_runs
-from suite.tables import ChangeFrom, Derived, Entry, RankedWithin, RelativeGain, RelativeTo, Row, Table
+from suite.profiles import Entry, Row
+from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
 
 
 def measured_cells(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from leaderboards.collect import SeedFailure
+from suite.profiles import Row
 from suite.spec import Experiment
-from suite.tables import Row
 
 CellStatus = Literal["done", "partial", "failed", "void", "missing"]
 STATUSES: tuple[CellStatus, ...] = ("done", "partial", "failed", "void", "missing")

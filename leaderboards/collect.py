@@ -13,11 +13,12 @@ from typing import Literal
 
 from suite.attempts import device_hours, read_attempts
 from suite.errors import RecordError, check_name
+from suite.profiles import Profile
 from suite.protocol_changes import void_metrics
 from suite.records import Result, RunDirectory, find_runs
 from suite.spec import Experiment, with_ancestors
 from suite.standing import NEW, Standing, beside_needed, stand
-from suite.tables import Profile, RelativeTo, Table
+from suite.tables import RelativeTo, Table
 
 ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations")  # decides a search; is told of every cell
 

@@ -16,8 +16,8 @@ from leaderboards.cells import Cell
 from leaderboards.notation import write_value
 from leaderboards.usable_runs import short_commit
 from suite.errors import RecordError
+from suite.profiles import Profile
 from suite.records import Result, find_runs
-from suite.tables import Profile
 
 LONG_COLUMNS = (
     "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "interval_method", "paper",

@@ -27,8 +27,9 @@ from leaderboards.notation import (
 )
 from suite.costs import known_forward, run_flops
 from suite.errors import SpecError
+from suite.profiles import Profile
 from suite.spec import Experiment
-from suite.tables import Profile, Suite
+from suite.tables import Suite
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from leaderboards.notation import (
     write_status,
 )
 from leaderboards.usable_runs import short_commit
-from suite.tables import ChangeFrom, Ranked, RankedWithin, Row
+from suite.profiles import Row
+from suite.tables import ChangeFrom, Ranked, RankedWithin
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print

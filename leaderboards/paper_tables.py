@@ -13,26 +13,9 @@ from pathlib import Path
 
 from leaderboards.collect import check_metric
 from suite.errors import RecordError, SpecError, unknown_name
-from suite.tables import (
-    ChangeFrom,
-    CurveFigure,
-    Derived,
-    Entry,
-    Figure,
-    HeatmapFigure,
-    LineFigure,
-    PairFigure,
-    Place,
-    Profile,
-    RankedWithin,
-    RelativeGain,
-    RelativeTo,
-    Row,
-    RunFigure,
-    ScatterFigure,
-    Suite,
-    Table,
-)
+from suite.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
+from suite.profiles import Entry, Place, Profile, Row
+from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Suite, Table
 
 PAPERS = Path(__file__).parent / "papers"
 
@@ -113,7 +96,7 @@ def lay_out(table: Table, entries: Iterable[Entry]) -> PaperTable:
         SpecError: if the paper has no such table.
         RecordError: if its CSV cannot be used.
     """
-    if not table.columns:
+    if table.is_papers:
         return load_paper_table(table.name, table.row_keys, table.decimals)
     rows: dict[Row, dict[str, str]] = {entry.row: dict.fromkeys(table.columns, "") for entry in entries}
     return PaperTable(table.name, (*table.row_keys, *table.columns), table.row_keys, rows, table.decimals)

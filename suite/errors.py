@@ -22,6 +22,10 @@ class RunError(SuiteError):
     """A run that cannot go on: the loss is not finite, the disk is full, a rank died."""
 
 
+class LostPeerError(RunError):
+    """Another rank of the run is gone, or could not be met: the run goes on once all of them are there again."""
+
+
 class RecordError(SuiteError):
     """A file of a run directory that cannot be read or must not be averaged."""
 
@@ -31,6 +35,14 @@ def check_name(kind: str, found: str, valid: Iterable[str]) -> None:
     names = list(valid)
     if found not in names:
         raise unknown_name(kind, found, names)
+
+
+def missing_weights(teacher: str) -> SpecError:
+    """The error for a teacher of timm's that nobody has named trained weights for."""
+    return SpecError(
+        f"the teacher {teacher} needs its trained weights, which are not part of this project: "
+        "--teacher-weights FILE names them (.pth or .safetensors, as timm's own)"
+    )
 
 
 def unknown_name(kind: str, found: str, valid: Iterable[str]) -> SpecError:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suite import attempts
-from suite.errors import SuiteError
+from suite.errors import LostPeerError, SuiteError
 from suite.exit_codes import Exit
 from suite.files import write_atomically
 from suite.records import Failure, FailureKind, RunDirectory
@@ -99,10 +99,7 @@ def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bo
     except Exception as error:
         details = traceback.format_exc()
         reason = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
-        if resources.num_ranks > 1 and not isinstance(error, SuiteError):
-            from suite.training.distributed import is_lost_peer
-
-            kind = "killed" if is_lost_peer(error) else "error"  # the run goes on once all ranks are there again
+        kind = "killed" if isinstance(error, LostPeerError) else "error"  # killed: it goes on once all are there again
     if reason is not None:
         gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
         _record_failure(directory, kind, reason, details)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suite.tables import (
+from suite.figures import (
     CentersFigure,
     CurveFigure,
     Figure,

@@ -11,7 +11,7 @@ from leaderboards.figures import style
 from leaderboards.figures.heads import Group, Heads, Panel, draw_groups, sheet_size, view
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
 from leaderboards.figures.recorded import Recorded, When, read_recorded
-from suite.tables import CentersFigure
+from suite.figures import CentersFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

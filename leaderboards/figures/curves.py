@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from leaderboards.figures import style
 from leaderboards.figures.logged import Curve, read_curve
 from leaderboards.figures.places import runs_behind
-from suite.tables import CurveFigure, Place
+from suite.figures import CurveFigure
+from suite.profiles import Place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from leaderboards.figures import style
 from leaderboards.notation import write_value
-from suite.tables import HeatmapFigure
+from suite.figures import HeatmapFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

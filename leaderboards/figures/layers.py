@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from leaderboards.figures import style
 from leaderboards.figures.logged import LayerCurves, read_layers
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from suite.tables import LayerFigure
+from suite.figures import LayerFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.figures import style
-from suite.tables import LineFigure
+from suite.figures import LineFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from leaderboards.figures.blocks import (
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
 from leaderboards.figures.recorded import Recorded, When, read_recorded
 from leaderboards.figures.tiles import draw_sheet, sheet_size
-from suite.tables import MapsFigure
+from suite.figures import MapsFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

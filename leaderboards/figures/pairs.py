@@ -11,7 +11,8 @@ from leaderboards.figures import style
 from leaderboards.figures.curves import curve_behind, name_num_seeds
 from leaderboards.figures.logged import Curve
 from leaderboards.figures.places import name_missing
-from suite.tables import Pair, PairFigure, Place
+from suite.figures import Pair, PairFigure
+from suite.profiles import Place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

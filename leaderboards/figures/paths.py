@@ -11,7 +11,7 @@ from leaderboards.figures import style
 from leaderboards.figures.heads import Group, Heads, Panel, draw_groups, sheet_size, view
 from leaderboards.figures.logged import HeadPaths, read_paths
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from suite.tables import PathsFigure
+from suite.figures import PathsFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from suite.profiles import Place
 from suite.records import RunDirectory, find_runs
-from suite.tables import Place
 
 if TYPE_CHECKING:
     from leaderboards.boards import SuiteBoard

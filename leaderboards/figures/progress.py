@@ -13,7 +13,7 @@ from leaderboards.figures import style
 from leaderboards.figures.curves import curve_behind, name_num_seeds
 from leaderboards.figures.logged import Curve, Floats
 from leaderboards.figures.places import name_missing
-from suite.tables import ProgressFigure
+from suite.figures import ProgressFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.transforms import Bbox
 
 from leaderboards.figures import style
-from suite.tables import ScatterFigure
+from suite.figures import ScatterFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

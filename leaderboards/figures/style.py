@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from leaderboards.notation import scale_title
-from suite.tables import Figure
+from suite.figures import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

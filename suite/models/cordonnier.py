@@ -98,12 +98,11 @@ class SelfAttentionNetwork(nn.Module):
         spread_std: float | None = None,
         position_dim: int | None = None,
     ) -> None:
-        options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__()
         for name, rate in {"dropout": dropout, "attention_dropout": attention_dropout}.items():
             if not 0 <= rate < 1:
                 raise SpecError(f"{name} is {rate}, expected a probability from 0 to below 1")
-        self.options = options
+        self.encoding, self.num_heads, self.heads_per_layer = encoding, num_heads, heads_per_layer
         self.grid = patch_grid(image_size, patch_size)
         encoding_options = {"center_std": center_std, "spread_std": spread_std, "position_dim": position_dim}
         build_attention = attention_builder(encoding, encoding_options)

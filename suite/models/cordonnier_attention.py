@@ -97,16 +97,13 @@ class SeparableAttention(PositionAttention):
         return mix_by_axes(x_BND, rows_HRR.softmax(-1), columns_HCC.softmax(-1))
 
 
-class QuadraticAttention(SeparableAttention):
-    """Quadratic encoding, Eqs. 9 and 14: a Gaussian of learned center and width per head.
-
-        A_h(offset) = -s_h^2 / 2 |offset - center_h|^2,   so alpha_h = s_h^2 / 2
+class GaussianHeads(PositionAttention):
+    """Heads that look at a Gaussian of learned center and spread.
 
     Args:
         center_std: of a center's initial coordinates; by default the paper's N(0, 2 I), 2.0 in the authors' code.
-        spread_std: of the noise on the initial s = 1; by default the paper's N(0, 0.01), 0.01 in the authors' code.
-
-    Differs: nothing. The paper's offset is query - key in Eq. 8 and key - query in Eq. 15; this is the latter.
+        spread_std: of the noise on the initial spread of a round head; by default the paper's N(0, 0.01), 0.01 in the
+            authors' code.
     """
 
     def __init__(
@@ -121,7 +118,26 @@ class QuadraticAttention(SeparableAttention):
     ) -> None:
         super().__init__(dim, num_heads, grid, attention_dropout)
         self.centers_H2 = nn.Parameter(center_std * torch.randn(num_heads, 2))
-        self.spreads = nn.Parameter(1 + spread_std * torch.randn(num_heads))
+        round_spread = self.round_spread()
+        self.spreads = nn.Parameter(round_spread + spread_std * torch.randn(num_heads, *round_spread.shape))
+
+    def round_spread(self) -> Tensor:
+        """The spread of one head that looks alike in all directions, at a standard deviation of one token."""
+        raise NotImplementedError
+
+
+class QuadraticAttention(GaussianHeads, SeparableAttention):
+    """Quadratic encoding, Eqs. 9 and 14: a Gaussian of learned center and width per head.
+
+        A_h(offset) = -s_h^2 / 2 |offset - center_h|^2,   so alpha_h = s_h^2 / 2
+
+    Initially s = 1, with noise.
+
+    Differs: nothing. The paper's offset is query - key in Eq. 8 and key - query in Eq. 15; this is the latter.
+    """
+
+    def round_spread(self) -> Tensor:
+        return torch.ones(())
 
     def axis_scores(self) -> tuple[Tensor, Tensor]:
         alpha_H11 = self.spreads[:, None, None] ** 2 / 2
@@ -129,29 +145,16 @@ class QuadraticAttention(SeparableAttention):
         return -alpha_H11 * rows_HRR**2, -alpha_H11 * columns_HCC**2
 
 
-class GeneralizedQuadraticAttention(PositionAttention):
+class GeneralizedQuadraticAttention(GaussianHeads):
     """Generalized quadratic encoding, Eq. 16: a Gaussian of any covariance, which is not separable.
 
         A_h(offset) = -1/2 (offset - center_h)^T S_h S_h^T (offset - center_h),   S_h S_h^T the inverse covariance
 
-    Args:
-        center_std: as for ``QuadraticAttention``.
-        spread_std: of the noise on each entry of the initial S = I; defaults as for ``QuadraticAttention``.
+    Initially S = I, with noise on each entry.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        num_heads: int,
-        grid: Grid,
-        attention_dropout: float,
-        *,
-        center_std: float = math.sqrt(2),
-        spread_std: float = 0.1,
-    ) -> None:
-        super().__init__(dim, num_heads, grid, attention_dropout)
-        self.centers_H2 = nn.Parameter(center_std * torch.randn(num_heads, 2))
-        self.spreads = nn.Parameter(torch.eye(2) + spread_std * torch.randn(num_heads, 2, 2))
+    def round_spread(self) -> Tensor:
+        return torch.eye(2)
 
     def position_map(self) -> Tensor:
         # -1/2 |S^T (offset - center)|^2: multiplied out, its terms cancel where S S^T is far from round

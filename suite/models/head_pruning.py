@@ -5,6 +5,8 @@ Shape legend: D width, H heads, K heads kept.
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
@@ -21,33 +23,36 @@ def prune_heads(
     Removed are heads whose inverse covariance S S^T has a largest eigenvalue below ``min_eigenvalue`` or a condition
     number above ``max_condition_number``: 1e-5 and 1e5 in the paper, 1e-5 and 1000 in the authors' code. Everything
     else is copied, biases included, so the result computes what the model does without those heads' outputs. A layer
-    may lose all its heads. ``result.options["heads_per_layer"]`` builds it again by name.
+    may lose all its heads. ``heads_per_layer`` of the result builds it again by name.
 
     Raises:
         SpecError: the network's encoding is not "quadratic_generalized".
     """
-    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    counts = []
-    for name, layer in model.named_modules():
-        if isinstance(layer, GeneralizedQuadraticAttention):
-            keep_H = ~degenerate_heads(layer, max_condition_number, min_eigenvalue)
-            counts.append(str(int(keep_H.sum())))
-            for key in ("spreads", "centers_H2"):
-                state[f"{name}.{key}"] = state[f"{name}.{key}"][keep_H]
-            weight_DHD = layer.out.weight.detach().unflatten(1, (layer.num_heads, -1))
-            state[f"{name}.out.weight"] = weight_DHD[:, keep_H].flatten(1).clone()
-    if not counts:
-        raise SpecError(f"encoding {model.options['encoding']!r} has no covariances; expected 'quadratic_generalized'")
-    pruned = type(model)(**{**model.options, "heads_per_layer": ",".join(counts)})
-    pruned.to(model.head.weight).load_state_dict(state)
-    return pruned.train(model.training)
+    pruned = copy.deepcopy(model)
+    layers = [layer for layer in pruned.modules() if isinstance(layer, GeneralizedQuadraticAttention)]
+    if not layers:
+        raise SpecError(f"encoding {model.encoding!r} has no covariances; expected 'quadratic_generalized'")
+    for layer in layers:
+        _keep_heads(layer, ~degenerate_heads(layer, max_condition_number, min_eigenvalue))
+    pruned.heads_per_layer = ",".join(str(layer.num_heads) for layer in layers)
+    return pruned
+
+
+def _keep_heads(layer: GeneralizedQuadraticAttention, keep_H: Tensor) -> None:
+    """Take all other heads out of a layer."""
+    weight_DHD = layer.out.weight.detach().unflatten(1, (layer.num_heads, layer.out.out_features))
+    layer.num_heads = int(keep_H.sum())
+    layer.spreads = nn.Parameter(layer.spreads.detach()[keep_H])
+    layer.centers_H2 = nn.Parameter(layer.centers_H2.detach()[keep_H])
+    layer.out.weight = nn.Parameter(weight_DHD[:, keep_H].flatten(1))
+    layer.out.in_features = layer.out.weight.shape[1]
 
 
 def count_pruned_heads(model: nn.Module) -> tuple[int, ...]:
-    """Heads that each layer has lost, first layer first; () for a network that was not pruned."""
-    options = getattr(model, "options", {})
-    left = options.get("heads_per_layer")
-    return tuple(options["num_heads"] - int(heads) for heads in left.split(",")) if left else ()
+    """Count the heads that each layer has lost, first layer first; () for a network that was not pruned."""
+    if not isinstance(model, SelfAttentionNetwork) or not model.heads_per_layer:
+        return ()
+    return tuple(model.num_heads - int(heads) for heads in model.heads_per_layer.split(","))
 
 
 @torch.no_grad()

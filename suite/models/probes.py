@@ -61,7 +61,7 @@ def attention_centers(model: nn.Module, images: Tensor, inputs: Inputs = "propag
     return probe(model, images, measure, inputs)
 
 
-def gating_values(model: nn.Module, images: Tensor | None = None) -> dict[str, Tensor]:
+def gating_values(model: nn.Module) -> dict[str, Tensor]:
     """sigmoid(gate) of each GPSA layer: (H,), the share of attention paid to position (Eq. 7). Empty without GPSA."""
     named = [(name, getattr(module, "gating_param", None)) for name, module in model.named_modules()]
     return {name: gate.detach().sigmoid() for name, gate in named if isinstance(gate, Tensor)}

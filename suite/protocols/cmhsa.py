@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from suite.protocols.deit import DEIT, DEIT_LAPTOP
+from suite.protocols.deit import DEIT, DEIT_LAPTOP, WITHOUT_AUGMENTATION
 from suite.spec import Experiment, Normalization, Recipe, Scalar
 
 BIAS_STRENGTH = 10.0
@@ -30,18 +30,9 @@ stated.
 DEIT_CIFAR100 = CMHSA.model_copy(update={"name": "deit_cifar100", "epochs": 400, "learning_rate": 1.25e-4})
 """DeiT's baselines: 400 epochs. Their learning rate is not stated; it is DeiT's, 5e-4 * batch / 512."""
 
-_WITHOUT_DEITS = {
-    "label_smoothing": 0.0,
-    "drop_path": 0.0,
-    "rand_augment": "",
-    "color_jitter": 0.0,
-    "random_erasing": 0.0,
-    "mixup": 0.0,
-    "cutmix": 0.0,
-    "mix_switch_probability": 0.0,
-    "repeated_augmentation": 1,
-}
-VIT_CIFAR100 = DEIT_CIFAR100.model_copy(update={"name": "vit_cifar100", **_WITHOUT_DEITS})
+VIT_CIFAR100 = DEIT_CIFAR100.model_copy(
+    update={"name": "vit_cifar100", "label_smoothing": 0.0, "drop_path": 0.0, **WITHOUT_AUGMENTATION}
+)
 """ViT's baseline: the same without DeiT's augmentation and regularization; random resized crop and flip stay."""
 
 Phase = Literal["convolution", "attention"]

@@ -40,7 +40,7 @@ Differs: mixed precision is bf16 autocast, where the authors' code used fp16 wit
 the one half a batch away; timm pairs the first of a process with its last.
 """
 
-_LEFT_OUT_ON_CIFAR = {
+WITHOUT_AUGMENTATION = {
     "rand_augment": "",
     "color_jitter": 0.0,
     "random_erasing": 0.0,
@@ -58,7 +58,7 @@ DEIT_CIFAR = DEIT.model_copy(
         "crop_padding": 4,
         "schedule_unit": "step",
         "schedule_lag_epochs": 0,
-        **_LEFT_OUT_ON_CIFAR,
+        **WITHOUT_AUGMENTATION,
     }
 )
 """DeiT's recipe for CIFAR at 32 pixels.

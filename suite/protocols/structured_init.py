@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from suite.profiles import Entry
 from suite.spec import Experiment, Recipe, Scalar
-from suite.tables import ChangeFrom, Entry
+from suite.tables import ChangeFrom
 
 METHODS = {
     "Kaiming Uniform": "kaiming_uniform",

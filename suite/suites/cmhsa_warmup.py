@@ -8,8 +8,10 @@ of the four searches the paper's grid. All are 200 epochs long, a phase's length
 initialization; the paper's figure shows the first 100. Its "validation loss" is ours on the test set.
 """
 
+from suite.figures import CurveFigure
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.cmhsa import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
-from suite.tables import CurveFigure, Entry, Headline, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 CMHSA_5 = "CMHSA-5 (ours)"
 FIGURE = "warmup_and_initialization"

@@ -11,8 +11,10 @@ biases. Without training of the GPSA layers the norm before each is frozen too: 
 trained in the first 10 layers". The authors' code has none of these switches.
 """
 
+from suite.figures import CurveFigure
+from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.convit import LAPTOP_EVALUATIONS, Scale, gpu, laptop, paper
-from suite.tables import CurveFigure, Entry, Headline, Place, Profile, Row, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 _FRACTIONS = {"full_data_top1": 1.0, "ten_percent_data_top1": 0.1}
 _DEIT: Row = ("e (DeiT)", "0", "0", "0", "0")

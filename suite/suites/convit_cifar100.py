@@ -8,9 +8,11 @@ border of 16, and all are normalized by ImageNet's mean and deviation, as in Dei
 other profiles normalize by their sets' own.
 """
 
+from suite.figures import Pair, PairFigure
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, SIZES, TITLES, Family, gpu, laptop, paper
 from suite.spec import Experiment
-from suite.tables import Entry, Headline, Pair, PairFigure, Place, Profile, RelativeGain, Suite, Table
+from suite.tables import Headline, RelativeGain, Suite, Table
 
 _PLUS = tuple(size for size in SIZES if size.endswith("+"))
 

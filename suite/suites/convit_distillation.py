@@ -13,9 +13,11 @@ all train on a tenth of the images, so that there are epochs to follow nonlocali
 
 from collections.abc import Callable
 
+from suite.figures import CurveFigure, LayerFigure
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, Family, gpu, gpu_teacher, laptop_teacher, paper, probed_laptop
 from suite.spec import Experiment
-from suite.tables import CurveFigure, Entry, Headline, LayerFigure, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 _METHODS = ("No distillation", "Hard distillation")
 _STUDENTS: dict[str, tuple[Family, str]] = {

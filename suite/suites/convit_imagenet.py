@@ -13,20 +13,10 @@ Not covered: Fig. 2b's models of other papers, whose numbers it quotes and which
 are sketches.
 """
 
+from suite.figures import Pair, PairFigure, ScatterFigure
+from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.convit import LAPTOP_EVALUATIONS, SHAPES, SIZES, TITLES, Family, Scale, gpu, laptop, paper
-from suite.tables import (
-    Entry,
-    Headline,
-    Pair,
-    PairFigure,
-    Place,
-    Profile,
-    RelativeGain,
-    Row,
-    ScatterFigure,
-    Suite,
-    Table,
-)
+from suite.tables import Headline, RelativeGain, Suite, Table
 
 _COLUMNS = {
     "params_m": "num_parameters_millions",

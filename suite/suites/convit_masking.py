@@ -7,8 +7,9 @@ Where text and code leave room: a masked embedding is zero; DeiT's includes the 
 the first ones, from the input; the text's "first" and "last GPSA layers" can only mean few and all of the ten.
 """
 
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_LAYERS, TITLES, Scale, gpu, laptop, paper
-from suite.tables import Entry, Headline, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 _PARTS = ("content", "position")
 _NUM_LAYERS = ("3", "5", "10")

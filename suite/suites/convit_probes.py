@@ -14,9 +14,11 @@ tenth of the images, so that there are epochs to measure after.
 
 from collections.abc import Callable
 
+from suite.figures import LayerFigure, MapsFigure
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, laptop, paper, probed_laptop
 from suite.spec import Experiment, Scalar
-from suite.tables import Entry, Headline, LayerFigure, MapsFigure, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 _SIZES = ("Ti", "S", "B")
 _SIZES_WITH_MAPS = ("Ti", "S")

@@ -10,9 +10,10 @@ the right and below. The laptop profile has an eighth of each width.
 
 from collections.abc import Callable
 
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RAND_AUGMENT_NOTE, cell, convmixer, laptop_convmixer
 from suite.spec import Experiment
-from suite.tables import Entry, Headline, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 KERNEL_SIZES = (3, 5, 8)
 WIDTHS = (256, 512)

@@ -13,9 +13,11 @@ its published size. FLOPs are two per multiplication of linear layers, as only t
 throughout. The last weights are evaluated.
 """
 
+from suite.figures import CurveFigure
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.cordonnier import LAPTOP, LAPTOP_NOTE, PAPER, Scale
 from suite.spec import Experiment
-from suite.tables import CurveFigure, Entry, Headline, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 _COLUMNS = {
     "accuracy": "top1_fraction",

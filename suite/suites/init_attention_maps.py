@@ -12,9 +12,11 @@ over a layer's heads. Which layers Fig. 6 shows is not said: all.
 
 from collections.abc import Callable
 
+from suite.figures import MapsFigure
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
-from suite.tables import Entry, Headline, MapsFigure, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 METHODS = ("Imp.-3", "Mimetic", "Trunc Normal")
 

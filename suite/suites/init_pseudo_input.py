@@ -12,9 +12,10 @@ pseudo-inputs with 3 heads, 3x3 windows and one solution: 9 of the 72 cells.
 from collections.abc import Callable
 from itertools import product
 
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
-from suite.tables import Entry, Headline, MeanOf, Place, Profile, Suite, Table
+from suite.tables import Headline, MeanOf, Suite, Table
 
 PSEUDO_INPUTS = ("PE", "U", "PE+U")
 ROWS = list(product(PSEUDO_INPUTS, repeat=2))

@@ -9,9 +9,11 @@ profile, of little over an epoch, warms up over a tenth of its steps); the last 
 of Fig. 11c, which its caption says are between the best accuracies.
 """
 
+from suite.figures import LineFigure, Pair, PairFigure
+from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, micro, paper
 from suite.spec import Experiment
-from suite.tables import Entry, Headline, LineFigure, Pair, PairFigure, Place, Profile, RelativeGain, Suite, Table
+from suite.tables import Headline, RelativeGain, Suite, Table
 
 FRACTIONS = {"5": 0.05, "10": 0.1, "30": 0.3, "50": 0.5, "100": 1.0}
 

@@ -16,23 +16,24 @@ from typing import Any
 from safetensors.torch import save as serialize
 from torch import Tensor
 
-from suite.errors import RunError
+from suite.errors import LostPeerError, RunError
 from suite.files import disk_error, write_atomically
 from suite.records import CHECKPOINT_PREFIX, RunDirectory
 from suite.spec import Resources
-from suite.training.distributed import Ranks
+from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _PARTIAL = "partial-"
 _LAYOUT = "layout.json"
 
 
+@watch_for_lost_peers()
 def save(
     engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, step: int, client_state: dict[str, Any]
 ) -> None:
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
     Raises:
-        RunError: when the disk does not take it; the previous checkpoint is still there.
+        RunError: when the disk does not take it, or a rank is lost; the previous checkpoint is still there.
     """
     folder = run.checkpoint_path
     partial = folder / f"{_PARTIAL}{step}"
@@ -45,12 +46,12 @@ def save(
         if ranks.is_first:
             (partial / _LAYOUT).write_text(json.dumps(_layout(resources)))
             _publish(partial, folder / f"{CHECKPOINT_PREFIX}{step}")
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, LostPeerError) as error:
         full = _full_disk(error, folder)
         if ranks.is_first:
             shutil.rmtree(partial, ignore_errors=True)
         if full is None:
-            raise  # such as a lost rank
+            raise
         raise disk_error(partial, full) from error
     ranks.barrier()
 
@@ -102,7 +103,7 @@ def _check_layout(path: Path, resources: Resources) -> None:
         )
 
 
-def _full_disk(error: OSError | RuntimeError, folder: Path) -> OSError | None:
+def _full_disk(error: Exception, folder: Path) -> OSError | None:
     """The disk's own error, if it is one: torch.save reports a full disk as a RuntimeError about positions."""
     if isinstance(error, OSError):
         return error

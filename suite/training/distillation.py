@@ -18,7 +18,7 @@ from timm.models import load_checkpoint
 from torch import Tensor, nn
 
 from imagesets.catalog import ImageSetInfo, statistics
-from suite.errors import DataError
+from suite.errors import DataError, missing_weights
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.start import choose_parent, lay_out, trained_network
@@ -28,7 +28,8 @@ class Teacher:
     """A trained network whose answers a student learns beside the labels.
 
     Raises:
-        DataError: weights of a timm teacher that are not given or do not fit.
+        SpecError: weights of a timm teacher that are not given.
+        DataError: such weights that do not fit.
         RunError: a parent run whose weights are gone.
     """
 
@@ -83,10 +84,7 @@ class _Renormalize(nn.Module):
 
 def _from_timm(name: str, weights: str | None, num_classes: int) -> nn.Module:
     if weights is None:
-        raise DataError(
-            f"the teacher {name} needs its trained weights, which are not part of this project: "
-            "--teacher-weights FILE names them (.pth or .safetensors, as timm's own)"
-        )
+        raise missing_weights(name)
     network: nn.Module = timm.create_model(name, num_classes=num_classes)
     try:
         load_checkpoint(network, str(Path(weights)))

@@ -6,9 +6,11 @@ A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MA
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +19,39 @@ import torch.distributed as dist
 from timm.utils import distribute_bn
 from torch import Tensor, nn
 
-from suite.errors import RunError
+from suite.errors import LostPeerError, RunError
 from suite.spec import Recipe, Resources
 from suite.training.optim import clip_before_steps
+
+_LOST_PEER_WORDS = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
+
+
+@contextlib.contextmanager
+def watch_for_lost_peers() -> Iterator[None]:
+    """Name the errors by which torch says that another rank is gone; it has a type of its own for some of them only.
+
+    Raises:
+        LostPeerError: in place of such an error, in a run of several ranks.
+    """
+    try:
+        yield
+    except RuntimeError as error:  # as all of torch.distributed's are
+        is_named = any(word in str(error).lower() for word in _LOST_PEER_WORDS)
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and (isinstance(error, dist.DistError) or is_named):
+            raise LostPeerError(
+                f"another rank is gone, or could not be met: {type(error).__name__}: {error}; "
+                "the same command goes on from the newest checkpoint"
+            ) from error
+        raise
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those of its run."""
+    """This process among those of its run, and what they tell each other.
+
+    Raises:
+        LostPeerError: by any method that waits for the others, when one of them is gone.
+    """
 
     rank: int
     num_ranks: int
@@ -34,6 +61,7 @@ class Ranks:
     def is_first(self) -> bool:
         return self.rank == 0
 
+    @watch_for_lost_peers()
     def sum(self, values: Tensor) -> Tensor:
         """The sum of ``values`` over all ranks."""
         if self.num_ranks > 1:
@@ -46,6 +74,7 @@ class Ranks:
             return list(flags)
         return [count > 0 for count in self.sum(torch.tensor(flags, dtype=torch.float32, device=self.device)).tolist()]
 
+    @watch_for_lost_peers()
     def union(self, items: set[Any]) -> set[Any]:
         """The items that any rank has."""
         if self.num_ranks == 1:
@@ -54,7 +83,9 @@ class Ranks:
         dist.all_gather_object(gathered, items)
         return set().union(*gathered)
 
+    @watch_for_lost_peers()
     def barrier(self) -> None:
+        """Wait until all ranks are here."""
         if self.num_ranks > 1:
             dist.barrier()
 
@@ -67,13 +98,6 @@ def preload(resources: Resources) -> None:
     import deepspeed  # noqa: F401
 
 
-def is_lost_peer(error: Exception) -> bool:
-    """Whether an error only says that another rank is gone, or could not be met."""
-    words = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
-    of_torch = isinstance(error, (dist.DistError, RuntimeError))
-    return of_torch and (isinstance(error, dist.DistError) or any(word in str(error).lower() for word in words))
-
-
 def start(resources: Resources) -> Ranks:
     """Set the process up: threads, determinism, precision, device, process group.
 
@@ -82,6 +106,7 @@ def start(resources: Resources) -> Ranks:
 
     Raises:
         RunError: if a GPU is asked for and there is none for this rank.
+        LostPeerError: if the other ranks cannot be met.
     """
     if resources.device == "gpu" and not torch.cuda.is_available():
         raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
@@ -120,6 +145,7 @@ def _choose_gpu() -> torch.device:
     return torch.device("cuda", local_rank)
 
 
+@watch_for_lost_peers()
 def _connect(device: torch.device) -> None:
     """Form the process group, which DeepSpeed asks for also of one rank: gloo between CPUs, NCCL between GPUs."""
     import deepspeed
@@ -132,6 +158,7 @@ def _connect(device: torch.device) -> None:
     deepspeed.init_distributed("gloo" if device.type == "cpu" else "nccl", verbose=False)
 
 
+@watch_for_lost_peers()
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
     """The DeepSpeed engine around model and optimizer.
 
@@ -141,6 +168,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
+        LostPeerError: another rank is gone.
     """
     empty = [name for name, parameter in model.named_parameters() if not parameter.numel()]
     if empty and resources.zero_stage == 3:
@@ -171,6 +199,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
     return engine
 
 
+@watch_for_lost_peers()
 def average_running_statistics(model: nn.Module, ranks: Ranks) -> None:
     """Give all ranks the mean of BatchNorm's running means and variances, which each takes from its own images.
 
@@ -183,6 +212,7 @@ def average_running_statistics(model: nn.Module, ranks: Ranks) -> None:
         distribute_bn(model, ranks.num_ranks, reduce=True)
 
 
+@watch_for_lost_peers()
 def full_state_dict(engine: Any, zero_stage: int) -> dict[str, Tensor]:
     """The whole model's state on the CPU, whatever the ZeRO stage. All ranks call it; the first one's is complete."""
     import deepspeed

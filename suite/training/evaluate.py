@@ -11,7 +11,7 @@ from torch import nn
 
 from imagesets.loader import ImageLoader
 from suite.errors import DataError
-from suite.training.distributed import Ranks
+from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _BATCH = 250
 
@@ -27,6 +27,7 @@ class Accuracy:
     images_per_s: float = 0.0  # of the forward passes alone, on one device, in batches of 250, without the first
 
 
+@watch_for_lost_peers()  # in ZeRO stage 3 the model itself gathers its weights from all ranks
 @torch.no_grad()
 def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str) -> Accuracy:
     """Evaluate, sharing the test batches among the ranks; every rank returns the same numbers.

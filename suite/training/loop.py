@@ -22,7 +22,13 @@ from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
 from suite.training.distillation import Teacher
-from suite.training.distributed import Ranks, average_running_statistics, full_state_dict, initialize
+from suite.training.distributed import (
+    Ranks,
+    average_running_statistics,
+    full_state_dict,
+    initialize,
+    watch_for_lost_peers,
+)
 from suite.training.environment import StopRequest, device_name
 from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
@@ -168,6 +174,7 @@ class Training:
             accuracy = self._evaluate()
         return self._finish(accuracy)
 
+    @watch_for_lost_peers()
     def train_step(self, step: int, batch: Batch) -> Tensor:
         """One optimizer step on this rank's share of the batch; returns its mean loss, detached."""
         images, labels = batch
@@ -278,14 +285,14 @@ class Training:
             teacher_sha256="" if self.teacher is None else self.teacher.weights_sha256,
         )
         return make_result(
-            self.directory,
-            self.experiment,
-            self.resources,
-            self.ranks,
-            self.images,
-            self.engine.module,
-            self.num_parameters,
-            accuracy,
-            self.parent,
-            work,
+            run=self.directory,
+            experiment=self.experiment,
+            resources=self.resources,
+            ranks=self.ranks,
+            images=self.images,
+            network=self.engine.module,
+            num_parameters=self.num_parameters,
+            accuracy=accuracy,
+            parent=self.parent,
+            work=work,
         )

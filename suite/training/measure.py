@@ -37,5 +37,14 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         record_maps(before if parent is None else before | {"after": network}, images, run.maps_path)
     work = Work(num_corrupt_images=len(corrupt), num_evaluations=1)
     return make_result(
-        run, experiment, resources, ranks, images, network, count_parameters(network), accuracy, parent, work
+        run=run,
+        experiment=experiment,
+        resources=resources,
+        ranks=ranks,
+        images=images,
+        network=network,
+        num_parameters=count_parameters(network),
+        accuracy=accuracy,
+        parent=parent,
+        work=work,
     )

@@ -23,8 +23,7 @@ def build_optimizer(model: nn.Module, recipe: Recipe, device: torch.device | Non
         device: where the model will be trained. On a GPU AdamW is one kernel for many parameters (``fused``), which
             rounds otherwise than torch's default on CPUs.
     """
-    ask = getattr(model, "no_weight_decay", set)
-    exempt: set[str] = set(ask())
+    exempt: set[str] = model.no_weight_decay() if hasattr(model, "no_weight_decay") else set()  # type: ignore[operator]
     decayed: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
@@ -75,10 +74,8 @@ class LearningRate:
     def set(self, step: int) -> float:
         """Set and return the learning rate of ``step`` (counted from 0)."""
         if self._schedule is not None:
-            done = (
-                step + 1 if self._recipe.schedule == "one_cycle" else step
-            )  # ConvMixer's counts the step that it is for
-            epoch = max(0.0, done * self._epochs_per_step - self._recipe.schedule_lag_epochs)
+            ahead = int(self._recipe.schedule == "one_cycle")  # ConvMixer's counts the step that it is for
+            epoch = max(0.0, (step + ahead) * self._epochs_per_step - self._recipe.schedule_lag_epochs)
             self._schedule.step(int(epoch + ROUNDING) if self._recipe.schedule_unit == "epoch" else epoch)
         return self.current
 

@@ -12,6 +12,7 @@ from torch import nn
 from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
 from suite.flops_cache import Flops
+from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.models.head_pruning import count_pruned_heads
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
@@ -38,6 +39,7 @@ class Work:
 
 
 def make_result(
+    *,
     run: RunDirectory,
     experiment: Experiment,
     resources: Resources,
@@ -49,7 +51,13 @@ def make_result(
     parent: Parent | None,
     work: Work,
 ) -> Result:
-    """The first rank's record of a finished run; ``num_parameters`` since ZeRO stage 3 hides them from ``network``."""
+    """Make the first rank's record of a finished run.
+
+    Args:
+        num_parameters: of ``network``, which ZeRO stage 3 hides from it.
+        parent: the run that this one starts from, measures or learns from.
+        work: what was done to get there.
+    """
     attempts, device = read_attempts(run), device_name(resources)
     attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
     images_seen = work.num_steps * experiment.recipe.batch_size
@@ -99,6 +107,6 @@ def make_result(
 def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
     """Of the network itself: one that was pruned has fewer heads than the experiment's options say."""
     options: dict[str, Any] = dict(experiment.model_options)
-    if heads := getattr(network, "options", {}).get("heads_per_layer"):
-        options["heads_per_layer"] = heads
+    if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
+        options["heads_per_layer"] = network.heads_per_layer
     return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from suite.figures import LineFigure
+from suite.profiles import Entry, Place, Profile
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Recipe
-from suite.tables import Entry, Headline, LineFigure, Place, Profile, RelativeGain, Suite, Table
+from suite.tables import Headline, RelativeGain, Suite, Table
 
 ROWS = ("5", "10", "30", "50", "100")
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)

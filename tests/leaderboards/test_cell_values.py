@@ -4,9 +4,10 @@ from leaderboards.boards import make_boards
 from leaderboards.csv_files import render_csv
 from leaderboards.markdown import render_markdown
 from leaderboards.terminal import print_summary
+from suite.profiles import Entry
 from suite.spec import Experiment, Recipe
 from suite.suites import get_suite
-from suite.tables import ChangeFrom, Entry, MeanOf, RankedWithin, RelativeTo
+from suite.tables import ChangeFrom, MeanOf, RankedWithin, RelativeTo
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 BIG, SMALL = (Experiment(model=m, dataset="cifar10", image_size=32, recipe=RECIPE) for m in ("deit_b", "deit_s"))

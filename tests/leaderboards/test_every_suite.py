@@ -97,7 +97,7 @@ def expected_cells(suite, profile, table):
 
 def expected_layout(suite, profile, table):
     """(header, rows, decimals by column)."""
-    if table.columns:
+    if not table.is_papers:
         rows = list(dict.fromkeys(entry.row for entry in suite.entries_of(profile, table)))
         return [*table.row_keys, *table.columns], rows, dict.fromkeys(table.columns, table.decimals)
     header, *lines = csv.reader(io.StringIO(Path(PAPERS, f"{table.name}.csv").read_text()))

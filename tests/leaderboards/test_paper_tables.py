@@ -3,20 +3,9 @@ import pytest
 from leaderboards import paper_tables
 from leaderboards.paper_tables import check_layout, lay_out, load_paper_table
 from suite.errors import RecordError, SpecError
-from suite.tables import (
-    ChangeFrom,
-    CurveFigure,
-    Headline,
-    LayerFigure,
-    MeanOf,
-    Pair,
-    PairFigure,
-    Place,
-    RankedWithin,
-    RelativeGain,
-    RelativeTo,
-    Table,
-)
+from suite.figures import CurveFigure, LayerFigure, Pair, PairFigure
+from suite.profiles import Place
+from suite.tables import ChangeFrom, Headline, MeanOf, RankedWithin, RelativeGain, RelativeTo, Table
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from leaderboards.boards import make_boards
 from leaderboards.csv_files import render_csv, render_long_csv
 from leaderboards.markdown import render_markdown
 from suite.errors import RecordError
+from suite.profiles import Entry
 from suite.records import Failure, RunDirectory
 from suite.spec import Experiment, Recipe
-from suite.tables import Entry
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 TRAINED = Experiment(model="deit_ti", dataset="cifar10", image_size=32, recipe=RECIPE)

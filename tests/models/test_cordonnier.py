@@ -309,7 +309,7 @@ def test_pruning_removes_what_the_pruned_heads_gave_and_nothing_else():
     model = with_degenerate_heads()
     pruned = prune_heads(model)
     assert [block.attention.num_heads for block in pruned.blocks] == [2, 0]
-    assert pruned.options["heads_per_layer"] == "2,0"
+    assert pruned.heads_per_layer == "2,0"
     images = torch.randn(2, 3, 6, 10) + 0.3
     before = model.eval()(images)
     with torch.no_grad():
@@ -340,7 +340,7 @@ def test_a_healthy_network_is_pruned_of_nothing():
     model = small("sa_quadratic_generalized").double()
     pruned = prune_heads(model)
     images = torch.randn(2, 3, 6, 10, dtype=torch.float64)
-    assert pruned.options["heads_per_layer"] == "4,4"
+    assert pruned.heads_per_layer == "4,4"
     torch.testing.assert_close(pruned.eval()(images), model.eval()(images))
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from leaderboards.paper_tables import check_layout, load_paper_table, places_of
+from suite.figures import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 from suite.models.convit import MODELS as CONVIT
 from suite.models.convit import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
@@ -13,7 +14,6 @@ from suite.protocols import convit
 from suite.protocols.deit import DEIT
 from suite.spec import Experiment
 from suite.suites import get_suite, list_suites
-from suite.tables import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 
 NAMES = [name for name in list_suites() if name.startswith("convit_")]
 ALL = [*NAMES, "sample_efficiency"]

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from leaderboards.paper_tables import check_layout, lay_out
+from suite.figures import CentersFigure, PathsFigure
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.protocols.cordonnier import LAPTOP, PAPER
 from suite.suites import get_suite
-from suite.tables import CentersFigure, PathsFigure
 
 CIFAR10, HEADS = (get_suite(name) for name in ("cordonnier_cifar10", "cordonnier_heads"))
 PROFILES = ("laptop", "gpu", "paper", "smoke")
@@ -125,5 +125,5 @@ def test_the_laptops_limits_prune_some_heads_of_a_fresh_network_and_not_all():
     torch.manual_seed(0)
     experiment = LAPTOP.network("sa_quadratic_generalized")
     model = build_model(experiment.model, num_classes=10, image_size=32, **experiment.model_options)
-    heads = [int(number) for number in prune_heads(model, **LAPTOP.pruning).options["heads_per_layer"].split(",")]
+    heads = [int(number) for number in prune_heads(model, **LAPTOP.pruning).heads_per_layer.split(",")]
     assert 0 < sum(heads) < 27

@@ -31,14 +31,15 @@ def events(monkeypatch):
         _mean = note("wait", 1.0)  # it reads the loss
         _evaluate = note("evaluate", object())
         _look_at_attention = note("probe")
-        _log = _finish = note("other")
+        _locate_heads = _log = _finish = note("other")
 
         def __init__(self):
             self.recipe, self.resources = DEIT_LAPTOP.model_copy(update={"batch_size": 10}), Resources()
             self.num_steps, self.progress = 100, Progress()
             self.images = SimpleNamespace(num_train=70, train_batches=lambda *_: iter(range(100)))
             self.learning_rate = SimpleNamespace(set=lambda step: 0.1)
-            self.engine = SimpleNamespace(train=lambda: None)
+            self.engine = SimpleNamespace(train=lambda: None, module=None)
+            self.experiment = SimpleNamespace(kind="training")
             self.ranks = SimpleNamespace(rank=0, num_ranks=1, device=torch.device("cpu"))
             self.ranks.agree = lambda *flags: events.append("agree") or list(flags)
 

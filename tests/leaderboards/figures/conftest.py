@@ -12,9 +12,11 @@ from safetensors.numpy import save_file
 
 from leaderboards.boards import SuiteBoard, make_boards
 from leaderboards.figures.recorded import Recorded
+from suite.figures import Figure
+from suite.profiles import Entry, Place, Profile
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Kind, Recipe
-from suite.tables import Entry, Figure, Headline, Place, Profile, Suite, Table
+from suite.tables import Headline, Suite, Table
 
 MODELS = ("deit", "convit")
 RECIPE = Recipe(name="short", epochs=2, batch_size=8, learning_rate=0.1)

@@ -16,7 +16,7 @@ from leaderboards.figures.color_bars import draw_bar, log_scale
 from leaderboards.figures.maps import draw_maps
 from leaderboards.figures.recorded import read_recorded
 from leaderboards.figures.tiles import WIDEST_IN, sheet_size
-from suite.tables import MapsFigure
+from suite.figures import MapsFigure
 
 
 def test_recorded_maps_are_read_with_what_the_file_says_of_them(leave_run, make_arrays):

@@ -7,7 +7,7 @@ from leaderboards.boards import make_boards
 from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
 from suite.errors import RecordError
-from suite.tables import (
+from suite.figures import (
     CentersFigure,
     CurveFigure,
     HeatmapFigure,

@@ -3,7 +3,8 @@ import numpy as np
 from leaderboards.figures.curves import find_curves
 from leaderboards.figures.logged import read_curve, read_layers
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from suite.tables import CurveFigure, LayerFigure, Place
+from suite.figures import CurveFigure, LayerFigure
+from suite.profiles import Place
 
 
 def log(**values):

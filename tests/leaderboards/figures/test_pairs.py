@@ -5,7 +5,8 @@ import pytest
 
 from leaderboards.boards import make_boards
 from leaderboards.figures.pairs import draw_pairs, find_pairs
-from suite.tables import Pair, PairFigure, Place
+from suite.figures import Pair, PairFigure
+from suite.profiles import Place
 
 
 def pair_of(row):

@@ -10,7 +10,7 @@ from leaderboards.figures.grids import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
 from leaderboards.paper_tables import PaperTable
-from suite.tables import HeatmapFigure, LineFigure, ScatterFigure
+from suite.figures import HeatmapFigure, LineFigure, ScatterFigure
 
 KEYS = ("num_layers", "strength", "method")
 LINE = LineFigure(

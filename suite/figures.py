@@ -1,0 +1,170 @@
+"""The figures of a suite, as data: what each draws, from a table's columns or from what runs have logged."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, PositiveInt
+
+from suite.profiles import Place
+from suite.spec import Frozen
+
+
+class LineFigure(Frozen):
+    """Metric columns against a numeric row key, with an optional relative gain. Where there are other row keys, each of
+    their values has its own line of the one column: ``lines`` is then {"": column}."""
+
+    name: str
+    item: str
+    x_key: str
+    x_label: str
+    y_label: str
+    lines: dict[str, str]  # legend label -> column
+    gain_column: str | None = None
+    gain_label: str = ""
+    log_x: bool = False
+    table: str = ""
+
+
+class HeatmapFigure(Frozen):
+    """One column over two row keys."""
+
+    name: str
+    item: str
+    column: str
+    x_key: str
+    y_key: str
+    x_label: str
+    y_label: str
+    value_label: str
+    table: str = ""
+
+
+class ScatterFigure(Frozen):
+    """One column against another, a point per row: colour by ``group_key``, text by ``label_key``."""
+
+    name: str
+    item: str
+    x_column: str
+    y_column: str
+    x_label: str
+    y_label: str
+    group_key: str
+    label_key: str
+    log_x: bool = False
+    table: str = ""
+
+
+class CurveFigure(Frozen):
+    """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run.
+
+    With ``after_parents`` a run that goes on from a parent's weights begins where that one's training ended.
+    """
+
+    name: str
+    item: str
+    metric: Literal["top1_percent", "test_loss", "loss"]
+    y_label: str
+    panels: dict[str, dict[str, Place]]
+    log_y: bool = False
+    after_parents: bool = False
+
+
+class ProgressFigure(Frozen):
+    """A logged metric against a number in which models differ: a line for each of ``shares`` of the training, read at
+    the evaluation nearest to it."""
+
+    name: str
+    item: str
+    metric: Literal["top1_percent", "test_loss"]
+    x_label: str
+    y_label: str
+    shares: tuple[float, ...]
+    models: dict[str, Place]  # number on the x axis -> whose run
+
+
+class Pair(Frozen):
+    """Two models to compare, and the column that holds by how much the better one exceeds the other, in percent."""
+
+    baseline: Place
+    better: Place
+    gain: Place
+
+
+class PairFigure(Frozen):
+    """A logged metric of pairs of models over the epochs, and bars of the relative gains within them.
+
+    ``over_whole_sets``: where models train on a fraction of the images, epochs are of the whole set, so that all have
+    seen as many images at the same place.
+    """
+
+    name: str
+    item: str
+    metric: Literal["top1_percent"]
+    y_label: str
+    gain_label: str
+    pairs: dict[str, Pair]  # legend label -> pair
+    pairs_label: str  # what the pairs differ in
+    baseline: str  # what the two models of each pair are called
+    better: str
+    over_whole_sets: bool = False
+
+
+class LayerFigure(Frozen):
+    """Over the epochs: nonlocality (a panel a model, a line a layer) or gates (a panel a layer, a line a head)."""
+
+    name: str
+    item: str
+    quantity: Literal["nonlocality", "gates"]
+    models: dict[str, Place]  # title -> whose run
+
+
+class MapsFigure(Frozen):
+    """Attention maps recorded by runs of kind ``maps``.
+
+    ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
+    zoomed to the 7 x 7 tokens around it; "queries" for the averages of some fixed queries; "between" for the average
+    (N, N) map between patches, "corner" the same with its upper left 48 x 48 corner enlarged beside it. ``layers`` are
+    counted from 1 in a network of twelve; a shallower one shows its own at the same relative depth. () leaves the
+    choice to the kind of figure. ``color_scale`` is the whole sheet's, or one for each model.
+    """
+
+    name: str
+    item: str
+    what: Literal["images", "central", "around", "queries", "between", "corner"]
+    models: dict[str, Place]  # title -> whose maps
+    before: bool = False  # before training
+    after: bool = True
+    layers: tuple[PositiveInt, ...] = ()
+    num_images: int = Field(4, ge=1, le=4)  # of what="images"
+    color_scale: Literal["sheet", "model"] = "sheet"
+
+
+class CentersFigure(Frozen):
+    """Where the heads of each layer look relative to the query, from runs of kind ``maps``: centers, and for Gaussian
+    encodings the circles that hold 50 % and 90 % of the attention."""
+
+    name: str
+    item: str
+    models: dict[str, Place]  # title -> whose maps
+    before: bool = False  # also before training
+
+
+class PathsFigure(Frozen):
+    """How the Gaussian heads of quadratic encodings moved while they were trained, from the training's own log.
+
+    With ``layer``, counted from 1, that one before, during and after the training (of a network with fewer layers the
+    last one); else a panel for each layer, with the paths from start to end.
+    """
+
+    name: str
+    item: str
+    models: dict[str, Place]  # title -> whose training
+    layer: PositiveInt | None = None
+
+
+TableFigure = LineFigure | HeatmapFigure | ScatterFigure
+RunFigure = (  # of what runs have logged or recorded
+    CurveFigure | ProgressFigure | PairFigure | LayerFigure | MapsFigure | CentersFigure | PathsFigure
+)
+Figure = TableFigure | RunFigure

@@ -1,0 +1,145 @@
+"""A suite at one scale: the experiments, and where each stands in the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from pydantic import PositiveFloat, PositiveInt
+
+from suite.spec import Experiment, Frozen, with_ancestors
+
+Row = tuple[str, ...]
+SAMPLE_TRAIN_IMAGES = 320
+
+
+class Place(Frozen):
+    """A cell of a table; ``table`` is "" for the suite's first one."""
+
+    row: Row
+    column: str
+    table: str = ""
+
+
+class Entry(Frozen):
+    """Where an experiment stands: its row, and per column the metric shown there.
+
+    ``table`` is "" for the suite's first one. ``alternatives`` are tried beside ``experiment``, such as other learning
+    rates: the place shows the one with the best mean accuracy, and says that it was chosen.
+    """
+
+    row: Row
+    columns: dict[str, str]
+    experiment: Experiment
+    alternatives: tuple[Experiment, ...] = ()
+    table: str = ""
+
+    @property
+    def candidates(self) -> tuple[Experiment, ...]:
+        return (self.experiment, *self.alternatives)
+
+
+class Profile(Frozen):
+    """A suite at one scale.
+
+    ``sustained_flops`` is the stated rate of one worker (a core or a GPU), for cost estimates;
+    ``scale_note`` says how its numbers compare with the paper's ("" for the paper's own scale).
+    """
+
+    entries: tuple[Entry, ...]
+    scale_note: str
+    device: Literal["cpu", "gpu"]
+    sustained_flops: PositiveFloat
+    checkpoint_every_s: PositiveFloat = 300.0
+    num_evaluations: PositiveInt = 3
+
+    @classmethod
+    def laptop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 3) -> Profile:
+        """At most ten minutes on two cores."""
+        return cls(
+            entries=tuple(entries),
+            scale_note=scale_note,
+            device="cpu",
+            sustained_flops=15e9,
+            checkpoint_every_s=5,
+            num_evaluations=num_evaluations,
+        )
+
+    @classmethod
+    def gpu(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 30) -> Profile:
+        """The paper's models at their sizes on CIFAR, for one GPU."""
+        return cls(
+            entries=tuple(entries),
+            scale_note=scale_note,
+            device="gpu",
+            sustained_flops=40e12,
+            num_evaluations=num_evaluations,
+        )
+
+    @classmethod
+    def paper(cls, entries: Iterable[Entry], num_evaluations: int = 100) -> Profile:
+        """The exact protocol."""
+        return cls(
+            entries=tuple(entries),
+            scale_note="",
+            device="gpu",
+            sustained_flops=100e12,
+            num_evaluations=num_evaluations,
+        )
+
+    @property
+    def asks_for_best(self) -> bool:
+        """Whether a place shows the best accuracy of a training, for which its runs are evaluated after every epoch.
+
+        Not on CPUs, whose minutes would go into evaluations: there it is the best of the usual ones.
+        """
+        shows_best = any("best_top1_percent" in entry.columns.values() for entry in self.entries)
+        return shows_best and self.device == "gpu"
+
+    def experiments(self, num_seeds: int = 1) -> list[Experiment]:
+        """Every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes one
+        seed before the next, and parents before those that need them."""
+        candidates = [candidate for entry in self.entries for candidate in entry.candidates]
+        return with_ancestors(e.with_seed(seed) for seed in range(num_seeds) for e in candidates)
+
+    def map_experiments(self, change: Callable[[Experiment], Experiment]) -> Profile:
+        """The same places in the tables, filled by changed experiments, whose parents are changed too."""
+
+        def change_all(experiment: Experiment) -> Experiment:
+            parents = tuple(change_all(parent) for parent in experiment.parents)
+            return change(experiment).model_copy(update={"parents": parents})
+
+        entries = []
+        for entry in self.entries:
+            first, *others = (change_all(candidate) for candidate in entry.candidates)
+            entries.append(entry.model_copy(update={"experiment": first, "alternatives": tuple(others)}))
+        return self.model_copy(update={"entries": tuple(entries)})
+
+    def with_precision(self, precision: str) -> Profile:
+        """The same profile trained in another precision: other experiments, with results of their own."""
+
+        def change(experiment: Experiment) -> Experiment:
+            recipe = experiment.recipe.model_copy(update={"precision": precision})
+            return experiment.model_copy(update={"recipe": recipe})
+
+        note = f"{self.scale_note or 'the protocol of the paper'}; in {precision}"
+        return self.map_experiments(change).model_copy(update={"scale_note": note})
+
+    def smoke(self) -> Profile:
+        """The same entries on a few hundred packaged images for sixty steps: proves that everything runs."""
+
+        def shrink(experiment: Experiment) -> Experiment:
+            epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
+            recipe = experiment.recipe.model_copy(
+                update={
+                    "batch_size": 32,
+                    "epochs": epochs,
+                    "warmup_epochs": 0.0,
+                    "schedule_epochs": 0.0,
+                    "milestones": (),
+                }
+            )
+            return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
+
+        note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"
+        return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 0.2})
