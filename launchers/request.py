@@ -37,6 +37,8 @@ class GridRequest:
         suite = get_suite(options.suite)
         name = f"{options.profile}-{options.precision}" if options.precision else options.profile
         profile = suite.profile(name)
+        if options.device:
+            profile = profile.model_copy(update={"device": options.device})
         if options.runs.exists() and not options.runs.is_dir():
             raise SpecError(f"--runs {options.runs} is a file; expected a folder, or a name that is free")
         experiments = select(profile.experiments(options.seeds), options.only)

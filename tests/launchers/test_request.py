@@ -16,6 +16,7 @@ from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("smoke")
+GPU = ["--device", "gpu"]
 
 
 def test_a_teacher_s_weights_are_passed_on_by_their_absolute_path(tmp_path, monkeypatch):
@@ -85,3 +86,10 @@ def test_the_list_of_suites_says_how_many_runs_they_have_and_what_they_cost(monk
     assert SUITE.question.split()[0] in text
     assert "laptop: 10 runs" in text
     assert "paper: 10 runs, 332 GPU-h" in text
+
+
+def test_another_device_than_the_profile_s_trains_the_same_experiments_there():
+    here, there = (GridRequest.of(parse_options(["--suite", SUITE.name, "--profile", "smoke", *o])) for o in ([], GPU))
+    assert (here.profile.device, there.profile.device) == ("cpu", "gpu")
+    assert [experiment.id for experiment in there.experiments] == [experiment.id for experiment in here.experiments]
+    assert make_resources(there.options, there.profile, 1, 1).device == "gpu"
