@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm lint ffcv offline-kit
+.PHONY: demo test test-slurm lint ffcv offline-kit gpu-proof
 
 # Train the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -33,3 +33,7 @@ ffcv: .venv/installed
 # What a machine without a network needs beside a copy of the project and its own PyTorch: wheels and CIFAR-10, in parts.
 offline-kit: .venv/installed
 	$(BIN)/python -m launchers.offline pack $(OPTIONS)
+
+# Everything that only a GPU can show, most valuable first; started again, it goes on with what is missing.
+gpu-proof: .venv/installed
+	$(BIN)/python benchmarks/gpu_proof.py $(OPTIONS)
