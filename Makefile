@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm lint ffcv
+.PHONY: demo test test-slurm lint ffcv offline-kit gpu-proof
 
 # Train the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -29,3 +29,11 @@ lint: .venv/installed
 # FFCV, for --loader ffcv; its build needs the system packages that the README names.
 ffcv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"
+
+# What a machine without a network needs beside a copy of the project and its own PyTorch: wheels and CIFAR-10, in parts.
+offline-kit: .venv/installed
+	$(BIN)/python -m launchers.offline pack $(OPTIONS)
+
+# Everything that only a GPU can show, most valuable first; started again, it goes on with what is missing.
+gpu-proof: .venv/installed
+	$(BIN)/python benchmarks/gpu_proof.py $(OPTIONS)

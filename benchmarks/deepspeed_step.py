@@ -1,8 +1,9 @@
 """A training step of two ranks by DeepSpeed, beside plain DistributedDataParallel's, in one run; and one rank's alone.
 
-    python benchmarks/deepspeed_step.py [--model deit_micro] [--batch 128] [--rounds 30]
+    python benchmarks/deepspeed_step.py [--model deit_micro] [--batch 128] [--rounds 30] [--device cpu|gpu]
 
-The batch is that of all ranks. Both train the same model with the same optimizer in the same processes, in turn.
+The batch is that of all ranks. Both train the same model with the same optimizer in the same processes, in turn. Two
+ranks need two GPUs.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Recipe, Resources
 from suite.training import distributed
+from suite.training.evaluate import wait_for
 from suite.training.optim import build_optimizer
 
 
 def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -> None:
     names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": num_ranks, "MASTER_PORT": port}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
-    resources = Resources(num_ranks=num_ranks)
-    distributed.start(resources)
+    resources = Resources(num_ranks=num_ranks, device=options.device)
+    device = distributed.start(resources).device
     recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
-    images, labels = (
-        torch.randn(options.batch // num_ranks, 3, 32, 32),
-        torch.randint(10, (options.batch // num_ranks,)),
-    )
+    share = options.batch // num_ranks
+    images, labels = torch.randn(share, 3, 32, 32, device=device), torch.randint(10, (share,), device=device)
     steps = {
         "DistributedDataParallel": plain_step(recipe, options.model, images, labels),
         "DeepSpeed": deepspeed_step(recipe, resources, options.model, images, labels),
     }
-    seconds = time_in_turn(steps, options.rounds, warmup=5)
+    timed = {name: lambda step=step: (step(), wait_for(device)) for name, step in steps.items()}
+    seconds = time_in_turn(timed, options.rounds, warmup=5)
     if rank == 0:
         plain, ours = seconds.values()
         ratio = statistics.median(b / a for a, b in zip(plain, ours, strict=True))
@@ -53,7 +54,7 @@ def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -
 
 
 def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
-    model = model_of(name)
+    model = model_of(name).to(images.device)
     optimizer = build_optimizer(model, recipe)
     parallel = DistributedDataParallel(model) if dist.get_world_size() > 1 else model
 
@@ -94,9 +95,11 @@ def main() -> None:
     parser.add_argument("--model", default="deit_micro")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     options = parser.parse_args()
     print(f"{describe_machine()}; {load()}")
-    for num_ranks in (1, 2):
+    most = 2 if options.device == "cpu" else min(2, torch.cuda.device_count())
+    for num_ranks in range(1, most + 1):
         mp.spawn(measure, (num_ranks, free_port(), options), nprocs=num_ranks)
 
 

@@ -75,6 +75,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--teacher-weights", type=Path, metavar="FILE", help="trained weights of a timm teacher, for distillation"
     )
+    parser.add_argument("--device", choices=["cpu", "gpu"], help="train on another device than the profile's")
     parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")
     parser.add_argument("--retry-failed", action="store_true", help="start failed runs again, from their checkpoints")
     parser.add_argument("--dry-run", action="store_true", help="show plan and cost, start nothing")

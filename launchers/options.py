@@ -56,6 +56,7 @@ class GridOptions:
     micro_batch: int | None = None
     zero_stage: int = 0
     teacher_weights: Path | None = None
+    device: Literal["cpu", "gpu"] | None = None
     precision: Literal["fp32", "bf16"] | None = None
     retry_failed: bool = False
     dry_run: bool = False

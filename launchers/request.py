@@ -38,6 +38,8 @@ class GridRequest:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
         suite = get_suite(options.suite)
         profile = suite.profile(options.profile_name)
+        if options.device:
+            profile = profile.model_copy(update={"device": options.device})
         if options.runs.exists() and not options.runs.is_dir():
             raise SpecError(f"--runs {options.runs} is a file; expected a folder, or a name that is free")
         experiments = select(profile.experiments(options.seeds), options.only)

@@ -17,6 +17,7 @@ from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("smoke")
+GPU = ["--device", "gpu"]
 
 
 def test_a_teacher_s_weights_are_passed_on_by_their_absolute_path(tmp_path, monkeypatch):
@@ -98,3 +99,10 @@ def test_runs_of_a_suite_that_shows_best_accuracies_are_evaluated_after_every_ep
     for name, profile in get_suite(suite).profiles.items():
         options = parse_options(["--suite", suite, "--profile", name])
         assert make_resources(options, profile, 1, 1).evaluate_every_epoch == every_epoch
+
+
+def test_another_device_than_the_profile_s_trains_the_same_experiments_there():
+    here, there = (GridRequest.of(parse_options(["--suite", SUITE.name, "--profile", "smoke", *o])) for o in ([], GPU))
+    assert (here.profile.device, there.profile.device) == ("cpu", "gpu")
+    assert [experiment.id for experiment in there.experiments] == [experiment.id for experiment in here.experiments]
+    assert make_resources(there.options, there.profile, 1, 1).device == "gpu"
