@@ -95,8 +95,10 @@ def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[i
 
 
 def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
-    """Raises:
-    RunError: no GPU, or fewer than the ranks of one run, each of which needs one of its own.
+    """Check that there are GPUs for the ranks of one run, each of which needs one of its own.
+
+    Raises:
+        RunError: no GPU, or fewer than ranks.
     """
     if not gpus:
         raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")

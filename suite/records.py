@@ -1,4 +1,4 @@
-"""What a run leaves behind. ``RunDirectory`` is the only place that spells a run's file names.
+"""The files that a run leaves behind. ``RunDirectory`` is the only place that spells a run's file names.
 
     RUNS/experiments/<model>-<cell_id>/seed-<n>/
         experiment.json    what is trained; written first

@@ -258,6 +258,6 @@ class Resources(Frozen):
 
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:
-    """What ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
+    """List what ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
     fields = experiment.model_dump(exclude={"recipe", "model_options", "kind_options", "parents"})
     return {**fields, "recipe": experiment.recipe.name}

@@ -160,11 +160,17 @@ def _connect(device: torch.device) -> None:
 
 @watch_for_lost_peers()
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
-    """The DeepSpeed engine around model and optimizer.
+    """Put the DeepSpeed engine around model and optimizer.
 
     bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. The
     gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
     stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
+
+    Args:
+        model: on this rank's device.
+        optimizer: of ours; in stage 0 it also clips the gradients.
+        recipe: gives batch size, precision and clipping.
+        resources: give micro-batches and the ZeRO stage.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.

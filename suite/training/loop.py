@@ -45,7 +45,7 @@ class Interrupted(Exception):
 
 @dataclass
 class Progress:
-    """What a checkpoint keeps beside weights and optimizer."""
+    """The state that a checkpoint keeps beside weights and optimizer."""
 
     step: int = 0  # steps done
     train_s: float = 0.0
@@ -90,8 +90,8 @@ class Training:
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def _origin(self) -> dict[str, Any]:
-        """What a checkpoint must have been written with to be gone on from, beside the experiment; of protocols, one
-        that trained it as this one does."""
+        """Fields that must match to resume from a checkpoint, beside the experiment; of protocols, one will do that
+        trains it as this one does."""
         origin: dict[str, Any] = {"protocol_version": PROTOCOL_VERSION}
         if self.parent is not None:
             origin |= {"parent": self.parent.experiment.id, "parent_finished_at": self.parent.result.finished_at}
@@ -107,7 +107,7 @@ class Training:
             reason = f"it was written with {written}, this attempt has {ours}"
         if reason:
             raise RunError(
-                f"the checkpoint in {self.directory.checkpoint_path} cannot be gone on from: {reason}. "
+                f"the checkpoint in {self.directory.checkpoint_path} cannot be resumed from: {reason}. "
                 "Delete that folder and use --retry-failed to train this run from its start"
             )
 

@@ -26,7 +26,7 @@ from suite.training.start import Parent
 
 @dataclass(frozen=True)
 class Work:
-    """What a run did beside its accuracy; all zero for one that only measures."""
+    """The work of a run, and what it measured beside its accuracy; all zero for one that only measures."""
 
     num_steps: int = 0
     train_s: float = 0.0
