@@ -72,7 +72,7 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
 
 
 def print_suites(console: Console) -> None:
-    """Every suite, and how many runs each of its profiles has and what they cost."""
+    """Print every suite, how many runs each of its profiles has, and what they cost."""
     suites = [get_suite(name) for name in list_suites()]
     profiles = {(suite.name, name): profile for suite in suites for name, profile in suite.profiles.items()}
     names = [name for name in get_args(ProfileName) if any(name == other for _, other in profiles)]
@@ -114,7 +114,7 @@ def _count_models(console: Console, experiments: Iterable[Experiment], resources
 
 
 def print_failures(console: Console, failed: Sequence[tuple[Job, str]]) -> None:
-    """Every failed run's reason and log."""
+    """Print every failed run's reason and log."""
     if failed:
         console.print(f"{len(failed)} failed; --retry-failed starts them again:", style="red")
     for job, problem in failed:

@@ -105,7 +105,7 @@ def make_result(
 
 
 def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
-    """Of the network itself: one that was pruned has fewer heads than the experiment's options say."""
+    """Count the network itself: one that was pruned has fewer heads than the experiment's options say."""
     options: dict[str, Any] = dict(experiment.model_options)
     if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
         options["heads_per_layer"] = network.heads_per_layer
