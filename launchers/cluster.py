@@ -44,7 +44,7 @@ _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs o
 
 
 class Allocation(Frozen):
-    """What each job asks SLURM for."""
+    """The nodes, processors and time that each job asks SLURM for."""
 
     nodes: PositiveInt = 1
     ranks_per_node: PositiveInt = 1  # on GPUs: one each
@@ -220,7 +220,7 @@ class Submitter:
         Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -m leaderboards.build {shlex.join(options)}")
 
     def _command(self, what: str, first: int) -> str:
-        """What a job calls."""
+        """Spell the command that a job calls."""
         place = shlex.join([str(self._store), self.submission.name, str(first)])
         return f"{shlex.quote(PYTHON)} -u -m launchers.node {what} {place}"
 

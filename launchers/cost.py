@@ -1,4 +1,4 @@
-"""What a run will cost in floating-point operations, before it starts. Imports torch only to count a new model."""
+"""The floating-point operations of a run, before it starts. Imports torch only to count a new model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the grid shows while it works: a live table on a terminal, one line per event elsewhere."""
+"""The grid's display while it works: a live table on a terminal, one line per event elsewhere."""
 
 from __future__ import annotations
 

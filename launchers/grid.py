@@ -33,7 +33,7 @@ _POLL_S = 0.25
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all done, 1 something failed, 2 misuse, 130 interrupted."""
+    """Run the command line; exit status: 0 all done, 1 something failed, 2 misuse, 130 interrupted."""
     console, errors = (Console(markup=False, highlight=False, stderr=stderr) for stderr in (False, True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
@@ -85,7 +85,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
 
 
 def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[int, Resources]:
-    """How many runs at once, and each one's share of the machine."""
+    """Choose how many runs go at once, and each one's share of the machine."""
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     slots = num_cores if profile.device == "cpu" else num_gpus
     num_ranks = options.ranks_per_node or 1
@@ -95,8 +95,10 @@ def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[i
 
 
 def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
-    """Raises:
-    RunError: no GPU, or fewer than the ranks of one run, each of which needs one of its own.
+    """Check that there are GPUs for the ranks of one run, each of which needs one of its own.
+
+    Raises:
+        RunError: no GPU, or fewer than ranks.
     """
     if not gpus:
         raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
@@ -123,7 +125,7 @@ def _watch_pool(pool: LocalPool, console: Console) -> list[tuple[Job, str]]:
 
 
 def _visible_gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """List the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
     import torch
 
     num_seen = torch.cuda.device_count()  # torch stops at the first name that is none, and sees none of doubled ones

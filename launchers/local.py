@@ -57,7 +57,7 @@ class LocalRun:
         return self.state == "waiting" and any(parent.state != "done" for parent in self.parents)
 
     def give_up_if_a_parent_failed(self) -> None:
-        """Nothing is written down: once the parent has a result, the next grid simply goes on."""
+        """Fail with a parent. Nothing is written down: once that has a result, the next grid simply goes on."""
         failed = next((parent for parent in self.parents if parent.state == "failed"), None)
         if failed is not None:
             self.state, self.problem = "failed", f"needs {failed.job.experiment.id}, which failed"
@@ -88,7 +88,7 @@ class LocalRun:
             )
 
     def reap(self) -> bool:
-        """Whether the process is gone; if so, the files have told what became of the run."""
+        """Say whether the process is gone; if so, the files have told what became of the run."""
         code = self.process.poll() if self.process is not None else None
         if code is None:
             return False
@@ -106,7 +106,7 @@ class LocalRun:
             self.problem = found.reason
 
     def _judge(self, code: int) -> None:
-        """A run of ours ended with status ``code`` and left nothing that says why."""
+        """Judge a run of ours that ended with status ``code`` and left nothing that says why."""
         if code == Exit.ELSEWHERE:
             self.state = "elsewhere"
         elif code == Exit.BLOCKED:

@@ -1,4 +1,4 @@
-"""What runs are called in tables and messages for people: as short as tells them from each other."""
+"""Names of runs in tables and messages for people: as short as tells them from each other."""
 
 from __future__ import annotations
 

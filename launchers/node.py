@@ -1,4 +1,4 @@
-"""What a SLURM job calls: ``run_task`` in each of its processes, and ``end_task`` when they have ended.
+"""The functions that a SLURM job calls: ``run_task`` in each process, and ``end_task`` when they have ended.
 
     python -m launchers.node run|end STORE SUBMISSION FIRST_TASK
 
@@ -113,7 +113,7 @@ class _Rank:
 
 
 def _import_training(resources: Resources) -> None:
-    """What every run needs, before the first fork: it takes seconds."""
+    """Import, before the first fork, what every run needs: it takes seconds."""
     import suite.training.loop  # noqa: F401
     from suite.training.distributed import preload
 

@@ -147,7 +147,7 @@ def _submitter(
 
 
 def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[PlannedRun], dict[str, str], int]:
-    """What is to be submitted: what is neither finished, failed, claimed nor in the queue, nor needs a run that failed.
+    """Select what to submit: neither finished, failed, claimed nor in the queue, nor in need of a run that failed.
 
     Returns:
         these runs; the array of each run that is in the queue; how many need a run that is trained outside SLURM.

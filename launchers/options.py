@@ -1,4 +1,4 @@
-"""What ``grid.py`` is asked to do, as frozen data, and what each run may use by it."""
+"""The options of ``grid.py`` as frozen data, and the resources that they give each run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Cluster = Literal["local", "slurm"]
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmOptions:
-    """What is asked of SLURM; None leaves it to the profile or to the cluster.
+    """The options of SLURM's jobs; None leaves one to the profile or to the cluster.
 
     ``more`` holds sbatch's own options as KEY=VALUE.
     """
@@ -88,7 +88,13 @@ class GridOptions:
 
 
 def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:
-    """What one run may use.
+    """Work out the resources that one run may use.
+
+    Args:
+        options: of the command line.
+        profile: gives device, evaluations, and the batches that the ranks must share evenly.
+        num_ranks: of one run, over all its nodes.
+        threads_per_rank: for computing.
 
     Raises:
         SpecError: the ranks or micro-batches do not share a batch evenly.

@@ -40,7 +40,7 @@ class PlannedRun:
 
 
 def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Experiment]:
-    """The experiments that match every KEY of ``only`` with one of its VALUEs, and all that these depend on.
+    """Select the experiments that match every KEY of ``only`` with one of its VALUEs, and all that these depend on.
 
     Raises:
         SpecError: a filter that is not KEY=VALUE, an unknown key, or a value that no experiment has.
@@ -91,7 +91,7 @@ def make_plan(
 
 
 def stand_all(jobs: Sequence[Job]) -> list[Standing]:
-    """Where each run stands; parents before those that need them, so that each is looked up once."""
+    """Judge where each run stands; parents come before those that need them, so that each is looked up once."""
     known: dict[str, Standing] = {}
     for job in jobs:
         for parent in job.experiment.parents:
@@ -103,7 +103,7 @@ def stand_all(jobs: Sequence[Job]) -> list[Standing]:
 
 
 def count(plan: Sequence[PlannedRun]) -> str:
-    """One line: how many runs are new, running, interrupted, finished and failed, and how many of them have to wait."""
+    """Count, in one line, runs that are new, running, interrupted, finished and failed, and those that have to wait."""
     counts = Counter(run.standing.state for run in plan)
     num_new = counts["new"] + counts["waiting"] + counts["blocked"]
     num_failed = counts["failed"] + counts["void"]
@@ -117,7 +117,7 @@ def count(plan: Sequence[PlannedRun]) -> str:
 
 
 def _same(text: str, value: str) -> bool:
-    """Whether a command line's text means this value: 0.10 is 0.1."""
+    """Say whether a command line's text means this value: 0.10 is 0.1."""
     try:
         return float(text) == float(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the grid prints before and after its work: suites, plan, cost, failures."""
+"""The grid's reports before and after its work: suites, plan, cost, failures."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ from suite.tables import Suite
 def print_plan(
     console: Console, suite: Suite, name: str, profile: Profile, plan: Sequence[PlannedRun], store: Path
 ) -> None:
+    """Print the suite's question, how far the profile is from the paper's scale, and how many runs are left.
+
+    Args:
+        name: the profile's.
+        store: where the runs are recorded.
+    """
     console.print(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {suite.question}", style="bold")
     if profile.scale_note:
         console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
@@ -31,7 +37,12 @@ def print_plan(
 
 
 def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], num_devices: int) -> None:
-    """FLOPs and hours of every run that is still to be done, at the profile's stated rate, on so many devices."""
+    """Print FLOPs and hours of every run that is still to be done, at the profile's stated rate.
+
+    Args:
+        plan: at least one run.
+        num_devices: cores or GPUs that work at once.
+    """
     experiments = [run.job.experiment for run in plan]
     _count_models(console, experiments, plan[0].job.resources)
     names = describe(experiments)
@@ -61,7 +72,7 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
 
 
 def print_suites(console: Console) -> None:
-    """Every suite, and how many runs each of its profiles has and what they cost."""
+    """Print every suite, how many runs each of its profiles has, and what they cost."""
     suites = [get_suite(name) for name in list_suites()]
     profiles = {(suite.name, name): profile for suite in suites for name, profile in suite.profiles.items()}
     names = [name for name in get_args(ProfileName) if any(name == other for _, other in profiles)]
@@ -103,7 +114,7 @@ def _count_models(console: Console, experiments: Iterable[Experiment], resources
 
 
 def print_failures(console: Console, failed: Sequence[tuple[Job, str]]) -> None:
-    """Every failed run's reason and log."""
+    """Print every failed run's reason and log."""
     if failed:
         console.print(f"{len(failed)} failed; --retry-failed starts them again:", style="red")
     for job, problem in failed:

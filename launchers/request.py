@@ -1,4 +1,4 @@
-"""What a command line asks for: one profile of one suite, the experiments chosen from it, and how to train them."""
+"""The request of a command line: one profile of one suite, the experiments chosen from it, and how to train them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ class GridRequest:
 
     @classmethod
     def of(cls, options: GridOptions) -> GridRequest:
-        """Raises:
-        SpecError: a suite, profile, precision or filter that there is not, or a run store that is a file.
+        """Look the suite, the profile and the chosen experiments up.
+
+        Raises:
+            SpecError: a suite, profile, precision or filter that there is not, or a run store that is a file.
         """
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
@@ -60,8 +62,10 @@ class GridRequest:
                 reopen(run.job.directory, run.found)
 
     def make_data_ready(self, runs: Sequence[PlannedRun]) -> None:
-        """Raises:
-        DataError: if images are missing that cannot be fetched.
+        """Fetch or find the images that the runs need.
+
+        Raises:
+            DataError: if images are missing that cannot be fetched.
         """
         names = sorted({run.job.experiment.dataset for run in runs})
         for name in names:

@@ -19,8 +19,13 @@ Fields = dict[str, Any]
 
 
 def print_resolved(console: Console, suite: Suite, profile_name: str, experiments: Sequence[Experiment]) -> None:
-    """The chosen experiments with their ids; then a table for each model and each recipe, which lists all values that
-    a field takes, ours and those of the paper's experiments in the same places of the tables."""
+    """Print the chosen experiments with their ids, then a table for each model and each recipe.
+
+    These list all values that a field takes, ours and those of the paper's experiments in the same places.
+
+    Args:
+        profile_name: of the suite's, from which the experiments were chosen.
+    """
     names = describe(experiments)
     console.print(f"{suite.name}, profile {profile_name}: {len(experiments)} runs", style="bold")
     for experiment in experiments:

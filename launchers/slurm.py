@@ -1,4 +1,4 @@
-"""What SLURM knows of our jobs: one ``squeue`` for all that wait or run, one ``sacct`` for all that have ended.
+"""SLURM's word on our jobs: one ``squeue`` for all that wait or run, one ``sacct`` for all that have ended.
 
 Jobs are told by their names, see ``submission``. Nothing here starts or ends a job but ``cancel``.
 """
@@ -35,8 +35,10 @@ class QueuedJob:
 
 
 def check_there() -> None:
-    """Raises:
-    SpecError: no SLURM on this machine.
+    """Check that SLURM's commands can be called.
+
+    Raises:
+        SpecError: no SLURM on this machine.
     """
     missing = [name for name in ("sbatch", "squeue", "srun") if shutil.which(name) is None]
     if missing:

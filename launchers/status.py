@@ -89,7 +89,7 @@ class RunStatus:
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
-    """Where each run stands; a parent that is not among them counts as finished.
+    """Look up where each run stands; a parent that is not among them counts as finished.
 
     Args:
         jobs: parents before those that need them.
@@ -119,7 +119,7 @@ def _refine(
     queue: Mapping[tuple[str, int], QueuedJob],
     ended: Mapping[tuple[str, int], str],
 ) -> RunStatus:
-    """A run's standing beside what SLURM says of its job, which only refines what is open."""
+    """Hold a run's standing beside SLURM's word on its job, which only refines what is open."""
     if known.state == "done" and known.result is not None:
         return RunStatus(
             job, "done", num_requeues=known.result.num_requeues, hours_used=known.result.device_hours,
@@ -157,7 +157,7 @@ def _refine(
 
 
 def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State, str, str]:
-    """State, detail and node of a run whose job SLURM lists."""
+    """Read state, detail and node of a run whose job SLURM lists."""
     if queued.state == "PD":
         if queued.num_restarts:
             why = tried[-1].why if tried else ""
@@ -171,7 +171,7 @@ def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State,
 
 
 def _oldest_date(submissions: Sequence[Submission]) -> str:
-    """Since when accounting is asked: the day before the first submission."""
+    """Choose since when accounting is asked: the day before the first submission."""
     microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
     oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
     return (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""What was submitted: one folder per submission under ``RUNS/slurm``, read by its jobs and by ``--status``.
+"""The record of what was submitted: a folder each under ``RUNS/slurm``, read by its jobs and by ``--status``.
 
 A submission is a list of tasks, each with the runs that one job trains one after the other. Its jobs are found in
 SLURM by their names, so that nothing is lost when grid.py dies while it submits.
@@ -59,8 +59,10 @@ def write_submission(store: Path, submission: Submission) -> Path:
 
 
 def read_submission(folder: Path) -> Submission:
-    """Raises:
-    RecordError: if it cannot be read.
+    """Read what was submitted.
+
+    Raises:
+        RecordError: if it cannot be read.
     """
     path = folder / _FILE
     try:

@@ -1,1 +1,1 @@
-"""What is trained and measured: specifications, models, training, records."""
+"""Models, their training and their results: specifications, protocols, suites, records."""

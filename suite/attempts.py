@@ -1,4 +1,4 @@
-"""What a run has cost: its attempts, one line in ``attempts.jsonl`` as each starts and as each ends.
+"""The attempts at a run, which tell its cost: ``attempts.jsonl`` gets a line as each starts and as each ends.
 
 Beside ``records`` on the data's path: ``suite.execute`` writes, the status and the result read. An attempt that was
 killed wrote no end: it is taken to have lasted until its run's last sign of life.

@@ -1,4 +1,4 @@
-"""What a run costs in floating-point operations, given what one image costs in its model. No torch."""
+"""A run's floating-point operations, computed from those of one image in its model. No torch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ Forward = Callable[[str, int, int, Mapping[str, Any]], int | None]
 
 
 def known_forward(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> int | None:
-    """A ``Forward`` that knows what has been counted before."""
+    """Look an earlier count up: a ``Forward``.
+
+    Args:
+        model: its name.
+        num_classes: of its classifier.
+        image_size: side of its images, in pixels.
+        options: its keyword arguments.
+    """
     found = find_flops(model, num_classes, image_size, options)
     return None if found is None else found.total
 
 
 def run_flops(experiment: Experiment, info: ImageSetInfo, forward: Forward) -> float | None:
-    """Of a whole run: every training image seen, without evaluations; of one that only measures, its evaluation.
+    """Add up a whole run: every training image seen, without evaluations; of one that only measures, its evaluation.
 
     None where the model, or its teacher, is not known.
     """
@@ -36,7 +43,7 @@ def run_flops(experiment: Experiment, info: ImageSetInfo, forward: Forward) -> f
 
 
 def images_seen(experiment: Experiment, info: ImageSetInfo) -> float:
-    """Training images of a whole run, with repetitions; 0 where nothing is trained."""
+    """Count the training images of a whole run, with repetitions; 0 where nothing is trained."""
     if not experiment.is_trained:
         return 0.0
     return experiment.recipe.epochs * experiment.train_fraction * info.num_train

@@ -39,7 +39,14 @@ class Flops:
 
 
 def find_flops(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> Flops | None:
-    """The count of a model by name and options; None if it is not known."""
+    """Find the count of a model; None if it is not known.
+
+    Args:
+        model: its name.
+        num_classes: of its classifier.
+        image_size: side of its images, in pixels.
+        options: its keyword arguments.
+    """
     try:
         kept = json.loads(_path(model, num_classes, image_size, options).read_bytes())
         found = Flops(total=kept["total"], linear=kept["linear"])
@@ -49,6 +56,12 @@ def find_flops(model: str, num_classes: int, image_size: int, options: Mapping[s
 
 
 def keep_flops(model: str, num_classes: int, image_size: int, options: Mapping[str, Any], flops: Flops) -> None:
+    """Remember a count, where there is a place to write.
+
+    Args:
+        model, num_classes, image_size, options: as for ``find_flops``.
+        flops: of one image's forward pass.
+    """
     path = _path(model, num_classes, image_size, options)
     with contextlib.suppress(OSError, RunError):  # nowhere to write: it is counted again
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +69,7 @@ def keep_flops(model: str, num_classes: int, image_size: int, options: Mapping[s
 
 
 def options_that_matter(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Sort the options and leave out those without effect on the count."""
     return tuple(sorted((key, value) for key, value in options.items() if key not in WITHOUT_EFFECT))
 
 
@@ -66,6 +80,6 @@ def _path(model: str, num_classes: int, image_size: int, options: Mapping[str, A
 
 @lru_cache
 def _versions() -> tuple[str, ...]:
-    """What else a count depends on: the libraries, and the models' own source."""
+    """List what else a count depends on: the libraries, and the models' own source."""
     sources = b"".join(path.read_bytes() for path in sorted((Path(__file__).parent / "models").glob("*.py")))
     return version("torch"), version("timm"), hashlib.sha256(sources).hexdigest()

@@ -55,7 +55,7 @@ class Profile(Frozen):
 
     @classmethod
     def laptop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 3) -> Profile:
-        """At most ten minutes on two cores."""
+        """Make a profile of at most ten minutes on two cores."""
         return cls(
             entries=tuple(entries),
             scale_note=scale_note,
@@ -67,7 +67,7 @@ class Profile(Frozen):
 
     @classmethod
     def gpu(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 30) -> Profile:
-        """The paper's models at their sizes on CIFAR, for one GPU."""
+        """Make a profile of the paper's models at their sizes on CIFAR, for one GPU."""
         return cls(
             entries=tuple(entries),
             scale_note=scale_note,
@@ -78,7 +78,7 @@ class Profile(Frozen):
 
     @classmethod
     def paper(cls, entries: Iterable[Entry], num_evaluations: int = 100) -> Profile:
-        """The exact protocol."""
+        """Make the profile of the paper's exact protocol."""
         return cls(
             entries=tuple(entries),
             scale_note="",
@@ -97,13 +97,13 @@ class Profile(Frozen):
         return shows_best and self.device == "gpu"
 
     def experiments(self, num_seeds: int = 1) -> list[Experiment]:
-        """Every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes one
-        seed before the next, and parents before those that need them."""
+        """List every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes
+        one seed before the next, and parents before those that need them."""
         candidates = [candidate for entry in self.entries for candidate in entry.candidates]
         return with_ancestors(e.with_seed(seed) for seed in range(num_seeds) for e in candidates)
 
     def map_experiments(self, change: Callable[[Experiment], Experiment]) -> Profile:
-        """The same places in the tables, filled by changed experiments, whose parents are changed too."""
+        """Fill the same places in the tables by changed experiments, whose parents are changed too."""
 
         def change_all(experiment: Experiment) -> Experiment:
             parents = tuple(change_all(parent) for parent in experiment.parents)
@@ -116,7 +116,7 @@ class Profile(Frozen):
         return self.model_copy(update={"entries": tuple(entries)})
 
     def with_precision(self, precision: str) -> Profile:
-        """The same profile trained in another precision: other experiments, with results of their own."""
+        """Train the same profile in another precision: other experiments, with results of their own."""
 
         def change(experiment: Experiment) -> Experiment:
             recipe = experiment.recipe.model_copy(update={"precision": precision})
@@ -126,7 +126,7 @@ class Profile(Frozen):
         return self.map_experiments(change).model_copy(update={"scale_note": note})
 
     def smoke(self) -> Profile:
-        """The same entries on a few hundred packaged images for sixty steps: proves that everything runs."""
+        """Shrink the entries to a few hundred packaged images and sixty steps, which prove that everything runs."""
 
         def shrink(experiment: Experiment) -> Experiment:
             epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)

@@ -23,7 +23,7 @@ _TF32_DEVICES = ("NVIDIA", "A100")  # GPUs that have it, by their names; older d
 
 
 class Made(Protocol):
-    """What must be known of a result, or of a checkpoint, to say whether it holds."""
+    """The facts of a result, or of a checkpoint, that decide whether it holds."""
 
     @property
     def experiment(self) -> Experiment: ...
@@ -37,7 +37,7 @@ class Made(Protocol):
 
 @dataclass(frozen=True)
 class Checkpointed:
-    """What a checkpoint belongs to, as far as a change may concern it."""
+    """The run that a checkpoint belongs to, as far as a change may concern it."""
 
     experiment: Experiment
     device: str
@@ -47,7 +47,7 @@ class Checkpointed:
 
 @dataclass(frozen=True)
 class Change:
-    """What ``version`` computes otherwise than those before it.
+    """Something that ``version`` computes otherwise than those before it.
 
     ``metrics``: the only fields of a result, or quantities of its log, that it concerns; () = the result as a whole.
     """

@@ -1,4 +1,4 @@
-"""What a run leaves behind. ``RunDirectory`` is the only place that spells a run's file names.
+"""The files that a run leaves behind. ``RunDirectory`` is the only place that spells a run's file names.
 
     RUNS/experiments/<model>-<cell_id>/seed-<n>/
         experiment.json    what is trained; written first
@@ -123,7 +123,7 @@ class RunDirectory:
         return cls(Path(store, "experiments", experiment.id), experiment)
 
     def of_parent(self, parent: Experiment) -> RunDirectory:
-        """The run of an experiment that this one depends on, in the same store."""
+        """Find the run of an experiment that this one depends on, in the same store."""
         return RunDirectory.of(self.path.parents[2], parent)
 
     def create(self, experiment: Experiment) -> None:
@@ -159,7 +159,7 @@ class RunDirectory:
             lock.release()
 
     def is_claimed(self) -> bool:
-        """Whether a process holds the claim. Asks with a shared lock, which needs no right to write."""
+        """Say whether a process holds the claim. Asks with a shared lock, which needs no right to write."""
         try:
             descriptor = os.open(self.claim_path, os.O_RDONLY)
         except OSError:  # not there, so never claimed, or not ours to look at
@@ -173,7 +173,7 @@ class RunDirectory:
         return False
 
     def newest_checkpoint(self) -> int | None:
-        """The step of the newest complete checkpoint, or None."""
+        """Find the step of the newest complete checkpoint, or None."""
         if not self.checkpoint_path.is_dir():
             return None
         names = [
@@ -184,7 +184,7 @@ class RunDirectory:
     # -- results
 
     def read_result(self) -> Result | None:
-        """The result, or None where the run has not finished.
+        """Read the result; None where the run has not finished.
 
         Raises:
             RecordError: if the file is corrupt or belongs to another experiment.
@@ -231,7 +231,7 @@ class RunDirectory:
     # -- metrics
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All complete lines. A half-written last line (a killed writer) is left out.
+        """Read all complete lines. A half-written last line (a killed writer) is left out.
 
         Raises:
             RecordError: if a line before the last is not JSON.
@@ -265,7 +265,7 @@ class RunDirectory:
             raise disk_error(self.metrics_path, error) from error
 
     def last_metrics(self) -> dict[str, Any]:
-        """The latest logged values merged over the file's last lines; {} where there are none yet."""
+        """Merge the latest logged values over the file's last lines; {} where there are none yet."""
         try:
             with self.metrics_path.open("rb") as file:
                 file.seek(max(0, self.metrics_path.stat().st_size - _TAIL_BYTES))
@@ -284,7 +284,7 @@ class RunDirectory:
 
 
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
-    """The run directories of this experiment's cell by seed, in order; cheaper than one ``RunDirectory.of`` each.
+    """Find this experiment's run directories by seed, in order; cheaper than one ``RunDirectory.of`` each.
 
     Raises:
         RecordError: if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.

@@ -105,7 +105,7 @@ class Recipe(Frozen):
         return self.batch_size // self.mix_group if self.mix_group else 1
 
     def with_epochs(self, epochs: float, warmup_epochs: float | None = None) -> Recipe:
-        """The same recipe at another length; warm-up keeps its number of epochs unless given."""
+        """Change the recipe's length; warm-up keeps its number of epochs unless given."""
         warmup = self.warmup_epochs if warmup_epochs is None else warmup_epochs
         laid_out = self.schedule_epochs * epochs / self.epochs
         return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup, "schedule_epochs": laid_out})
@@ -207,17 +207,17 @@ class Experiment(Frozen):
         return parent.epochs_before + parent.recipe.epochs
 
     def with_seed(self, seed: int) -> Experiment:
-        """The same experiment, and the same parents, with another seed."""
+        """Give the experiment, and its parents, another seed."""
         parents = tuple(parent.with_seed(seed) for parent in self.parents)
         return self.model_copy(update={"seed": seed, "parents": parents})
 
     def then(self, kind: Kind, **kind_options: Scalar) -> Experiment:
-        """The experiment that does ``kind`` with this one's finished run, with the same recipe and model."""
+        """Make the experiment that does ``kind`` with this one's finished run, with the same recipe and model."""
         return self.model_copy(update={"kind": kind, "kind_options": kind_options, "parents": (self,)})
 
 
 def with_ancestors(experiments: Iterable[Experiment]) -> list[Experiment]:
-    """These experiments and all that they depend on, each once, parents first."""
+    """List these experiments and all that they depend on, each once, parents first."""
     found: dict[str, Experiment] = {}
     for experiment in experiments:
         found |= {ancestor.id: ancestor for ancestor in with_ancestors(experiment.parents)}
@@ -243,7 +243,7 @@ class Resources(Frozen):
     teacher_weights: str | None = None  # file of a timm teacher's weights, for distillation
 
     def split_batch(self, batch_size: int) -> tuple[int, int]:
-        """(images a rank holds at once, accumulation steps) for a batch over all ranks.
+        """Share a batch among all ranks: (images that a rank holds at once, accumulation steps).
 
         Raises:
             SpecError: if they do not divide it.
@@ -258,6 +258,6 @@ class Resources(Frozen):
 
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:
-    """What ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
+    """List what ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
     fields = experiment.model_dump(exclude={"recipe", "model_options", "kind_options", "parents"})
     return {**fields, "recipe": experiment.recipe.name}

@@ -59,7 +59,7 @@ NEW = Standing("new")
 
 
 def stand(run: RunDirectory, parents: Mapping[str, Standing], *, is_ours: bool = False) -> Standing:
-    """Where a run stands. Reads files only.
+    """Judge where a run stands. Reads files only.
 
     Args:
         run: its directory, which need not exist.
@@ -73,13 +73,13 @@ def stand(run: RunDirectory, parents: Mapping[str, Standing], *, is_ours: bool =
 
 
 def stand_alone(run: RunDirectory, experiment: Experiment, *, is_ours: bool = False) -> Standing:
-    """``stand`` where the runs that this one depends on have to be looked up too."""
+    """Judge as ``stand``, and look the runs up that this one depends on."""
     parents = {parent.id: stand_alone(run.of_parent(parent), parent) for parent in experiment.parents}
     return stand(run, parents, is_ours=is_ours)
 
 
 def after_retry(run: RunDirectory, standing: Standing, parents: Mapping[str, Standing]) -> Standing:
-    """Where a run would stand if ``--retry-failed`` reopened it, and those that it depends on. Changes nothing.
+    """Judge where a run would stand if ``--retry-failed`` reopened it and its parents. Changes nothing.
 
     Args:
         run: its directory.
@@ -90,7 +90,7 @@ def after_retry(run: RunDirectory, standing: Standing, parents: Mapping[str, Sta
 
 
 def _beside_taken_over(standing: Standing, result: Result, parents: Mapping[str, Standing]) -> Standing:
-    """A finished run beside the one that it took over: void if that is, with a remark if that has no result."""
+    """Judge a finished run beside the one that it took over: void if that is, with a remark if that has no result."""
     taken = result.parent or (next(iter(parents)) if len(parents) == 1 else "")
     if not taken or standing.state == "void":
         return standing
@@ -103,7 +103,7 @@ def _beside_taken_over(standing: Standing, result: Result, parents: Mapping[str,
 
 
 def beside_needed(standing: Standing, parents: Mapping[str, Standing]) -> Standing:
-    """A run that could start, beside those that it needs first."""
+    """Judge a run that could start beside those that it needs first."""
     missing = {name: parent for name, parent in parents.items() if parent.state != "done"}
     if standing.state not in ("new", "interrupted") or not missing:
         return standing

@@ -103,8 +103,8 @@ class Suite(Frozen):
     footnotes: tuple[str, ...] = ()
 
     def profile(self, name: str) -> Profile:
-        """The profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in another
-        precision, such as ``laptop-bf16``.
+        """Find the profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in
+        another precision, such as ``laptop-bf16``.
 
         Raises:
             SpecError: if there is no such profile.
@@ -120,7 +120,7 @@ class Suite(Frozen):
         raise unknown_name("profile", name, [*self.profiles, "smoke"])
 
     def table(self, name: str = "") -> Table:
-        """The table called ``name``; "" is the first one.
+        """Find the table called ``name``; "" is the first one.
 
         Raises:
             SpecError: if there is no such table.
@@ -131,11 +131,11 @@ class Suite(Frozen):
         raise unknown_name("table of the suite", name, [table.name for table in self.tables])
 
     def entries_of(self, profile: Profile, table: Table) -> list[Entry]:
-        """The profile's entries in one of the tables."""
+        """List the profile's entries in one of the tables."""
         return [entry for entry in profile.entries if self.table(entry.table) is table]
 
     def find_entry(self, profile: Profile, place: Place) -> Entry | None:
-        """The entry that fills a place; None where this profile leaves it empty."""
+        """Find the entry that fills a place; None where this profile leaves it empty."""
         for entry in self.entries_of(profile, self.table(place.table)):
             if entry.row == place.row and place.column in entry.columns:
                 return entry

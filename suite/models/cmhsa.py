@@ -119,7 +119,7 @@ class RelativeBiasAttention(nn.Module):
 
 
 class PatchTransformer(nn.Module):
-    """What the phases share: flattened patches as they are, pre-LN blocks, LN, mean over patches, linear classifier.
+    """The body of both phases: flattened patches as they are, pre-LN blocks, LN, mean over patches, linear classifier.
 
     forward: images (B, 3, rows, columns) -> logits (B, num_classes).
     """

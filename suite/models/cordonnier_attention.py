@@ -31,7 +31,7 @@ def centered_offsets(centers_H2: Tensor, grid: Grid) -> tuple[Tensor, Tensor]:
 
 
 def outer(rows_HRR: Tensor, columns_HCC: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """What two axes' quantities give together for each query and key of the grid: (H, N, N)."""
+    """Combine the quantities of two axes for each query and key of the grid: (H, N, N)."""
     heads, tokens = len(rows_HRR), rows_HRR.shape[-1] * columns_HCC.shape[-1]
     return combine(rows_HRR[:, :, None, :, None], columns_HCC[:, None, :, None, :]).reshape(heads, tokens, tokens)
 

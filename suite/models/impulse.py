@@ -151,9 +151,14 @@ class ImpulseLoss:
 
 
 def renormalize_as_the_code(q_LDC: Tensor, k_LDC: Tensor, norm_L11: Tensor, num_heads: int) -> None:
-    """In place: every column of a head's Q (D,), and every row of a head's K (E,), gets Q's first mean column norm.
+    """Give every column of a head's Q (D,), and every row of a head's K (E,), Q's first mean column norm, in place.
 
     The authors' code does so before steps 0, 100, 200...; the paper does not mention it. It holds the attention soft.
+
+    Args:
+        q_LDC, k_LDC: of L layers, heads side by side in C.
+        norm_L11: the mean column norm of each layer's Q before its first step.
+        num_heads: that share C.
     """
     q_LDC.mul_(norm_L11 / q_LDC.norm(dim=1, keepdim=True))
     k_LDHE = k_LDC.unflatten(-1, (num_heads, -1))

@@ -41,7 +41,17 @@ def init_trunc_normal(model: nn.Module) -> None:
 
 
 def scaled_svd(alpha: float, beta: float, count: int, like: Tensor, uniform: bool) -> tuple[Tensor, Tensor]:
-    """U S^(1/2) and V S^(1/2), each (count, D, D), of alpha Z + beta I with Z of mean 0 and variance 1 / D."""
+    """Factor alpha Z + beta I, with Z of mean 0 and variance 1 / D, by its singular values.
+
+    Args:
+        alpha, beta: weights of the noise and of the identity.
+        count: how many such matrices to draw.
+        like: gives D, its last axis, and the device and type.
+        uniform: whether Z is uniform; else it is normal.
+
+    Returns:
+        U S^(1/2) and V S^(1/2), each (count, D, D).
+    """
     dim = like.shape[-1]
     z = like.new_empty(count, dim, dim)
     z = z.uniform_(-(3**0.5), 3**0.5) if uniform else z.normal_()

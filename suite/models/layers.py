@@ -1,4 +1,4 @@
-"""What two or more model families share."""
+"""Layers and checks that two or more model families share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from suite.errors import SpecError
 
 
 def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> None:
-    """Raise SpecError unless ``divisor`` divides ``value``."""
+    """Check that ``divisor`` divides ``value``.
+
+    Args:
+        divisor_name, name: how the message calls the two.
+
+    Raises:
+        SpecError: it does not.
+    """
     if divisor < 1 or value % divisor:
         allowed = [d for d in range(1, value + 1) if value % d == 0]
         raise SpecError(f"{divisor_name} {divisor} does not divide {name} {value}; allowed: {allowed}")

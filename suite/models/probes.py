@@ -1,4 +1,4 @@
-"""What attention looks at: maps, nonlocality, centers and gates, as functions of a model and a batch.
+"""Measures of where attention looks: maps, nonlocality, centers and gates, as functions of a model and a batch.
 
 They work for every model here with attention, and for timm's VisionTransformer: an attention layer is a module with a
 method ``attention_map`` (ours) or timm's ``Attention``. Nothing in the model is changed.
@@ -89,8 +89,19 @@ def attention_layers(model: nn.Module) -> dict[str, nn.Module]:
 def probe(
     model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor], inputs: Inputs = "propagated"
 ) -> dict[str, Tensor]:
-    """Run the model once and measure each attention layer's map (B, H, N, N) while it is there, so that one is held
-    at a time."""
+    """Run the model once and measure each attention layer's map while it is there, so that one is held at a time.
+
+    Args:
+        images: (B, 3, S, S), on the model's device.
+        measure: gets a map (B, H, N, N); its answer is kept.
+        inputs: what each layer is fed, see ``nonlocality``.
+
+    Returns:
+        the answers, by the layers' names.
+
+    Raises:
+        SpecError: the model has no attention, or no patch embedding where ``inputs`` asks for it.
+    """
     layers = attention_layers(model)
     if not layers:
         raise SpecError(f"{type(model).__name__} has no attention layer to probe; expected one with an attention_map")

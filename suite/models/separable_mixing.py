@@ -52,6 +52,16 @@ class GroupByGroup(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x_BRK: Tensor, rows_HRR: Tensor, columns_HCC: Tensor) -> Tensor:
+        """Mix the images group by group.
+
+        Args:
+            ctx: torch's, which keeps the inputs for the backward pass.
+            x_BRK: tokens, with columns and width in K.
+            rows_HRR, columns_HCC: each head's maps along the axes.
+
+        Returns:
+            the weighted means, (B, R, C, H, D).
+        """
         x_BRK = x_BRK.contiguous()
         ctx.save_for_backward(x_BRK, rows_HRR, columns_HCC)
         group = _Group(x_BRK, rows_HRR, columns_HCC)
@@ -114,7 +124,7 @@ class _Group:
         self._numbers = x_BRK.new_empty(2, self.size, heads * rows, x_BRK.shape[-1])
 
     def buffers(self, images: int) -> tuple[_Buffer, _Buffer]:
-        """What lies between the products and what comes after the second, for the first ``images`` of the group."""
+        """Hand out room for what lies between the products and comes after them, for ``images`` of the group."""
         inner_GMK, outer_GMK = self._numbers[:, :images]
         return self._views(inner_GMK), self._views(outer_GMK)
 

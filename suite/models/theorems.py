@@ -128,9 +128,17 @@ def pixels_as_attention(
     alpha: float = 40.0,
     borders: Borders = "null_key",
 ) -> AttentionLayer:
-    """Cordonnier's Theorem 1: K^2 heads on pixels; head (a, b) attends to its tap and W_h is the kernel at it.
+    """Build Cordonnier's Theorem 1: K^2 heads on pixels; head (a, b) attends to its tap and W_h is the kernel at it.
 
     The error is at most the sum of exp(-alpha |delta - Delta|^2) over the other pixels, about 4 exp(-alpha).
+
+    Args:
+        weight: the convolution's (D_out, D_in, K, K).
+        bias: (D_out,).
+        grid: rows and columns of pixels.
+        dilation: pixels between the kernel's taps.
+        alpha: how sharply a head looks.
+        borders: where a head looks whose tap lies outside the image.
     """
     offsets_H2 = head_offsets(weight.shape[-1], 1, dilation)
     scores_HNN = quadratic_scores(grid, offsets_H2.to(weight), alpha)
@@ -154,10 +162,15 @@ def table_index(grid: tuple[int, int]) -> Tensor:
 
 
 def output_projection(weight: Tensor, patch_size: int, stride: int = 1, dilation: int = 1) -> Tensor:
-    """A.2's remark: W_O[h, (source pixel, i), (target pixel, j)] is the kernel at source - target, 0 outside it.
+    """Build A.2's W_O: [h, (source pixel, i), (target pixel, j)] is the kernel at source - target, 0 outside it.
 
     Along one axis a 0/1 tensor says which tap leads from a target pixel to a source pixel of the patch at an offset;
     the kernel times one such tensor per axis is W_O. An output patch has side P / stride.
+
+    Args:
+        weight: the convolution's (D_out, D_in, K, K).
+        patch_size: P, in pixels.
+        stride, dilation: the convolution's.
 
     Returns:
         (H, P * P * D_in, (P / S)^2 * D_out).
@@ -189,9 +202,18 @@ def patches_as_attention(
     strength: float = 40.0,
     borders: Borders = "null_key",
 ) -> AttentionLayer:
-    """Li's Theorem 1: a head per offset of ``patch_offsets`` squared; W_V = I, so that W_h = W_O,h.
+    """Build Li's Theorem 1: a head per offset of ``patch_offsets`` squared; W_V = I, so that W_h = W_O,h.
 
     An entry of the attention is wrong by at most N exp(-M); the paper's M = ``strength`` = 40 is float64's precision.
+
+    Args:
+        weight: the convolution's (D_out, D_in, K, K).
+        bias: (D_out,).
+        grid: rows and columns of patches.
+        patch_size: in pixels.
+        stride, dilation: the convolution's.
+        strength: M, how sharply a head looks.
+        borders: where a head looks whose patch lies outside the image.
     """
     offsets_H2 = head_offsets(weight.shape[-1], patch_size, dilation)
     weight_HDO = output_projection(weight, patch_size, stride, dilation)

@@ -159,7 +159,7 @@ _VIT_DEFAULTS: dict[str, Scalar] = {
 
 
 def default_options(model: str) -> dict[str, Scalar]:
-    """What the model's builder takes for options that are not given."""
+    """Return what the model's builder takes for options that are not given."""
     return _DEFAULTS[model] if model == "convmixer" else {**_VIT_DEFAULTS, **_DEFAULTS[model]}
 
 
@@ -203,5 +203,5 @@ def cell(row: tuple[str, ...], column: str, experiment: Experiment) -> Entry:
 
 
 def changes(columns: Iterable[str]) -> tuple[ChangeFrom, ...]:
-    """What Tables 2 and 3 print beside each accuracy: by how many points it exceeds that from Trunc Normal."""
+    """Make the columns that say, as Tables 2 and 3 do, by how many points each exceeds Trunc Normal."""
     return tuple(ChangeFrom(column=f"{column}_change", of=column, baseline=("Trunc Normal",)) for column in columns)

@@ -32,6 +32,12 @@ def save(
 ) -> None:
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
+    Args:
+        engine: DeepSpeed's.
+        run: gets the folder ``checkpoint/step-<step>``.
+        resources: their ZeRO stage and ranks are kept with it.
+        client_state: plain data, which ``load_newest`` returns.
+
     Raises:
         RunError: when the disk does not take it, or a rank is lost; the previous checkpoint is still there.
     """
@@ -65,13 +71,17 @@ def _publish(partial: Path, final: Path) -> None:
 
 
 def _layout(resources: Resources) -> dict[str, int]:
-    """What has to be the same to read a checkpoint back: stages 1 to 3 cut the state in pieces, one a rank."""
+    """Fields that must match to read a checkpoint back: stages 1 to 3 cut the state in pieces, one a rank."""
     stage = resources.zero_stage
     return {"zero_stage": stage, "num_ranks": resources.num_ranks if stage else 0}
 
 
 def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources) -> dict[str, Any]:
     """Restore the newest checkpoint and return its client state; {} where there is none.
+
+    Args:
+        engine: DeepSpeed's, whose weights and optimizer are replaced.
+        resources: of this attempt, which must fit those that it was written with.
 
     Raises:
         RunError: if it cannot be read, or was written with another ZeRO stage.

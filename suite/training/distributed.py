@@ -63,20 +63,20 @@ class Ranks:
 
     @watch_for_lost_peers()
     def sum(self, values: Tensor) -> Tensor:
-        """The sum of ``values`` over all ranks."""
+        """Add ``values`` up over all ranks, in place."""
         if self.num_ranks > 1:
             dist.all_reduce(values)
         return values
 
     def agree(self, *flags: bool) -> list[bool]:
-        """Whether any rank says so, of each flag; a rank alone asks no device."""
+        """Say of each flag whether any rank has raised it; a rank alone asks no device."""
         if self.num_ranks == 1:
             return list(flags)
         return [count > 0 for count in self.sum(torch.tensor(flags, dtype=torch.float32, device=self.device)).tolist()]
 
     @watch_for_lost_peers()
     def union(self, items: set[Any]) -> set[Any]:
-        """The items that any rank has."""
+        """Collect the items that any rank has."""
         if self.num_ranks == 1:
             return items
         gathered: list[set[Any]] = [set() for _ in range(self.num_ranks)]
@@ -129,7 +129,7 @@ def start(resources: Resources) -> Ranks:
 
 
 def _choose_gpu() -> torch.device:
-    """This rank's GPU: the one of its number, or the only one it sees, where a site binds each process to its own.
+    """Choose the GPU of this rank's number, or the only one it sees, where a site binds each process to its own.
 
     LOCAL_RANK then says so, since DeepSpeed goes by it.
     """
@@ -160,11 +160,17 @@ def _connect(device: torch.device) -> None:
 
 @watch_for_lost_peers()
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
-    """The DeepSpeed engine around model and optimizer.
+    """Put the DeepSpeed engine around model and optimizer.
 
     bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. The
     gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
     stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
+
+    Args:
+        model: on this rank's device.
+        optimizer: of ours; in stage 0 it also clips the gradients.
+        recipe: gives batch size, precision and clipping.
+        resources: give micro-batches and the ZeRO stage.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
@@ -214,7 +220,7 @@ def average_running_statistics(model: nn.Module, ranks: Ranks) -> None:
 
 @watch_for_lost_peers()
 def full_state_dict(engine: Any, zero_stage: int) -> dict[str, Tensor]:
-    """The whole model's state on the CPU, whatever the ZeRO stage. All ranks call it; the first one's is complete."""
+    """Gather the model's state on the CPU, whatever the ZeRO stage. All ranks call it; the first's is complete."""
     import deepspeed
 
     parameters = list(engine.module.parameters()) if zero_stage == 3 else []

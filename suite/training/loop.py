@@ -45,7 +45,7 @@ class Interrupted(Exception):
 
 @dataclass
 class Progress:
-    """What a checkpoint keeps beside weights and optimizer."""
+    """The state that a checkpoint keeps beside weights and optimizer."""
 
     step: int = 0  # steps done
     train_s: float = 0.0
@@ -90,8 +90,8 @@ class Training:
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def _origin(self) -> dict[str, Any]:
-        """What a checkpoint must have been written with to be gone on from, beside the experiment; of protocols, one
-        that trained it as this one does."""
+        """Fields that must match to resume from a checkpoint, beside the experiment; of protocols, one will do that
+        trains it as this one does."""
         origin: dict[str, Any] = {"protocol_version": PROTOCOL_VERSION}
         if self.parent is not None:
             origin |= {"parent": self.parent.experiment.id, "parent_finished_at": self.parent.result.finished_at}
@@ -107,7 +107,7 @@ class Training:
             reason = f"it was written with {written}, this attempt has {ours}"
         if reason:
             raise RunError(
-                f"the checkpoint in {self.directory.checkpoint_path} cannot be gone on from: {reason}. "
+                f"the checkpoint in {self.directory.checkpoint_path} cannot be resumed from: {reason}. "
                 "Delete that folder and use --retry-failed to train this run from its start"
             )
 
@@ -176,7 +176,7 @@ class Training:
 
     @watch_for_lost_peers()
     def train_step(self, step: int, batch: Batch) -> Tensor:
-        """One optimizer step on this rank's share of the batch; returns its mean loss, detached."""
+        """Take one optimizer step on this rank's share of the batch; returns its mean loss, detached."""
         images, labels = batch
         # stochastic depth draws from torch's global state: fixed by step and rank, so nothing has to be saved
         seeds = np.random.SeedSequence([self.experiment.seed, step, self.ranks.rank])
@@ -195,7 +195,7 @@ class Training:
         return total
 
     def _mean(self, losses: list[Tensor]) -> float:
-        """Over steps and ranks."""
+        """Average over steps and ranks."""
         return float(self.ranks.sum(torch.stack(losses).mean()).item() / self.ranks.num_ranks)
 
     def _log(self, loss: float, rate: float, steps_per_s: float, waiting: float) -> None:
@@ -216,7 +216,7 @@ class Training:
         return accuracy
 
     def _log_accuracy(self) -> Accuracy:
-        """Of the network as it is, without a claim to be the training's."""
+        """Score the network as it is, without a claim to be the training's."""
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
         self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
@@ -226,21 +226,21 @@ class Training:
         return self.resources.evaluate_every_epoch and self._ends_period(step, 1)
 
     def _is_probed(self, step: int) -> bool:
-        """Whether an epoch ended within this step, or the training; of very many epochs not all are looked at."""
+        """Say whether an epoch ended within this step, or the training; of very many not all are looked at."""
         return self._ends_period(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
 
     def _are_heads_located(self, step: int) -> bool:
-        """As often as attention is looked at, and in a short training more often."""
+        """Locate as often as attention is looked at, and in a short training more often."""
         every = min(ceil(self.recipe.epochs / probing.MAX_EPOCHS), self.recipe.epochs / probing.MIN_MOMENTS)
         return self._ends_period(step, every)
 
     def _ends_period(self, step: int, epochs: float) -> bool:
-        """Whether one of the periods of so many epochs ended within this step, or the training."""
+        """Say whether one of the periods of so many epochs ended within this step, or the training."""
         every, batch = epochs * self.images.num_train, self.recipe.batch_size
         return step == self.num_steps or step * batch // every > (step - 1) * batch // every
 
     def _look_at_attention(self) -> None:
-        """By the first rank alone: the others go on, and wait for it in the next step."""
+        """Probe on the first rank alone: the others go on, and wait for it in the next step."""
         if self.probe is not None:
             self.looked = self.probe.measure(self.engine.module)
             self._append(**self.looked)
@@ -250,7 +250,7 @@ class Training:
             self._append(**places)
 
     def _append(self, **values: Any) -> None:
-        """One metrics line, by the first rank."""
+        """Write one metrics line, by the first rank."""
         if self.ranks.is_first:
             step = self.progress.step
             epoch = step * self.recipe.batch_size / self.images.num_train
@@ -262,7 +262,7 @@ class Training:
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.progress.step, state)
 
     def _all_corrupt(self) -> list[tuple[str, int]]:
-        """The images skipped so far, by any rank, in any attempt."""
+        """List the images skipped so far, by any rank, in any attempt."""
         known = {(split, index) for split, index in self.progress.corrupt}
         return sorted(self.ranks.union(known | self.images.corrupt))
 

@@ -96,7 +96,7 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
 
 
 def _parameters(layer: nn.Module) -> dict[str, Tensor]:
-    """What a layer itself says of where it looks."""
+    """Read where a layer looks from its own parameters."""
     found = {"gates": gating_values(layer)[""]} if gating_values(layer) else {}
     for centers_H2, precision_H22 in gaussian_heads(layer).values():
         found |= {"gaussian_centers": centers_H2, "gaussian_precision": precision_H22}

@@ -18,6 +18,11 @@ from suite.training.start import choose_parent, masked, start_network, trained_n
 def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> Result | None:
     """Carry an experiment of kind "masking" or "maps" out; the first rank returns the result, the others None.
 
+    Args:
+        run: gets the maps.
+        resources: give loader and data.
+        ranks: share the evaluation.
+
     Raises:
         RunError: a parent that is not finished, or whose weights are gone.
         SpecError: there is nothing of that kind to mask.

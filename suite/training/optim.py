@@ -16,8 +16,8 @@ ROUNDING = 1e-9  # epochs: what a step times its length may be off
 
 
 def build_optimizer(model: nn.Module, recipe: Recipe, device: torch.device | None = None) -> torch.optim.Optimizer:
-    """AdamW or SGD; no weight decay on what the model exempts nor, unless the recipe decays them, on 1-D parameters:
-    biases, norms and gates.
+    """Build AdamW or SGD. Free of weight decay is what the model exempts and, unless the recipe decays them, 1-D
+    parameters: biases, norms and gates.
 
     Args:
         device: where the model will be trained. On a GPU AdamW is one kernel for many parameters (``fused``), which
@@ -86,7 +86,7 @@ class LearningRate:
 
 
 def build_schedule(optimizer: torch.optim.Optimizer, recipe: Recipe) -> Scheduler | None:
-    """timm's schedule of the recipe, in epochs; None for a constant learning rate."""
+    """Build timm's schedule of the recipe, in epochs; None for a constant learning rate."""
     epochs = recipe.schedule_epochs or recipe.epochs
     warmup: dict[str, Any] = {"warmup_t": recipe.warmup_epochs, "warmup_lr_init": recipe.warmup_learning_rate}
     if recipe.schedule == "cosine":

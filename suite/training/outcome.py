@@ -26,7 +26,7 @@ from suite.training.start import Parent
 
 @dataclass(frozen=True)
 class Work:
-    """What a run did beside its accuracy; all zero for one that only measures."""
+    """The work of a run, and what it measured beside its accuracy; all zero for one that only measures."""
 
     num_steps: int = 0
     train_s: float = 0.0
@@ -105,7 +105,7 @@ def make_result(
 
 
 def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
-    """Of the network itself: one that was pruned has fewer heads than the experiment's options say."""
+    """Count the network itself: one that was pruned has fewer heads than the experiment's options say."""
     options: dict[str, Any] = dict(experiment.model_options)
     if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
         options["heads_per_layer"] = network.heads_per_layer

@@ -1,4 +1,4 @@
-"""What attention does while it is trained: lines of ``metrics.jsonl`` before the first step and after each epoch.
+"""Measures of attention while it is trained: lines of ``metrics.jsonl`` before the first step and each epoch's end.
 
 The numbers behind ConViT's Figures 5, 6, 10, 13 and 14 and Cordonnier's Figure 3. They are logged for every model with
 attention, since they change no result: a run that another suite has finished has them too.

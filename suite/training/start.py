@@ -1,4 +1,4 @@
-"""What a run's network is before its first step: freshly initialized, or made from a finished run.
+"""The network of a run before its first step: freshly initialized, or made from a finished run.
 
 Between the experiment and the training loop. Seeds torch's global state, so that the same experiment always gets the
 same network.

@@ -1,0 +1,31 @@
+"""Docstrings begin with a summary, and functions of many parameters describe these."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = [str(path.relative_to(ROOT)) for name in ("suite", "launchers") for path in sorted((ROOT / name).rglob("*.py"))]
+MANY = 4
+
+
+def definitions(node):
+    """Every module, class and function, without those inside functions."""
+    yield node
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef):
+            yield child
+        elif isinstance(child, ast.ClassDef):
+            yield from definitions(child)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_docstrings_open_with_a_summary_and_describe_the_parameters_where_there_are_many(path):
+    for node in definitions(ast.parse(Path(ROOT, path).read_text())):
+        name, text = getattr(node, "name", "the module"), ast.get_docstring(node) or ""
+        assert not text.startswith(("What ", "Args:", "Returns:", "Raises:")), f"{name}: {text}"
+        if isinstance(node, ast.FunctionDef) and not name.startswith("_"):
+            given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+            parameters = [argument.arg for argument in given if argument.arg not in ("self", "cls")]
+            assert len(parameters) < MANY or "Args:\n" in text, f"{name} does not describe {parameters}"
