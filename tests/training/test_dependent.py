@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from imagesets.catalog import get_info
 from imagesets.loader import ImageLoader
-from suite.errors import DataError
+from suite.errors import SpecError
 from suite.execute import run
 from suite.exit_codes import Exit
 from suite.models.head_pruning import degenerate_heads
@@ -73,7 +73,8 @@ for path in sys.argv[1:]:
 INTERRUPT = """
 import os, signal, sys
 from pathlib import Path
-from suite.execute import EXIT_INTERRUPTED, run
+from suite.execute import run
+from suite.exit_codes import Exit
 from suite.spec import Resources
 from suite.training.loop import Training
 
@@ -83,7 +84,7 @@ def stop_in_the_third_step(self, step, batch):
         os.kill(os.getpid(), signal.SIGTERM)
     return train_step(self, step, batch)
 Training.train_step = stop_in_the_third_step
-assert run(Path(sys.argv[1]), Resources()) == EXIT_INTERRUPTED
+assert run(Path(sys.argv[1]), Resources()) == Exit.INTERRUPTED
 """
 
 
@@ -321,7 +322,7 @@ def test_a_teacher_without_weights_says_which_option_names_them(tmp_path):
     student = experiment("deit_micro").model_copy(
         update={"kind": "distillation", "kind_options": {"teacher": "resnet18"}}
     )
-    with pytest.raises(DataError, match="--teacher-weights FILE"):
+    with pytest.raises(SpecError, match="--teacher-weights FILE"):
         Teacher(RunDirectory.of(tmp_path, student), student, Resources(), INFO, torch.device("cpu"))
 
 
