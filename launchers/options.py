@@ -9,6 +9,7 @@ from typing import Literal
 from suite.errors import SpecError
 from suite.profiles import Profile
 from suite.spec import Resources, StorageFormat
+from suite.suites import are_shown_with_best
 
 Cluster = Literal["local", "slurm"]
 
@@ -108,7 +109,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         zero_stage=options.zero_stage,
         checkpoint_every_s=profile.checkpoint_every_s,
         num_evaluations=profile.num_evaluations,
-        evaluate_every_epoch=profile.asks_for_best,
+        evaluate_every_epoch=profile.device == "gpu" and are_shown_with_best(profile.experiments()),
         data_dir=str(options.data_dir.absolute()) if options.data_dir else None,
         loader=options.loader,
         num_workers=options.workers or 0,

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from launchers.names import describe
 from suite.profiles import Profile
-from suite.spec import Experiment, with_ancestors
+from suite.spec import Experiment
 from suite.tables import Suite
 
 Fields = dict[str, Any]
@@ -86,6 +86,20 @@ def _beside_the_paper(suite: Suite, profile: Profile) -> dict[str, Experiment]:
         for column in entry.columns:
             paper = papers.get((entry.table, entry.row, column))
             for ours, theirs in zip(entry.candidates, paper.candidates if paper else (), strict=False):
-                pairs = zip(with_ancestors([ours]), with_ancestors([theirs]), strict=False)
-                found |= {one.id: other for one, other in pairs}
+                found |= _pairs(ours, theirs)
     return found
+
+
+def _pairs(ours: Experiment, theirs: Experiment) -> dict[str, Experiment]:
+    """The two, and of what they depend on the first of each kind of model with the first of the same."""
+    found = {ours.id: theirs}
+    for parent in ours.parents:
+        alike = [other for other in theirs.parents if _is_like(other, parent)]
+        for other in alike[:1]:
+            found |= _pairs(parent, other)
+    return found
+
+
+def _is_like(theirs: Experiment, ours: Experiment) -> bool:
+    """Whether they do the same with the same family of models: a laptop's models are called ``..._micro``."""
+    return theirs.kind == ours.kind and theirs.model.partition("_")[0] == ours.model.partition("_")[0]

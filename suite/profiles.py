@@ -87,15 +87,6 @@ class Profile(Frozen):
             num_evaluations=num_evaluations,
         )
 
-    @property
-    def asks_for_best(self) -> bool:
-        """Whether a place shows the best accuracy of a training, for which its runs are evaluated after every epoch.
-
-        Not on CPUs, whose minutes would go into evaluations: there it is the best of the usual ones.
-        """
-        shows_best = any("best_top1_percent" in entry.columns.values() for entry in self.entries)
-        return shows_best and self.device == "gpu"
-
     def experiments(self, num_seeds: int = 1) -> list[Experiment]:
         """List every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes
         one seed before the next, and parents before those that need them."""

@@ -21,6 +21,13 @@ def pack(
 ) -> Manifest:
     """Write the kit's parts and its manifest; a former kit in that folder is replaced.
 
+    Args:
+        kit: the folder to write.
+        target: the Python and platform that the wheels are for.
+        assume_installed: packages that are there already, and are left out with what only they need.
+        image_sets: names of the sets whose images are brought along.
+        part_mb: the largest size of a part, in megabytes.
+
     Raises:
         KitError: a wheel that cannot be had, or a folder that holds something else.
         DataError: an image set that cannot be had.

@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from suite.errors import SuiteError
 
@@ -32,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a kit is for, and what it is made of.
+    """The purpose of a kit, and its contents.
 
     Attributes:
         python: the version that its wheels are for, such as "3.12".
@@ -61,7 +62,7 @@ class Manifest:
         try:
             fields = json.loads(path.read_text())
             parts = tuple(Part(**part) for part in fields.pop("parts"))
-            lists = {name: tuple(fields.pop(name)) for name in ("assumed", "image_sets")}
+            lists: dict[str, Any] = {name: tuple(fields.pop(name)) for name in ("assumed", "image_sets")}
             return cls(**fields, **lists, parts=parts)
         except FileNotFoundError as error:
             raise KitError(f"{path} is not there: bring it beside the parts, or name the kit's folder") from error

@@ -1,4 +1,4 @@
-"""What the project needs -> the wheels of it that another machine lacks. The first step of packing a kit.
+"""The project's requirements -> those wheels of them that another machine lacks. The first step of packing a kit.
 
 pip alone cannot do this: it judges by the Python that it runs on which packages another Python needs, and cannot be
 told what is there already. So the walk over the requirements is ours; pip fetches each wheel, or builds it.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
+from collections.abc import Iterable
 
 from suite.errors import check_name
+from suite.spec import Experiment
 from suite.tables import Suite
 
 
@@ -25,3 +28,30 @@ def get_suite(name: str) -> Suite:
     assert isinstance(suite, Suite)
     assert suite.name == name
     return suite
+
+
+def are_shown_with_best(experiments: Iterable[Experiment]) -> bool:
+    """Whether any suite shows the best accuracy of one of these on a GPU, for which it is evaluated after every epoch.
+
+    Asked of all suites, since equal experiments have one run, whichever suite's grid trains it.
+    """
+    shown = _cells_shown_with_best()
+    return any(experiment.cell_id in shown for experiment in experiments)
+
+
+@functools.cache
+def _cells_shown_with_best() -> frozenset[str]:
+    profiles = [profile for name in list_suites() for profile in get_suite(name).profiles.values()]
+    in_precisions = [
+        profile.with_precision(precision)
+        for profile in profiles
+        if profile.device == "gpu"
+        for precision in ("fp32", "bf16")
+    ]
+    return frozenset(
+        candidate.cell_id
+        for profile in in_precisions
+        for entry in profile.entries
+        if "best_top1_percent" in entry.columns.values()
+        for candidate in entry.candidates
+    )

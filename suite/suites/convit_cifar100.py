@@ -96,7 +96,7 @@ SUITE = Suite(
             "The paper prints one accuracy, 82.1 % at 10 million parameters, which is ConViT-Ti+'s. It does not say "
             "whether that is the final or the best one; it stands as the best, between which the figure's gains are."
         ),
-        "Best accuracy: the maximum over a run's evaluations, after every epoch; num_evaluations says how many.",
+        "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch.",
         "The paper sees ConViT overfit after 1000 of 3000 epochs: final and best accuracy differ.",
     ),
 )

@@ -118,7 +118,7 @@ SUITE = Suite(
         "Parameters: the paper's are without the classifier (0.2 to 1.0 million here), ours with it.",
         "Speed: the paper's is of a Quadro GP100 at batch 128, ours of the machine at hand at the evaluation's batch.",
         "Speed: the paper's ConViT-S (305 images/s) is slower than its larger ConViT-S+ (382).",
-        "Best accuracy: the maximum over a run's evaluations, after every epoch; num_evaluations says how many.",
+        "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch.",
         (
             "Fig. 2b also draws models of other papers (ResNet, EfficientNet, ViT, T2T-ViT, VT), whose accuracies it "
             "quotes and prints nowhere; they are not trained here."

@@ -58,6 +58,6 @@ SUITE = Suite(
     ),
     footnotes=(
         "The paper draws the curves and prints no accuracy.",
-        "Best accuracy: the maximum over a run's evaluations, after every epoch; num_evaluations says how many.",
+        "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch.",
     ),
 )

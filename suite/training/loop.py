@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import Any
@@ -17,7 +18,7 @@ from imagesets.loader import Batch, ImageLoader
 from suite.attempts import read_attempts
 from suite.errors import RunError
 from suite.models.build import count_parameters
-from suite.protocol_changes import Checkpointed, why_void
+from suite.protocol_changes import Checkpointed, void_metrics, why_void
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
@@ -79,14 +80,16 @@ class Training:
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
         state = checkpoint.load_newest(self.engine, run, ranks, resources)
-        self._check_origin(state)
+        void = self._check_origin(state)
         self.progress = Progress(**state.get("progress", {}))
+        if "best_top1_percent" in void:
+            self.progress.best_top1_percent = 0.0
         self.probe = None
         self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
         if ranks.is_first:
             if probing.can_be_probed(model, resources.zero_stage):
                 self.probe = probing.AttentionProbe(self.images, ranks.device)
-            run.keep_metrics_until(self.progress.step if state else -1)
+            run.keep_metrics_until(self.progress.step if state else -1, without=void)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def _origin(self) -> dict[str, Any]:
@@ -97,12 +100,14 @@ class Training:
             origin |= {"parent": self.parent.experiment.id, "parent_finished_at": self.parent.result.finished_at}
         return origin
 
-    def _check_origin(self, state: dict[str, Any]) -> None:
+    def _check_origin(self, state: dict[str, Any]) -> Collection[str]:
+        """Refuse a checkpoint that does not belong here; returns the logged quantities that no longer hold."""
         ours = self._origin()
         written = state.get("origin", ours)
         num_ranks = max((attempt.num_ranks for attempt in read_attempts(self.directory)), default=1)
         version = written["protocol_version"]
-        reason = why_void(Checkpointed(self.experiment, device_name(self.resources), num_ranks, version))
+        made = Checkpointed(self.experiment, device_name(self.resources), num_ranks, version)
+        reason = why_void(made)
         if not reason and {**written, "protocol_version": PROTOCOL_VERSION} != ours:
             reason = f"it was written with {written}, this attempt has {ours}"
         if reason:
@@ -110,6 +115,7 @@ class Training:
                 f"the checkpoint in {self.directory.checkpoint_path} cannot be resumed from: {reason}. "
                 "Delete that folder and use --retry-failed to train this run from its start"
             )
+        return void_metrics(made)
 
     def run(self, stop: StopRequest) -> Result | None:
         """Train to the end; the first rank returns the result, the others None.

@@ -93,12 +93,14 @@ def test_the_list_of_suites_says_how_many_runs_they_have_and_what_they_cost(monk
 
 
 @pytest.mark.parametrize(
-    ("suite", "every_epoch"), [("convit_psa", True), ("convit_cifar100", True), ("init_heads", False)]
+    ("suite", "every_epoch"),
+    [("convit_psa", True), ("convit_cifar100", True), ("convit_ablation", True), ("init_heads", False)],
 )
-def test_runs_of_a_suite_that_shows_best_accuracies_are_evaluated_after_every_epoch(suite, every_epoch):
+def test_runs_that_any_suite_shows_with_their_best_are_evaluated_after_every_epoch_on_gpus(suite, every_epoch):
     for name, profile in get_suite(suite).profiles.items():
         options = parse_options(["--suite", suite, "--profile", name])
-        assert make_resources(options, profile, 1, 1).evaluate_every_epoch == every_epoch
+        expected = every_epoch and profile.device == "gpu"  # the ablation shares its S+ with Fig. 11b
+        assert make_resources(options, profile, 1, 1).evaluate_every_epoch == expected
 
 
 def test_another_device_than_the_profile_s_trains_the_same_experiments_there():

@@ -39,7 +39,7 @@ def events(monkeypatch):
             self.images = SimpleNamespace(num_train=70, train_batches=lambda *_: iter(range(100)))
             self.learning_rate = SimpleNamespace(set=lambda step: 0.1)
             self.engine = SimpleNamespace(train=lambda: None, module=None)
-            self.experiment = SimpleNamespace(kind="training")
+            self.experiment, self.probe = SimpleNamespace(kind="training"), None
             self.ranks = SimpleNamespace(rank=0, num_ranks=1, device=torch.device("cpu"))
             self.ranks.agree = lambda *flags: events.append("agree") or list(flags)
 
