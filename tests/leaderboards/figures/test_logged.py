@@ -104,11 +104,11 @@ def test_a_single_run_is_that_of_the_lowest_finished_seed_and_the_figure_says_wh
     expected = leave_run("convit", 1)
     runs = first_runs(board_of(figure), places, tmp_path)
     assert {title: (seed, run.path) for title, (seed, run) in runs.items()} == {"convit": (1, expected.path)}
-    assert name_seeds(runs) == "One run, seed 1."
+    assert name_seeds(runs) == "One run, seed\N{NO-BREAK SPACE}1."
     assert name_missing(board_of(figure), places, runs) == "Not there yet: deit."
     leave_run("deit", 0)
     runs = first_runs(board_of(figure), places, tmp_path)
-    assert name_seeds(runs) == "One run of each model: deit seed 0, convit seed 1."
+    assert name_seeds(runs) == "One run of each model: deit seed\N{NO-BREAK SPACE}0, convit seed\N{NO-BREAK SPACE}1."
 
 
 def test_nonlocality_of_a_protocol_that_measured_it_otherwise_is_not_drawn(leave_run):
