@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leaderboards.figures import style
-from leaderboards.figures.heads import Group, Heads, Panel, draw_groups, sheet_size, view
+from leaderboards.figures.heads import QUERY_NOTE, Group, Heads, Panel, draw_groups, sheet_size, view
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
 from leaderboards.figures.recorded import Recorded, When, read_recorded
 from suite.figures import CentersFigure
@@ -43,7 +43,8 @@ def find_groups(title: str, maps: Recorded, before: bool) -> list[Group]:
     """A model's layers after its training and, where asked, before it, all in one view."""
     moments: tuple[When, ...] = ("before", "after") if before else ("after",)
     layers = {when: find_heads(maps, when) for when in moments}
-    half = view([heads.centers for of_moment in layers.values() for heads in of_moment], max(maps.grid))
+    centers = [heads.centers for of_moment in layers.values() for heads in of_moment]
+    half = view(centers, layers["after"], max(maps.grid))
     return [
         Group(
             f"{title}\n{when} training" if before else title,
@@ -69,5 +70,5 @@ def find_heads(maps: Recorded, when: When = "after") -> list[Heads]:
 def _explain(groups: list[Group]) -> str:
     if any(panel.heads.precisions is not None for group in groups for panel in group.panels):
         circles = ", which holds 50 % (solid) and 90 % (dotted) of it within its ellipses"
-        return f"Black square: the query patch. Markers: centers of each head's Gaussian attention{circles}."
-    return "Black square: the query patch. Markers: where each head's attention lies on average."
+        return f"{QUERY_NOTE} Numbered markers: centers of each head's Gaussian attention{circles}."
+    return f"{QUERY_NOTE} Numbered markers: where each head's attention lies on average."

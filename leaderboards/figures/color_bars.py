@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil, log10
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,9 +36,14 @@ def draw_bar(canvas: Canvas, bar: Axes, norm: LogNorm) -> None:
     """Fill the axes ``bar`` with the scale's colours, and label them below it."""
     canvas.colorbar(ScalarMappable(norm, style.DEPTH_COLORS), cax=bar, orientation="horizontal", extend="min")
     lowest, highest = float(norm.vmin or 0), float(norm.vmax or 1)
-    if highest < 10 * lowest:  # within a decade a logarithmic axis labels every digit, one over the other
+    if _count_powers(lowest, highest) < 2:  # a logarithmic axis would label every digit, one over the other
         bar.set_xticks(np.geomspace(lowest, highest, 4))
         bar.xaxis.set_major_formatter(f"{{x:.{2 + max(0, ceil(-log10(highest / lowest - 1)))}g}}")
         bar.xaxis.set_minor_locator(NullLocator())
     bar.set_xlabel("Attention (probability)", fontsize=8, labelpad=1)
     bar.tick_params(labelsize=8, pad=1)
+
+
+def _count_powers(lowest: float, highest: float) -> int:
+    """Of ten, from ``lowest`` to ``highest``."""
+    return floor(log10(highest)) - ceil(log10(lowest)) + 1

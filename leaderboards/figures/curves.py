@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,8 @@ def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas 
         axes.set_title(title, fontsize=10)
         axes.set_ylabel(figure.y_label if number % columns == 0 else "")
         _draw_panel(axes, curves, marks, figure.log_y)
+        if figure.after_parents:
+            _join_to_parents(axes, curves, find_parents(figure.panels[title], boards), marks)
     what = [{"label": label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
             for label, (color, marker) in marks.items()]  # fmt: skip
     style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_beside(width, labels)))
@@ -98,6 +100,30 @@ def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str
     if log_y:
         axes.set_yscale("log")
         style.plain_log(axes.yaxis)
+
+
+def find_parents(places: Mapping[str, Place], boards: SuiteBoard) -> dict[str, str]:
+    """Legend label -> that of the run whose weights it took over, where the same panel has both."""
+    cells = {label: boards.cell(place) for label, place in places.items()}
+    shown = {label: cell.provenance.experiment for label, cell in cells.items() if cell is not None}
+    labels = {experiment.cell_id: label for label, experiment in shown.items() if experiment is not None}
+    return {
+        label: labels[parent.cell_id]
+        for label, experiment in shown.items()
+        for parent in (experiment.parents if experiment is not None else ())
+        if parent.cell_id in labels
+    }
+
+
+def _join_to_parents(
+    axes: Axes, curves: dict[str, Curve], parents: Mapping[str, str], marks: dict[str, tuple[str, str]]
+) -> None:
+    """Dot a line from a training's end to the start of what went on from it, so that a drop between them is seen."""
+    for child, parent in parents.items():
+        if child in curves and parent in curves:
+            end, start = curves[parent], curves[child]
+            ends = (end.epochs[-1], start.epochs[0]), (end.mean[-1], start.mean[0])
+            axes.plot(*ends, color=marks[child][0], linestyle=":", linewidth=1.0)
 
 
 def name_num_seeds(curves: Iterable[Curve]) -> str:

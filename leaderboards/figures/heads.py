@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.patches import Ellipse, Rectangle
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from leaderboards.figures import style
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 _GAP_IN, _LEFT_IN, _BELOW_IN, _ABOVE_IN = 0.22, 0.85, 0.45, 0.3
 _LEGEND_LINE_IN, _BELOW_LEGEND_IN = 0.2, 0.15
 _NARROWEST_IN = 5.6
+QUERY_NOTE = "Black outline: the query patch."
 RADII = {0.5: sqrt(2 * log(2)), 0.9: sqrt(2 * log(10))}  # in sigmas, of the circle that holds this share
 _LINES = {0.5: "-", 0.9: ":"}
+# Ten, as papers draw nine heads: those of all figures without the query's black, then some of Tol's and a grey.
+_COLORS = (*(color for color in style.COLORS if color != style.BLACK), "#882255", "#332288", "#999933", "#888888")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,12 @@ class Heads:
         if self.precisions is None:
             return None
         return find_ellipse(self.centers[head], self.precisions[head], share)
+
+    def reach(self) -> float:
+        """How far from the query, along rows or columns, the largest of the drawn ellipses extends."""
+        ellipses = (self.ellipse(head, max(RADII)) for head in range(len(self.centers)))
+        boxes = [ellipse.get_extents().get_points() for ellipse in ellipses if ellipse is not None]
+        return max((float(np.abs(box).max()) for box in boxes), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -58,10 +68,13 @@ class Group:
     half: float
 
 
-def view(centers: Sequence[Array], farthest: float) -> float:
-    """Half the side of a model's panels: all centers, but not beyond the farthest patch that a query can see."""
+def view(centers: Sequence[Array], trained: Sequence[Heads], farthest: float) -> float:
+    """Half the side of a model's panels: all centers and the trained heads' ellipses, but not beyond the farthest patch
+    that a query can see, nor so far that the centers would fill less than half of it."""
     reach = max(float(np.abs(places).max(initial=0.0)) for places in centers)
-    return min(max(2.0, 1.15 * reach) + 0.5, farthest)
+    of_centers = max(2.0, 1.15 * reach) + 0.5
+    of_ellipses = 1.05 * max((heads.reach() for heads in trained), default=0.0)
+    return min(max(of_centers, min(of_ellipses, 2 * of_centers)), farthest)
 
 
 def find_ellipse(center: Array, precision: Array, share: float) -> Ellipse | None:
@@ -105,6 +118,12 @@ def draw_groups(canvas: Canvas, groups: Sequence[Group], columns: int, side: flo
     _add_legend(canvas, _count_heads(groups), columns + 2)
 
 
+def head_marks(num: int) -> list[tuple[str, str]]:
+    """(colour, marker) of so many heads: ten colours, then the same ones with other markers."""
+    markers, num_colors = style.MARKERS, len(_COLORS)
+    return [(_COLORS[i % num_colors], markers[(i + i // num_colors) % len(markers)]) for i in range(num)]
+
+
 def _count_heads(groups: Sequence[Group]) -> int:
     """Of the layer with the most heads."""
     return max(1, *(len(panel.heads.centers) for group in groups for panel in group.panels))
@@ -117,8 +136,8 @@ def _add_axes(canvas: Canvas, left: float, bottom: float, side: float) -> Axes:
 
 
 def _draw_panel(axes: Axes, panel: Panel, half: float) -> None:
-    axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, facecolor="black", zorder=1))
-    for head, (color, marker) in enumerate(style.marks(len(panel.heads.centers), style.BLACK)):
+    axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, fill=False, edgecolor=style.BLACK, linewidth=1.2, zorder=1))
+    for head, (color, marker) in enumerate(head_marks(len(panel.heads.centers))):
         _draw_head(axes, panel, head, color, marker)
     num_outside = int((np.abs(panel.heads.centers) > half).any(axis=1).sum())
     if num_outside:
@@ -135,6 +154,7 @@ def _draw_head(axes: Axes, panel: Panel, head: int, color: str, marker: str) -> 
     row, column = panel.heads.centers[head]
     mark: dict[str, Any] = {"marker": marker, "linestyle": "", "color": color}
     axes.plot([column], [row], markersize=5.5, markeredgecolor="white", markeredgewidth=0.4, zorder=4, **mark)
+    _number(axes, head + 1, (column, row), color)
     if panel.trail is not None:
         rows, columns = panel.trail[:, head].T
         axes.plot(columns, rows, color=color, linewidth=0.8, zorder=3)
@@ -148,9 +168,17 @@ def _draw_head(axes: Axes, panel: Panel, head: int, color: str, marker: str) -> 
             axes.add_patch(ellipse)
 
 
+def _number(axes: Axes, number: int, center: tuple[float, float], color: str) -> None:
+    """Beside the head's marker, on white so that it is read over lines; nothing for a head outside."""
+    axes.annotate(
+        str(number), center, (2.5, 2.0), textcoords="offset points", fontsize=6.5, fontweight="bold", color=color,
+        zorder=5, annotation_clip=True, path_effects=[withStroke(linewidth=1.5, foreground="white")],
+    )  # fmt: skip
+
+
 def _add_legend(canvas: Canvas, num_heads: int, most: int) -> None:
     heads = [
         {"label": f"Head {number}", "color": color, "marker": marker, "linestyle": "", "markersize": 6}
-        for number, (color, marker) in enumerate(style.marks(num_heads, style.BLACK), start=1)
+        for number, (color, marker) in enumerate(head_marks(num_heads), start=1)
     ]
     style.add_legend(canvas, heads, most=most)

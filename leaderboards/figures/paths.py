@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leaderboards.figures import style
-from leaderboards.figures.heads import Group, Heads, Panel, draw_groups, sheet_size, view
+from leaderboards.figures.heads import QUERY_NOTE, Group, Heads, Panel, draw_groups, sheet_size, view
 from leaderboards.figures.logged import HeadPaths, read_paths
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
 from suite.figures import PathsFigure
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LAYERS_IN_ROW = 6
 _LAYER_SIDE_IN, _MOMENT_SIDE_IN = 1.6, 2.3
 _FARTHEST = 16.0  # patches: the side of the paper's grid
-_MARKS = "Black square: the query patch. Lines: from each center's place before training (hollow)"
+_MARKS = f"{QUERY_NOTE} Lines: from each center's place before training (hollow)"
 _CIRCLES = "to its place then (filled), with the ellipses that hold 50 % (solid) and 90 % (dotted) of its attention."
 
 
@@ -57,7 +57,7 @@ def show_moments(title: str, paths: HeadPaths, layer: int) -> Group:
         Panel(name.format(paths.epochs[at]), Heads(centers[at], precisions[at]), centers[: at + 1])
         for at, name in names.items()
     ]
-    return Group(f"{title}, layer {number}", panels, view([centers], _FARTHEST))
+    return Group(f"{title}, layer {number}", panels, view([centers], [panels[-1].heads], _FARTHEST))
 
 
 def show_layers(title: str, paths: HeadPaths) -> Group:
@@ -66,4 +66,4 @@ def show_layers(title: str, paths: HeadPaths) -> Group:
         Panel(f"Layer {number}", Heads(centers[-1], None), centers)
         for number, centers in enumerate(paths.centers, start=1)
     ]
-    return Group(title, panels, view(paths.centers, _FARTHEST))
+    return Group(title, panels, view(paths.centers, [], _FARTHEST))

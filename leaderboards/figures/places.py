@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leaderboards.boards import SuiteBoard
 
 Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def runs_behind(boards: SuiteBoard, place: Place, store: Path) -> dict[int, RunDirectory]:
@@ -31,12 +32,12 @@ def first_runs(boards: SuiteBoard, places: Mapping[str, Place], store: Path) -> 
 
 
 def name_seeds(runs: Chosen) -> str:
-    """The note that single runs are shown: ``One run of each model, seed 0.``"""
+    """The note that single runs are shown, ``One run of each model, seed 0.``, its numbers not parted from "seed"."""
     seeds = {title: seed for title, (seed, _) in runs.items()}
     if len(set(seeds.values())) > 1:
-        return f"One run of each model: {', '.join(f'{title} seed {seed}' for title, seed in seeds.items())}."
+        return f"One run of each model: {', '.join(f'{title} seed{_NO_BREAK}{seed}' for title, seed in seeds.items())}."
     of_each = "One run of each model" if len(seeds) > 1 else "One run"
-    return f"{of_each}, seed {min(seeds.values())}."
+    return f"{of_each}, seed{_NO_BREAK}{min(seeds.values())}."
 
 
 def name_missing(boards: SuiteBoard, places: Mapping[str, Place], drawn: Iterable[str]) -> str:

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
@@ -178,6 +180,17 @@ def test_a_bar_of_nearly_even_attention_has_labels_that_differ():
     draw_bar(canvas, bar, log_scale([np.array([0.00390, 0.00393])], 1.001))
     labels = [label.get_text() for label in bar.get_xticklabels()]
     assert len(set(labels)) == len(labels) == 4
+
+
+def test_labels_of_a_bar_of_little_over_a_decade_stand_apart():
+    canvas = Canvas(figsize=(3.0, 0.5))
+    bar = canvas.add_axes((0.05, 0.6, 0.9, 0.2))
+    draw_bar(canvas, bar, log_scale([np.array([4e-3, 6e-2])]))
+    canvas.draw_without_rendering()
+    labels = [label for minor in (False, True) for label in bar.get_xticklabels(minor=minor) if label.get_text()]
+    boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_a_sheet_is_no_wider_than_a_page(record):

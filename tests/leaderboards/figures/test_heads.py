@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.centers import find_groups, find_heads
-from leaderboards.figures.heads import Group, Heads, Panel, find_ellipse, sheet_size
+from leaderboards.figures.heads import Group, Heads, Panel, draw_groups, find_ellipse, head_marks, sheet_size, view
 from leaderboards.figures.logged import read_paths
 from leaderboards.figures.paths import show_layers, show_moments
 
@@ -62,6 +63,30 @@ def test_heads_before_and_after_training_are_shown_in_one_view(record):
 def test_the_legend_of_many_heads_has_a_place_of_its_own():
     few, many = (Group("model", [Panel("Layer 1", Heads(np.zeros((num, 2)), None))], 2.0) for num in (3, 16))
     assert sheet_size([many], 3, 1.6)[1] - sheet_size([few], 3, 1.6)[1] > 3 * 0.18  # of four lines of text, not one
+
+
+def test_the_view_holds_a_trained_head_s_ellipse_but_not_one_that_would_shrink_the_centers():
+    centers = np.array([[0.0, 3.0]])
+    for sigma, half in ((0.1, 3.95), (1.0, 1.05 * (3 + 2.1460)), (100.0, 2 * 3.95)):
+        trained = Heads(centers, np.eye(2)[None] / sigma**2)
+        assert view([centers], [trained], 16.0) == pytest.approx(half, rel=1e-3)
+    assert view([centers], [trained], 6.0) == 6.0
+
+
+def test_ten_heads_have_ten_colours_and_sixteen_no_mark_twice():
+    marks = head_marks(16)
+    assert len({color for color, _ in marks[:10]}) == 10
+    assert len(set(marks)) == 16
+
+
+def test_each_head_has_its_number_beside_its_center_and_the_query_hides_none():
+    centers = np.array([[0.0, 0.0], [1.0, -1.0]])
+    canvas = Canvas(figsize=(6, 4))
+    draw_groups(canvas, [Group("model", [Panel("Layer 1", Heads(centers, None))], 2.0)], 1, 1.6)
+    (axes,) = canvas.axes
+    numbers = {text.get_text(): text.xy for text in axes.texts}
+    assert numbers == {"1": (0.0, 0.0), "2": (-1.0, 1.0)}
+    assert not axes.patches[0].get_fill()
 
 
 # -- paths

@@ -1,6 +1,6 @@
 import numpy as np
 
-from leaderboards.figures.curves import find_curves
+from leaderboards.figures.curves import draw_curves, find_curves
 from leaderboards.figures.logged import read_curve, read_layers
 from leaderboards.figures.places import first_runs, name_missing, name_seeds
 from suite.figures import CurveFigure, LayerFigure
@@ -64,6 +64,17 @@ def test_a_pruned_networks_curve_begins_where_its_parents_training_ended(leave_r
         assert curve.mean.tolist() == [5.0, 10.0, 20.0]
 
 
+def test_the_drop_from_a_network_to_its_pruned_one_is_dotted(places, leave_run, board_of, tmp_path):
+    both = {"pruned": Place(row=("deit pruned",), column="top1"), **places}
+    figure = curve_figure(both).model_copy(update={"after_parents": True})
+    leave_run("deit", 0, [{"step": 4, "num_steps": 4, "epoch": 2.0, "top1_percent": 20.0}])
+    start = {"step": 0, "num_steps": 4, "epoch": 0.0, "top1_percent": 5.0}
+    leave_run("deit", 0, [start, *log(top1_percent=[10.0])], kind="pruning")
+    (axes,) = draw_curves(figure, board_of(figure), tmp_path).axes
+    (dotted,) = [line for line in axes.lines if line.get_linestyle() == ":"]
+    assert dotted.get_xydata().tolist() == [[2.0, 20.0], [2.0, 5.0]]
+
+
 def test_a_cell_with_a_failed_seed_has_no_curve(places, leave_run, board_of, tmp_path):
     figure = curve_figure(places)
     leave_run("deit", 0, log(top1_percent=[10.0]))
@@ -93,11 +104,11 @@ def test_a_single_run_is_that_of_the_lowest_finished_seed_and_the_figure_says_wh
     expected = leave_run("convit", 1)
     runs = first_runs(board_of(figure), places, tmp_path)
     assert {title: (seed, run.path) for title, (seed, run) in runs.items()} == {"convit": (1, expected.path)}
-    assert name_seeds(runs) == "One run, seed 1."
+    assert name_seeds(runs) == "One run, seed\N{NO-BREAK SPACE}1."
     assert name_missing(board_of(figure), places, runs) == "Not there yet: deit."
     leave_run("deit", 0)
     runs = first_runs(board_of(figure), places, tmp_path)
-    assert name_seeds(runs) == "One run of each model: deit seed 0, convit seed 1."
+    assert name_seeds(runs) == "One run of each model: deit seed\N{NO-BREAK SPACE}0, convit seed\N{NO-BREAK SPACE}1."
 
 
 def test_nonlocality_of_a_protocol_that_measured_it_otherwise_is_not_drawn(leave_run):
