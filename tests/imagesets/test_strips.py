@@ -2,8 +2,9 @@
 
 import pytest
 
-from imagesets import fetch, storage
+from imagesets import fetch
 from imagesets.catalog import get_info
+from imagesets.fetch import storage
 from imagesets.strips import main, read_strips, write_strips
 
 NAME = "cifar10_sample"
