@@ -40,6 +40,14 @@ Differs: mixed precision is bf16 autocast, where the authors' code used fp16 wit
 the one half a batch away; timm pairs the first of a process with its last.
 """
 
+DEIT_NOTES = (
+    "Recipe, gpu and paper: bf16 autocast, where the authors' code used fp16 with loss scaling.",
+    "Recipe, paper: mixup and cutmix pair images half a batch apart, timm's code the first of a process with its last.",
+)
+"""Footnotes of every board that trains by ``DEIT``: where it differs from the authors' code."""
+
+BEST_NOTE = "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch."
+
 WITHOUT_AUGMENTATION = {
     "rand_augment": "",
     "color_jitter": 0.0,

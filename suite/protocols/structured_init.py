@@ -134,8 +134,9 @@ LAPTOP_CONVMIXER = LAPTOP.model_copy(
 )
 """``CIFAR_CONVMIXER`` in the same way, at its own learning rate."""
 
-RAND_AUGMENT_NOTE = (
-    "RandAugment, in profiles gpu and paper: rotations and shears are bicubic; timm draws bilinear or bicubic for each."
+RECIPE_NOTE = (
+    "Recipe, gpu and paper: bf16 autocast, where the authors' code used fp16; rotations and shears of RandAugment are "
+    "bicubic, where timm draws bilinear or bicubic for each."
 )
 
 LAPTOP_NOTE = "CIFAR-10, 4x4 patches, width 48, three layers, 0.8 epochs"

@@ -23,6 +23,7 @@ Where the paper leaves room (there is no public code):
 
 from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.cmhsa import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
+from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, RelativeTo, Suite, Table
 
 VIT_BASE: Row = ("ViT-base", "12", "12", "768", "3072")
@@ -91,5 +92,6 @@ SUITE = Suite(
         "Learning rates are chosen by test accuracy; the paper does not say by what, nor which ones it chose.",
         "Appendix B prints AdamW's betas as (0, 9, 0.999); taken for (0.9, 0.999).",
         "Lemma 2 attends where query - key is the offset, Appendix A.2 where key - query is; here it is the latter.",
+        *DEIT_NOTES,
     ),
 )

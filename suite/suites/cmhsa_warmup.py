@@ -11,6 +11,7 @@ initialization; the paper's figure shows the first 100. Its "validation loss" is
 from suite.figures import CurveFigure
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.cmhsa import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
+from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
 CMHSA_5 = "CMHSA-5 (ours)"
@@ -89,5 +90,6 @@ SUITE = Suite(
         "Images are normalized by ImageNet's mean and deviation, as in DeiT's code; in profile laptop by CIFAR-10's.",
         "The position bias of the transfer starts with M = 10; the paper's M = 40 would freeze attention.",
         "The paper's figure shows the first 100 epochs, ours all 200.",
+        *DEIT_NOTES,
     ),
 )

@@ -14,6 +14,7 @@ trained in the first 10 layers". The authors' code has none of these switches.
 from suite.figures import CurveFigure
 from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.convit import LAPTOP_EVALUATIONS, Scale, gpu, laptop, paper
+from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
 _FRACTIONS = {"full_data_top1": 1.0, "ten_percent_data_top1": 0.1}
@@ -96,5 +97,6 @@ SUITE = Suite(
             "of them: those runs are drawn here. The panel on 10 % is ours."
         ),
         'Fig. 12 calls GPSA with frozen gates "PSA"; it is not the vanilla PSA of Fig. 9.',
+        *DEIT_NOTES,
     ),
 )

@@ -11,6 +11,7 @@ other profiles normalize by their sets' own.
 from suite.figures import Pair, PairFigure
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, SIZES, TITLES, Family, gpu, laptop, paper
+from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec import Experiment
 from suite.tables import Headline, RelativeGain, Suite, Table
 
@@ -96,7 +97,8 @@ SUITE = Suite(
             "The paper prints one accuracy, 82.1 % at 10 million parameters, which is ConViT-Ti+'s. It does not say "
             "whether that is the final or the best one; it stands as the best, between which the figure's gains are."
         ),
-        "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch.",
+        BEST_NOTE,
         "The paper sees ConViT overfit after 1000 of 3000 epochs: final and best accuracy differ.",
+        *DEIT_NOTES,
     ),
 )

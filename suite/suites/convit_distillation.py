@@ -16,6 +16,7 @@ from collections.abc import Callable
 from suite.figures import CurveFigure, LayerFigure
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, Family, gpu, gpu_teacher, laptop_teacher, paper, probed_laptop
+from suite.protocols.deit import DEIT_NOTES
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -84,5 +85,6 @@ SUITE = Suite(
     ),
     footnotes=(
         "Fig. 10 draws the undistilled DeiT-S between 5.75 and 7.5 patches, Fig. 5 the same model between 3 and 7.",
+        *DEIT_NOTES,
     ),
 )

@@ -16,6 +16,7 @@ are sketches.
 from suite.figures import Pair, PairFigure, ScatterFigure
 from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.convit import LAPTOP_EVALUATIONS, SHAPES, SIZES, TITLES, Family, Scale, gpu, laptop, paper
+from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.tables import Headline, RelativeGain, Suite, Table
 
 _COLUMNS = {
@@ -118,10 +119,11 @@ SUITE = Suite(
         "Parameters: the paper's are without the classifier (0.2 to 1.0 million here), ours with it.",
         "Speed: the paper's is of a Quadro GP100 at batch 128, ours of the machine at hand at the evaluation's batch.",
         "Speed: the paper's ConViT-S (305 images/s) is slower than its larger ConViT-S+ (382).",
-        "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch.",
+        BEST_NOTE,
         (
             "Fig. 2b also draws models of other papers (ResNet, EfficientNet, ViT, T2T-ViT, VT), whose accuracies it "
             "quotes and prints nowhere; they are not trained here."
         ),
+        *DEIT_NOTES,
     ),
 )

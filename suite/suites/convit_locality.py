@@ -13,6 +13,7 @@ ConViT's own. Networks are evaluated at other epochs than Fig. 8 right's: of tho
 from suite.figures import CurveFigure, HeatmapFigure, ProgressFigure
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, Scale, gpu, laptop, paper
+from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
 _NUM_LAYERS = ("0", "3", "6", "9")
@@ -94,8 +95,10 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
+        "Fig. 8 right: of the evaluations those nearest to the paper's epochs are drawn.",
         "Fig. 8: the paper's text says ConViT-S, its caption ConViT-S+, as Fig. 12's; S+ is trained.",
         "The paper draws these accuracies and prints none.",
         "Without GPSA layers there is no locality strength: the three cells of that row are one run.",
+        *DEIT_NOTES,
     ),
 )

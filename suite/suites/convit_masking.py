@@ -9,6 +9,7 @@ the first ones, from the input; the text's "first" and "last GPSA layers" can on
 
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_LAYERS, TITLES, Scale, gpu, laptop, paper
+from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
 _PARTS = ("content", "position")
@@ -59,5 +60,5 @@ SUITE = Suite(
         better=Place(row=("ConViT-Ti",), column="mask_pos_embed"),
         baseline=Place(row=("DeiT-Ti",), column="mask_pos_embed"),
     ),
-    footnotes=("Unmasked, the networks are the runs of Table 1.",),
+    footnotes=("Unmasked, the networks are the runs of Table 1.", *DEIT_NOTES),
 )

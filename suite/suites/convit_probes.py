@@ -17,6 +17,7 @@ from collections.abc import Callable
 from suite.figures import LayerFigure, MapsFigure
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, laptop, paper, probed_laptop
+from suite.protocols.deit import DEIT_NOTES
 from suite.spec import Experiment, Scalar
 from suite.tables import Headline, Suite, Table
 
@@ -154,5 +155,6 @@ SUITE = Suite(
         "Fig. 16 shows the network of Fig. 7 on other images.",
         "Figs 15 and 17 show layers 1 and 10, and 1, 4, 7 and 10, of twelve; of fewer, those at the same depth.",
         "Fig. 3: nothing is trained, so that top-1 accuracy is chance; colours have a scale for each network.",
+        *DEIT_NOTES,
     ),
 )

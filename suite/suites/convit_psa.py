@@ -10,6 +10,7 @@ but its queries and keys start random: at zero, as in Eq. 5, both would have no 
 from suite.figures import CurveFigure
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, Scale, gpu, laptop, paper
+from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
 _COLUMNS = {"top1": "top1_percent", "best_top1": "best_top1_percent", "mean_nonlocality": "mean_nonlocality"}
@@ -57,7 +58,9 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
+        "Vanilla PSA: queries and keys start random; at zero, as in Eq. 5, both would have no gradient for ever.",
         "The paper draws the curves and prints no accuracy.",
-        "Best accuracy: the maximum over a run's evaluations; in gpu and paper these follow every epoch.",
+        BEST_NOTE,
+        *DEIT_NOTES,
     ),
 )

@@ -11,7 +11,7 @@ the right and below. The laptop profile has an eighth of each width.
 from collections.abc import Callable
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RAND_AUGMENT_NOTE, cell, convmixer, laptop_convmixer
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RECIPE_NOTE, cell, convmixer, laptop_convmixer
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -52,7 +52,7 @@ SUITE = Suite(
         baseline=Place(row=("3", "256"), column="box"),
     ),
     footnotes=(
-        RAND_AUGMENT_NOTE,
+        RECIPE_NOTE,
         "Sec. 5.1 trains at learning rate .001 for 200 epochs; ConvMixers, by Sec. 5.5, at .01 for 100.",
     ),
 )

@@ -105,6 +105,7 @@ SUITE = Suite(
     footnotes=(
         "Images are normalized as in the authors' code, by deviations of 0.20 where CIFAR-10's own are 0.25.",
         "Pruned: beyond a condition number of 1e5 by the paper (laptop: 2), of 1000 by its code.",
+        "Heads pruned: a profile of fewer layers stands beside the paper's first ones; laptop has three of six.",
         "Pruned: its curve begins at the last epoch of the network that it was cut from, evaluated before any step.",
         'Pruned: the text says that it saves "a fourth" of parameters and FLOPs, by its table it is a fifth.',
         "flops_b: two per multiplication of linear layers, as the paper counts; attention times values is left out.",

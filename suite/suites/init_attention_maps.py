@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from suite.figures import MapsFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -66,7 +66,7 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
-        RAND_AUGMENT_NOTE,
+        RECIPE_NOTE,
         "The paper says that its figures average over CIFAR-10's training images; here it is 100 test images.",
         "Figs 4 and 5 show all twelve layers, and so does the one figure here; Fig. 3 shows its 1st, 6th and 12th.",
         "The paper names neither the impulse's window nor the random initialization: here Imp.-3 and Trunc Normal.",

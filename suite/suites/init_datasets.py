@@ -19,7 +19,7 @@ from suite.protocols.structured_init import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     METHODS,
-    RAND_AUGMENT_NOTE,
+    RECIPE_NOTE,
     cell,
     changes,
     imagenet_vit,
@@ -62,7 +62,7 @@ SUITE = Suite(
     ),
     footnotes=(
         "Changes are from Trunc Normal, in points; the paper prints +2.99 as 2.99 and a green arrow up.",
-        RAND_AUGMENT_NOTE,
+        RECIPE_NOTE,
         "ImageNet: normalized, cropped and resized by timm's defaults for the model: mean and deviation 0.5, crop 0.9.",
         "CIFAR-10, Trunc Normal and Kaiming Uniform: 88.63 and 86.36; Table 1 has 85.30 for the same configuration.",
         "CIFAR-10, Imp.-3 and Imp.-5: 91.62 and 90.67; Table 6 has 90.75 and 90.22 (PE / PE, ViT-T/h3).",

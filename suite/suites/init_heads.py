@@ -12,7 +12,7 @@ from suite.protocols.structured_init import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     METHODS,
-    RAND_AUGMENT_NOTE,
+    RECIPE_NOTE,
     cell,
     changes,
     laptop_vit,
@@ -52,7 +52,7 @@ SUITE = Suite(
     ),
     footnotes=(
         "Changes are from Trunc Normal, in points; the paper prints +2.31 as 2.31 and a green arrow up.",
-        RAND_AUGMENT_NOTE,
+        RECIPE_NOTE,
         "The column ViT-T/h3 is Table 2's CIFAR-100 column: the same runs fill both.",
     ),
 )

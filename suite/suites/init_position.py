@@ -11,7 +11,7 @@ the paper has two numbers. A class token has no position of its own, as in the a
 from collections.abc import Callable
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -44,7 +44,7 @@ SUITE = Suite(
         baseline=Place(row=("Learnable PE",), column="classification_token"),
     ),
     footnotes=(
-        RAND_AUGMENT_NOTE,
+        RECIPE_NOTE,
         "The paper does not say which initialization this table uses; here it is Trunc Normal.",
         "Sinusoidal PE, average pooling: 85.30; for it Table 2 has 88.63 (Trunc Normal) and 86.36 (Kaiming Uniform).",
     ),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import product
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, cell, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Headline, MeanOf, Suite, Table
 
@@ -68,7 +68,7 @@ SUITE = Suite(
         baseline=Place(row=("PE", "U"), column=LAPTOP_COLUMN),
     ),
     footnotes=(
-        RAND_AUGMENT_NOTE,
+        RECIPE_NOTE,
         "PE / PE with three heads: 90.75 and 90.22 here, 91.62 and 90.67 in Table 2 for the same configuration.",
         "PE+U / U: 86.07, 86.52 and 85.55 are printed twice, and the eight numbers' mean is 86.03, not 86.02.",
         'The caption defines "G", Gaussian noise, and Appendix C.1 says that the main paper has it: only U is printed.',

@@ -9,7 +9,7 @@ of 64, in two layers and with 4 and 16 heads: 10 of the 80 cells.
 """
 
 from suite.profiles import Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, METHODS, RAND_AUGMENT_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, cell, laptop_vit, vit
 from suite.tables import Headline, RankedWithin, Suite, Table
 
 TABLE_OF_WIDTH = {256: 5, 512: 5, 64: 7, 128: 7}
@@ -56,7 +56,7 @@ SUITE = Suite(
         baseline=Place(row=("7", "Trunc Normal", "64"), column="h4"),
     ),
     footnotes=(
-        RAND_AUGMENT_NOTE,
+        RECIPE_NOTE,
         "Sec. 5.5 announces widths of 64 and 512 for the appendix; its Table 7 has 64 and 128.",
     ),
 )

@@ -12,6 +12,7 @@ of Fig. 11c, which its caption says are between the best accuracies.
 from suite.figures import LineFigure, Pair, PairFigure
 from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, micro, paper
+from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec import Experiment
 from suite.tables import Headline, RelativeGain, Suite, Table
 
@@ -110,8 +111,10 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
+        BEST_NOTE,
         "10 %: the paper's text says 46.5 and 59.5, its table 48.0 and 59.6.",
         "30 %: from the paper's own accuracies the top-1 gap is 11, its table prints 12.",
         "100 %: the paper's Table 1 says 79.8 and 81.3 (top-5 of ConViT 95.7), its Table 2 79.9 and 81.4 (95.8).",
+        *DEIT_NOTES,
     ),
 )
