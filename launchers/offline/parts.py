@@ -55,8 +55,10 @@ class Manifest:
 
     @classmethod
     def read(cls, kit: Path) -> Manifest:
-        """Raises:
-        KitError: there is none, or it cannot be read.
+        """Read the manifest of a kit's folder.
+
+        Raises:
+            KitError: there is none, or it cannot be read.
         """
         path = kit / MANIFEST
         try:

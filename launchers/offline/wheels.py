@@ -127,7 +127,7 @@ class WheelCollection:
         return done.stderr if done.returncode else ""
 
     def _check_is_pure(self, wheel: Path) -> None:
-        """What was compiled here would not run there."""
+        """Refuse a wheel that was compiled here, which would not run there."""
         if all(tag.platform == "any" and tag.abi == "none" for tag in parse_wheel_filename(wheel.name)[3]):
             return
         wheel.unlink()
