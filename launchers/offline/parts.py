@@ -82,7 +82,7 @@ def split(folder: Path, kit: Path, max_bytes: int) -> tuple[Part, ...]:
 
 
 def find_problems(kit: Path, parts: Sequence[Part]) -> dict[str, str]:
-    """What is wrong with each part that is missing or damaged, under its name; {} for a whole kit."""
+    """Name the fault of each part that is missing or damaged; {} for a whole kit."""
     found = {part.name: _find_problem(kit / part.name, part) for part in parts}
     return {name: problem for name, problem in found.items() if problem}
 

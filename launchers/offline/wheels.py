@@ -120,7 +120,7 @@ class WheelCollection:
         self._check_is_pure(built)
 
     def _pip(self, verb: str, where: str, *options: str, wanted: str) -> str:
-        """Returns pip's complaint, "" if it has none."""
+        """Run pip; its complaint, "" if it has none."""
         command = [sys.executable, "-m", "pip", verb, "--quiet", "--no-deps", "--disable-pip-version-check"]
         command += ["--constraint", str(self._constraints), where, str(self._folder), *options, wanted]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -138,7 +138,7 @@ class WheelCollection:
 
 
 def read_dependencies(project: Path) -> list[str]:
-    """What ``pyproject.toml`` says that the project needs."""
+    """Read from ``pyproject.toml`` what the project needs."""
     with (project / "pyproject.toml").open("rb") as file:
         dependencies: list[str] = tomllib.load(file)["project"]["dependencies"]
     return dependencies
