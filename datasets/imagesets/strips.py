@@ -23,7 +23,7 @@ from suite.errors import DataError, SuiteError
 
 _MAX_SIDE = 16383  # pixels, of any WebP
 _IMAGES_PER_STRIP = 500
-_EFFORT = {"method": 4, "quality": 75}  # the best pair in time and size; more takes ten times as long for 1 %
+_METHOD, _QUALITY = 4, 75  # the best pair in time and size; more takes ten times as long for 1 %
 
 
 def write_strips(name: str, folder: Path, data_dir: Path | None = None) -> None:
@@ -81,7 +81,7 @@ def _read_arrays(info: ImageSetInfo, folder: Path) -> dict[str, storage.Array]:
 
 def _write_strip(images: storage.Array, path: Path) -> None:
     side = images.shape[1]
-    Image.fromarray(images.reshape(-1, side, 3)).save(path, lossless=True, **_EFFORT)
+    Image.fromarray(images.reshape(-1, side, 3)).save(path, lossless=True, method=_METHOD, quality=_QUALITY)
 
 
 def _read_strip(path: Path) -> storage.Array:

@@ -61,8 +61,8 @@ class Manifest:
         try:
             fields = json.loads(path.read_text())
             parts = tuple(Part(**part) for part in fields.pop("parts"))
-            lists = {name: tuple(fields.pop(name)) for name in ("assumed", "image_sets")}
-            return cls(**fields, **lists, parts=parts)
+            fields |= {name: tuple(fields[name]) for name in ("assumed", "image_sets")}
+            return cls(**fields, parts=parts)
         except FileNotFoundError as error:
             raise KitError(f"{path} is not there: bring it beside the parts, or name the kit's folder") from error
         except (OSError, ValueError, TypeError, KeyError) as error:
