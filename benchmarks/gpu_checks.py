@@ -96,8 +96,8 @@ def check_repeat(options: argparse.Namespace, resources: Resources) -> Report:
 
     def check(model: str) -> Report:
         experiment = short_runs.shorten(short_runs.five_models()[model], steps, batch)
-        if options.small and experiment.image_size > 32:
-            experiment = experiment.model_copy(update={"image_size": 64})
+        if options.small:
+            experiment = short_runs.shrink(experiment)
         runs = [short_runs.new_run(options.scratch / f"{model}-{n}", experiment) for n in range(3)]
         with counted_synchronizations(options.device) as places:
             first = train(runs[0], experiment, resources)

@@ -34,6 +34,7 @@ from suite.files import write_atomically
 
 State = Literal["missing", "done", "stopped", "failed", "left out"]
 _GRACE_S = 40.0  # that a stopped grid has for its checkpoints
+_CPU_PATIENCE = 3  # a rehearsal may take so many times as long, on a CPU that others use as well
 _LEAST_S = 60.0  # of training after which stopping is worth while
 _BUNDLED = (".json", ".jsonl", ".txt", ".csv", ".md", ".svg", ".png", ".gz")
 _NOT_BUNDLED = ("checkpoint", "whole", "killed")
@@ -70,7 +71,7 @@ class Proof:
         def may_start(stage: Stage) -> bool:
             state = self.outcome(stage).state
             again = stage.name not in tried or state == "stopped"
-            enough = _LEAST_S + _GRACE_S if stage.goes_on else 60 * stage.minutes
+            enough = _LEAST_S + _GRACE_S if stage.goes_on else self._longest_s(stage)
             return state != "done" and again and left_s >= enough
 
         return min(filter(may_start, self.stages), key=lambda stage: self.outcome(stage).num_tries, default=None)
@@ -89,7 +90,7 @@ class Proof:
     def _carry_out(self, stage: Stage, folder: Path, left_s: float) -> tuple[State, str]:
         if self.device == "gpu" and (lacking := _find_lacking(stage)):
             return "left out", lacking
-        limit_s = min(60 * stage.minutes, left_s) - _GRACE_S * stage.goes_on
+        limit_s = min(self._longest_s(stage), left_s) - _GRACE_S * stage.goes_on
         command = stage.command if self.device == "gpu" else stage.rehearsal
         code = self._start(command, folder, limit_s)
         if stage.afterwards:
@@ -112,6 +113,9 @@ class Proof:
                 return process.wait(limit_s)
             except subprocess.TimeoutExpired:
                 return _stop(process)
+
+    def _longest_s(self, stage: Stage) -> float:
+        return 60 * stage.minutes * (1 if self.device == "gpu" else _CPU_PATIENCE)
 
     def _path(self, stage: Stage) -> Path:
         return self.work / stage.name / "result.json"

@@ -28,6 +28,13 @@ def shorten(experiment: Experiment, steps: int, batch_size: int) -> Experiment:
     return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe, **fresh})
 
 
+def shrink(experiment: Experiment) -> Experiment:
+    """The same kind of network, which a CPU trains in no time."""
+    smaller = {"width": 8} if experiment.model.startswith("resnet") else {"depth": 2}
+    options = {**experiment.model_options, **smaller}
+    return experiment.model_copy(update={"model_options": options, "image_size": min(experiment.image_size, 64)})
+
+
 def five_models() -> dict[str, Experiment]:
     """One of each kind of training, by the model's name, as the suites have them."""
     of_suites = {
