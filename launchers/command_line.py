@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
 from launchers.options import Cluster, GridOptions, SlurmOptions
+from leaderboards.sequential import FIRST_LOOK
 from suite.arguments import positive
 from suite.errors import SpecError
 from suite.spec import StorageFormat
@@ -27,11 +30,25 @@ def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
     if for_slurm and given["cluster"] != "slurm":
         names = ", ".join(f"--{'slurm' if name == 'more' else name.replace('_', '-')}" for name in for_slurm)
         raise SpecError(f"{names} would do nothing here: add --cluster slurm, or leave it out")
+    if isinstance(given["seeds"], float):
+        given |= {"until": given["seeds"], "seeds": FIRST_LOOK}
     return GridOptions(slurm=SlurmOptions(**_frozen(for_slurm)), **_frozen(given))
 
 
 def _frozen(values: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def _seeds(text: str) -> int | float:
+    """A number of seeds, or after ``until=`` a width, told from it by its type."""
+    name, separator, width = text.partition("=")
+    if not separator:
+        return positive(text)
+    with contextlib.suppress(ValueError):
+        found = float(width)
+        if name == "until" and 0 < found < math.inf:
+            return found
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected a number, or until=0.5, in points above 0")
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -43,7 +60,11 @@ def _make_parser() -> argparse.ArgumentParser:
         "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
     )
     parser.add_argument(
-        "--seeds", type=positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
+        "--seeds", type=_seeds, default=1, metavar="N",
+        help="seeds 0 to N-1 of every cell (default 1); until=H: until the headline is known to H points",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-seeds", type=positive, default=30, metavar="N", help="the most for --seeds until (default 30)"
     )
     parser.add_argument(
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",

@@ -7,6 +7,7 @@ The same command again goes on where the last one ended. What a node calls is ``
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
 from launchers.show import print_resolved
+from launchers.until import train_until
 from leaderboards.build import build
 from suite.errors import RunError, SpecError, SuiteError
 from suite.exit_codes import Exit
@@ -50,6 +52,8 @@ def _run(options: GridOptions, console: Console) -> int:
     if options.list_suites:
         print_suites(console)
         return 0
+    if options.until is not None and not options.starts_nothing:
+        return train_until(options, functools.partial(_run, console=console), console)
     grid = GridRequest.of(options)
     if options.show:
         print_resolved(console, grid.suite, grid.profile_name, grid.experiments)

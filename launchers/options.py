@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from leaderboards.sequential import FIRST_LOOK
 from suite.errors import SpecError
 from suite.profiles import Profile
 from suite.spec import Resources, StorageFormat
@@ -39,6 +40,9 @@ class SlurmOptions:
 class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
+    ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
+    look, and ``max_seeds`` the most of any.
+
     Raises:
         SpecError: options that do not go together, or a file of weights that is not there.
     """
@@ -46,6 +50,8 @@ class GridOptions:
     suite: str | None = None
     profile: str = "laptop"
     seeds: int = 1
+    until: float | None = None
+    max_seeds: int = 30
     only: tuple[str, ...] = ()
     runs: Path = Path("runs")
     data_dir: Path | None = None
@@ -74,6 +80,10 @@ class GridOptions:
             raise SpecError("--watch goes with --status")
         if self.cancel and (self.status or self.dry_run or self.only):
             raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
+        if self.until is not None and self.only:
+            raise SpecError("--seeds until=… trains all arms of the headline together: it takes no --only")
+        if self.until is not None and self.max_seeds < FIRST_LOOK:
+            raise SpecError(f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more")
         if self.teacher_weights is not None and not self.teacher_weights.is_file():
             raise SpecError(f"--teacher-weights {self.teacher_weights}: there is no such file")
 

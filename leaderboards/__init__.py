@@ -6,9 +6,13 @@ Where to look, in the order in which a number passes:
     collect       run store -> what is known of every cell; metrics: a result -> a number in the paper's unit
     usable_runs   which runs may be averaged, and which of several candidates is shown
     paper_tables  the papers' tables (papers/*.csv), and whether a suite fits them
-    cell_values   runs -> cells: measured, derived (gains, ratios, means) and ranked; estimates: intervals and tests
+    cell_values   runs -> cells: measured, derived (gains, ratios, means) and compared
+    estimates     the statistics: intervals, tests, ranks; verdicts: on a printed number and on a claim; sequential:
+                  when enough seeds are trained
     cells         what one place of a table holds
     boards        all cells of a suite at one scale
+    claims/       what the papers say of these cells, as data, one module a paper; knows no number of ours
+    judged_claims boards of all suites -> the verdict on each claim; claim_pages: as CSV, Markdown and lines
     notation      how a number, a difference and a headline are written, wherever they are shown
     markdown, csv_files, terminal, figures/    boards -> what a reader sees
     index         all suites in one table, with what each has cost and will cost

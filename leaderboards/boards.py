@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.cell_values import add_derived, add_ranks, difference_of, measured_cells
+from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
@@ -78,15 +78,17 @@ class SuiteBoard:
 
 
 def aggregate(suite: Suite, profile_name: str, collection: Collection) -> SuiteBoard:
-    """Make every cell of every table: measured ones, then those derived from them, then their ranks."""
+    """Make every cell of every table: measured ones, then those derived from them, then how they compare."""
     profile = suite.profile(profile_name)
     tables = {}
     for table in suite.tables:
         entries = suite.entries_of(profile, table)
         paper = lay_out(table, entries)
-        cells = measured_cells(entries, paper, collection, is_paper=profile_name == "paper")
+        cells = measured_cells(entries, paper, collection)
         cells = add_derived(table, cells, entries, paper, collection)
         cells = add_ranks(table, cells)
+        if not profile.scale_note:
+            cells = add_verdicts(table, cells, paper)
         tables[table.name] = Board(suite, profile_name, profile, table, paper, cells)
     return SuiteBoard(suite, profile_name, profile, tables)
 

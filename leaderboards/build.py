@@ -7,6 +7,7 @@ python leaderboards/build.py --all --runs runs
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -14,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards import SuiteBoard, aggregate, check_store, make_boards, read_runs
+from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
+from leaderboards.claims import ALL_CLAIMS
 from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.index import IndexLine, estimate_cost, render_index, render_index_csv
+from leaderboards.judged_claims import JudgedClaim, judge
 from leaderboards.markdown import render_markdown
 from leaderboards.terminal import print_summary
 from suite.arguments import positive
@@ -53,10 +57,29 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
         RecordError: for runs that must not be averaged.
         RunError: if the files cannot be written.
     """
-    boards = make_boards(get_suite(suite_name), profile, store, num_seeds)
+    suite = get_suite(suite_name)
+    boards = make_boards(suite, profile, store, num_seeds)
     paths = write_boards(boards, store, out or store / "leaderboards" / suite_name)
-    print_summary(boards, paths.markdown)
+    print_summary(boards, summarize_claims(_claims_of(suite, boards, store)), paths.markdown)
     return paths
+
+
+def _claims_of(suite: Suite, boards: SuiteBoard, store: Path) -> list[JudgedClaim]:
+    """The claims that speak of one suite, judged at its scale among all of their paper's."""
+    found: dict[str, SuiteBoard | None] = {suite.name: boards}
+    find = functools.partial(_find_boards, found, profile=boards.profile_name, store=store)
+    claims = judge(find, store, boards.profile_name)
+    return [judged for judged in claims if suite.name in judged.suites]
+
+
+def _find_boards(found: dict[str, SuiteBoard | None], name: str, profile: str, store: Path) -> SuiteBoard | None:
+    """A suite's boards, read once; None where it has no such profile, or its runs cannot be read."""
+    if name not in found:
+        try:
+            found[name] = make_boards(get_suite(name), profile, store)
+        except SuiteError:
+            found[name] = None
+    return found[name]
 
 
 def build_all(store: Path, profile: str | None = None, num_seeds: int | None = None, out: Path | None = None) -> bool:
@@ -83,8 +106,24 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
             print(lines[-1].summary)
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
-    print(f"Index: {out / 'index.md'}")
+    _write_claims(lines, store, out)
+    print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
     return not any(line.error for line in lines)
+
+
+def _write_claims(lines: Sequence[IndexLine], store: Path, out: Path) -> None:
+    """Judge the papers' claims at every scale that has runs: ``claims.csv``, and ``claims/<paper>.md``."""
+    scales = dict.fromkeys(line.profile_name for line in lines if line.profile_name and line.boards)
+    claims = []
+    for scale in scales:
+        if scale != "smoke":  # its numbers mean nothing
+            found = {line.suite.name: line.boards for line in lines if line.profile_name == scale}
+            claims += judge(functools.partial(_find_boards, found, profile=scale, store=store), store, scale)
+    write_atomically(out / "claims.csv", render_claims_csv(claims).encode())
+    make_folder(out / "claims")
+    for paper in ALL_CLAIMS:
+        page = render_claims_page(paper, [judged for judged in claims if judged.paper is paper])
+        write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
 
 
 def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, out: Path) -> IndexLine:

@@ -1,29 +1,30 @@
-"""Collected runs -> the cells of a table: measured ones, those derived from them, and their ranks.
+"""Collected runs -> the cells of a table: measured ones, those derived from them, and how they compare.
 
-The mean of a derived cell is derived from the means, as the paper does. Its interval is that of the values derived seed
-by seed, which needs the same seeds on all sides, moved from their mean to the one shown: for a ratio the two differ a
-little.
+The mean of a derived cell is derived from the means, as the paper does; its interval follows from the seeds of those
+cells, as ``leaderboards.estimates`` says.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from leaderboards.cells import Cell, CellStatus, Coverage, Estimate, Provenance, Search
-from leaderboards.collect import Collection, in_points, is_accuracy
-from leaderboards.estimates import estimate, p_value_below, shared_ranks
+from leaderboards.cells import Cell, CellStatus, Coverage, Provenance, Search
+from leaderboards.collect import PRUNED_HEADS, Collection, in_points, is_accuracy
+from leaderboards.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.paper_tables import PaperTable
 from leaderboards.usable_runs import UsableRuns, choose, usable_runs
+from leaderboards.verdicts import Printed, judge_table
 from suite.profiles import Entry, Row
 from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
 
+Cells = Mapping[tuple[Row, str], Cell]
 
-def measured_cells(
-    entries: Sequence[Entry], paper: PaperTable, collection: Collection, is_paper: bool
-) -> dict[tuple[Row, str], Cell]:
-    """Make the cells of one table, keyed (row, column); at the paper's own scale accuracies are tested against it."""
+
+def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Collection) -> dict[tuple[Row, str], Cell]:
+    """Make the cells of one table, keyed (row, column)."""
     cells = {}
     for entry in entries:
         candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
@@ -32,12 +33,20 @@ def measured_cells(
         provenance = _trace(candidates, shown)
         for column, metric in entry.columns.items():
             covered = _leave_out_void(coverage, metric, shown)
-            found = estimate({seed: values[metric] for seed, values in shown.values.items() if metric in values})
             printed = paper.value(entry.row, column)
-            if is_paper and printed is not None and is_accuracy(metric) and covered.status in ("done", "partial"):
-                found = replace(found, p_value=p_value_below(list(found.values.values()), printed))
+            found = single(_sample(shown, metric))
             cells[entry.row, column] = Cell(entry.row, column, metric, found, printed, covered, provenance)
     return cells
+
+
+def _sample(shown: UsableRuns, metric: str) -> Sample:
+    """One metric by seed. An accuracy is known to one test image, so evenly within that step, and heads are counted."""
+    values = {seed: values[metric] for seed, values in shown.values.items() if metric in values}
+    step = 1.0 if metric in PRUNED_HEADS else 0.0
+    if is_accuracy(metric) and values:
+        num_images = min(found["num_test_images"] for found in shown.values.values())
+        step = 100 / in_points(metric) / max(1.0, num_images)
+    return Sample(values, shown.networks, step / math.sqrt(12))
 
 
 def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int) -> Coverage:
@@ -55,6 +64,7 @@ def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search |
 def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns) -> Provenance:
     """Name the runs behind every cell of an entry."""
     speeds = [found["images_per_s"] for found in shown.values.values()]
+    accuracies = [found["top1_percent"] for found in shown.values.values()]
     return Provenance(
         experiment=shown.experiment,
         notes=shown.notes,
@@ -62,6 +72,7 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns) -> Provenance:
         images_per_s=statistics.fmean(speeds) if speeds else None,
         commits=tuple(dict.fromkeys(shown.runs.commits[seed] for seed in shown.values)),
         num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in shown.values.values()})),
+        last_top1_percent=statistics.fmean(accuracies) if accuracies else None,
     )
 
 
@@ -90,9 +101,6 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
 
 
 # -- cells that the paper derives from others
-
-Cells = Mapping[tuple[Row, str], Cell]
-Formula = Callable[[Sequence[float]], float | None]
 
 
 def add_derived(
@@ -137,26 +145,10 @@ def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, pa
         row=row,
         column=column,
         metric=metrics.pop() if formula is _mean and len(metrics) == 1 else "",
-        estimate=_derive([source.estimate for source in sources], formula),
+        estimate=derive([source.estimate for source in sources], formula),
         paper=paper,
         coverage=coverage,
     )
-
-
-def _derive(sources: Sequence[Estimate], formula: Formula) -> Estimate:
-    """Apply a formula to the means, and seed by seed to the values, whose interval is moved to that mean."""
-    means = [source.mean for source in sources if source.mean is not None]
-    mean = formula(means) if len(means) == len(sources) else None
-    seeds = [seed for seed in sources[0].values if all(seed in source.values for source in sources)]
-    by_seed = {seed: formula([source.values[seed] for source in sources]) for seed in seeds}
-    values = {seed: value for seed, value in by_seed.items() if value is not None}
-    if any(len(source.values) != len(values) for source in sources):
-        return Estimate(values, mean)
-    found = estimate(values)
-    if mean is None or found.mean is None or found.interval is None:
-        return replace(found, mean=mean)
-    low, high = (mean + (side - found.mean) for side in (found.interval.low, found.interval.high))
-    return Estimate(values, mean, replace(found.interval, low=low, high=high))
 
 
 def difference_of(better: Cell, baseline: Cell) -> Cell:
@@ -200,17 +192,17 @@ def _measure(
 ) -> dict[Row, Cell]:
     """The metric of each row's runs, though no column of the table may show it."""
     asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in entries]
-    cells = measured_cells(asked, paper, collection, is_paper=False)
+    cells = measured_cells(asked, paper, collection)
     return {row: cell for (row, _), cell in cells.items()}
 
 
-# -- ranks
+# -- how cells compare with each other, and with the paper's numbers
 
 
-def add_ranks(table: Table, cells: Mapping[tuple[Row, str], Cell]) -> dict[tuple[Row, str], Cell]:
-    """Rank the accuracies that compete with each other and have an interval.
+def add_ranks(table: Table, cells: Cells) -> dict[tuple[Row, str], Cell]:
+    """Rank the accuracies that compete with each other and whose seeds tell how far they scatter.
 
-    A cell without an interval (one seed), one that failed or is void, and one without competitor has no rank.
+    A cell of one seed, one that failed or is void, and one without competitor has no rank.
     """
     ranked = dict(cells)
     groups: dict[tuple[str, ...], list[tuple[Row, str]]] = {}
@@ -219,9 +211,8 @@ def add_ranks(table: Table, cells: Mapping[tuple[Row, str], Cell]) -> dict[tuple
             groups.setdefault((cell.metric, *_group(table, cell)), []).append(key)
     for keys in groups.values():
         if len(keys) > 1:
-            for key, rank in zip(keys, shared_ranks([_reach(cells[key]) for key in keys]), strict=True):
-                found = replace(cells[key].estimate, rank=rank)
-                ranked[key] = replace(cells[key], estimate=found)
+            for key, ranks in zip(keys, rank_intervals([cells[key].estimate for key in keys]), strict=True):
+                ranked[key] = replace(cells[key], comparison=replace(cells[key].comparison, ranks=ranks))
     return ranked
 
 
@@ -239,6 +230,18 @@ def _competes(cell: Cell) -> bool:
     return cell.is_usable and cell.interval is not None and is_accuracy(cell.metric)
 
 
-def _reach(cell: Cell) -> tuple[float, float]:
-    assert cell.interval is not None
-    return cell.interval.low, cell.interval.high
+def add_verdicts(table: Table, cells: Cells, paper: PaperTable) -> dict[tuple[Row, str], Cell]:
+    """Judge the accuracies of a table that was made at the paper's own scale against those that the paper prints."""
+    judged = dict(cells)
+    printed = {
+        key: Printed(
+            cell.paper, 0.5 * 10.0 ** -paper.decimals(cell.column), table.seeds_of_paper, 1 / in_points(cell.metric)
+        )
+        for key, cell in cells.items()
+        if cell.paper is not None and cell.is_usable and cell.provenance.experiment and is_accuracy(cell.metric)
+    }
+    verdicts = judge_table([(cells[key].estimate, number) for key, number in printed.items()])
+    for key, (verdict, p_value) in zip(printed, verdicts, strict=True):
+        comparison = replace(cells[key].comparison, verdict=verdict, p_value=p_value)
+        judged[key] = replace(cells[key], comparison=comparison)
+    return judged

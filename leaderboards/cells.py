@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from leaderboards.collect import SeedFailure
+from leaderboards.estimates import Estimate, Interval
+from leaderboards.verdicts import Verdict
 from suite.profiles import Row
 from suite.spec import Experiment
 
 CellStatus = Literal["done", "partial", "failed", "void", "missing"]
 STATUSES: tuple[CellStatus, ...] = ("done", "partial", "failed", "void", "missing")
-IntervalMethod = Literal["t", "bca"]
-SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Interval:
-    """The 95 % confidence interval of a mean, and the sample standard deviation (n - 1)."""
+class Comparison:
+    """How a number stands among its competitors, and to the paper's."""
 
-    sd: float
-    low: float
-    high: float
-    method: IntervalMethod
-
-    @property
-    def half_width(self) -> float | None:
-        """Half the width of Student's, which is symmetric about the mean; None of a bootstrap's."""
-        return (self.high - self.low) / 2 if self.method == "t" else None
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Our number: its values by seed, their mean, and how far these seeds determine it."""
-
-    values: Mapping[int, float]
-    mean: float | None  # None without values, and where a derived one is not defined
-    interval: Interval | None = None  # None below two seeds, and where the sides of a derived one differ in theirs
-    rank: int | None = None  # among the cells that it competes with, the best being 1
-    p_value: float | None = None  # of "ours is not below the paper's"; only at the paper's scale
-
-    @property
-    def reached(self) -> Literal["", "yes", "no"]:
-        """Whether the paper's number was reached: "no" if ours is significantly below it, "yes" if it is *not
-        significantly below*, "" where that was not tested."""
-        if self.p_value is None:
-            return ""
-        return "no" if self.p_value < SIGNIFICANCE else "yes"
+    ranks: tuple[int, int] | None = None  # the best and the worst that it may have, 1 being the best
+    verdict: Verdict | None = None  # on the paper's number; only at the paper's scale
+    p_value: float | None = None  # of the paper's number among seeds like ours, adjusted over the table
 
 
 @dataclass(frozen=True)
@@ -55,6 +29,7 @@ class Search:
     """The candidates of a place that several experiments compete for."""
 
     chosen: str  # how the shown one differs from the others, such as "learning_rate=3e-05"
+    on_other_seeds: bool  # each seed's candidate was chosen by the others; else by the one seed that is shown
     num_candidates: int
     num_compared: int  # that have at least one result
     num_done: int  # runs, over all candidates
@@ -87,6 +62,7 @@ class Provenance:
     images_per_s: float | None = None  # mean of the runs shown
     commits: tuple[str, ...] = ()
     num_evaluations: tuple[int, ...] = ()  # during one run, all that occur; 0 where a run did not record it
+    last_top1_percent: float | None = None  # mean after the last epoch, of the runs shown
 
 
 @dataclass(frozen=True)
@@ -100,6 +76,7 @@ class Cell:
     paper: float | None
     coverage: Coverage
     provenance: Provenance = Provenance()
+    comparison: Comparison = Comparison()
     is_change: bool = False  # from a baseline, and so written with its sign
 
     @property

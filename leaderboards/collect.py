@@ -20,7 +20,12 @@ from suite.spec import Experiment, with_ancestors
 from suite.standing import NEW, Standing, beside_needed, stand
 from suite.tables import RelativeTo, Table
 
-ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations")  # decides a search; is told of every cell
+ALWAYS_READ = (
+    "top1_percent",
+    "images_per_s",
+    "num_evaluations",
+    "num_test_images",
+)  # decide a search; told of all cells
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,14 @@ class CellRuns:
     commits: dict[int, str] = field(default_factory=dict)
     loaders: dict[int, str] = field(default_factory=dict)
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
+
+    def with_results_of(self, others: Mapping[int, CellRuns]) -> CellRuns:
+        """These runs with the results, seed by seed, of other experiments."""
+        found = {
+            name: {seed: getattr(of, name)[seed] for seed, of in others.items() if seed in getattr(of, name)}
+            for name in ("values", "void_metrics", "commits", "loaders", "num_corrupt_images")
+        }
+        return replace(self, **found)  # type: ignore[arg-type]  # each is of its field's own type
 
     @property
     def failures(self) -> tuple[SeedFailure, ...]:

@@ -20,9 +20,9 @@ from suite.profiles import Profile
 from suite.records import Result, find_runs
 
 LONG_COLUMNS = (
-    "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "interval_method", "paper",
-    "difference", "reached", "p_value", "rank", "status", "chosen", "device_hours", "images_per_s",
-    "num_evaluations", "commits",
+    "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "paper", "difference", "verdict",
+    "p_value", "best_rank", "worst_rank", "status", "chosen", "device_hours", "images_per_s", "num_evaluations",
+    "last_top1_percent", "commits",
 )  # fmt: skip
 
 
@@ -59,16 +59,18 @@ def _value(board: Board, cell: Cell | None) -> str:
 
 
 def _line(cell: Cell) -> dict[str, object]:
-    estimate, coverage, provenance = cell.estimate, cell.coverage, cell.provenance
+    estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
     interval, shown = estimate.interval, provenance.experiment
+    best_rank, worst_rank = comparison.ranks or ("", "")
     numbers = {
         "mean": estimate.mean,
-        "sd": interval and interval.sd,
+        "sd": estimate.sd if interval else None,
         "low": interval and interval.low,
         "high": interval and interval.high,
         "paper": cell.paper,
         "difference": cell.difference,
-        "p_value": estimate.p_value,
+        "p_value": comparison.p_value,
+        "last_top1_percent": provenance.last_top1_percent if cell.metric == "best_top1_percent" else None,
         "device_hours": provenance.device_hours,
         "images_per_s": provenance.images_per_s,
     }
@@ -76,11 +78,11 @@ def _line(cell: Cell) -> dict[str, object]:
         "row": " / ".join(cell.row),
         "column": cell.column,
         "metric": cell.metric,
-        "n": coverage.num_done,
+        "n": min(estimate.sizes, default=coverage.num_done),
         "planned": coverage.num_planned,
-        "interval_method": interval.method if interval else "",
-        "reached": estimate.reached,
-        "rank": estimate.rank,
+        "verdict": comparison.verdict or "",
+        "best_rank": best_rank,
+        "worst_rank": worst_rank,
         "status": coverage.status,
         "chosen": f"{shown.model}-{shown.cell_id}" if coverage.search and coverage.num_done and shown else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),

@@ -18,8 +18,8 @@ from leaderboards.cells import Cell
 from leaderboards.collect import Collection
 from leaderboards.notation import (
     NOTHING,
-    difference_decimals,
     pad,
+    paper_decimals,
     section,
     write_difference,
     write_headline,
@@ -111,8 +111,8 @@ CSV_COLUMNS = (
     "status", "hours_spent", "hours_to_go", "runs_of_unknown_cost", "unit", "error",
 )  # fmt: skip
 LEGEND = """\
-Ours and paper are the headline's difference, ours with the 95 % interval over matched seeds, or without one the number
-of seeds (n). Only the profile `paper` is at the paper's scale: in all others the two are not comparable.
+Ours and paper are the headline's difference, ours with the 95 % interval over training seeds, or without one their
+number (n). Only the profile `paper` is at the paper's scale: in all others the two are not comparable.
 Spent counts all attempts of all runs, also of those that others depend on, as GPU-hours or core-hours; what suites
 share is counted in each. To go is judged by finished runs of the same cell, else of the same model on the same data by
 images seen, else by FLOPs at the rate that the profile states; "?" where those are not known:
@@ -178,7 +178,7 @@ def _texts(line: IndexLine) -> list[str]:
         "not built" if line.error else _cells(line),
         suite.headline.text,
         write_difference(cell) if cell and cost else NOTHING,
-        write_signed(cell.paper, difference_decimals(cell)) if cell else NOTHING,
+        write_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
         f"{cost.hours_spent:.3g} {cost.unit}" if cost else NOTHING,
         f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
     ]
@@ -187,9 +187,7 @@ def _texts(line: IndexLine) -> list[str]:
 def _plan(line: IndexLine) -> str:
     """``suite (Table 2): ConViT over DeiT (paper: +13.0); 0/30 cells, 5 GPU-hours to go in profile paper``."""
     cell = line.headline
-    paper = (
-        f" (paper: {write_signed(cell.paper, difference_decimals(cell))})" if cell and cell.paper is not None else ""
-    )
+    paper = f" (paper: {write_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
     text = f"{line.suite.name} ({line.suite.item}): {line.suite.headline.text}{paper}"
     if line.boards is None or line.planned is None:
         return text

@@ -16,8 +16,10 @@ from leaderboards.notation import (
     pad,
     scale_title,
     section,
+    shown_decimals,
     write_headline,
     write_ours,
+    write_ranks,
     write_signed,
     write_status,
 )
@@ -29,26 +31,22 @@ COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit 
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
 LEGEND = """\
-Ours is the mean over n seeds with its 95 % confidence interval: none from one seed, nor for what no seed changes;
-Student's t up to nine seeds, written ± half its width; from ten on the BCa bootstrap, written (low to high). Decimals
-are the paper's, or more where these would leave only zeros. Diff is ours minus the paper's, before rounding.
+Ours is the mean over n training seeds ± half its 95 % confidence interval, conditional on this test set and on this
+subset of the training images: Student's t, for numbers made of several (changes, gains) Welch's; none from one seed,
+nor for what no seed changes. ± has two significant digits and the mean as many decimals; without it they are the
+paper's, or more where these would leave only zeros. Diff is ours minus the paper's, before rounding.
 What is not complete is marked in the table: partial 2/3 (two of three runs are done), failed (a seed has no usable
 result; the mean is of the others, and the CSV leaves the place empty), void (the same, for a result that a change of
 the protocol has voided), missing (no seed is done). A dash: no number, or a place that this profile does not fill."""
-RANKS = {
-    "in_columns": "#1 is the best of a column. Cells of a column share a rank where their intervals overlap, also\n"
-    "through a chain of others between them.",
-    "in_rows": "#1 is the best of a row. Cells of a row that show the same metric share a rank where their intervals\n"
-    "overlap, also through a chain of others between them.",
-    "in_table": "#1 is the best of the whole table. Its cells that show the same metric share a rank where their\n"
-    "intervals overlap, also through a chain of others between them.",
-}
-RANKS_WITHIN = """\
-#1 is the best of a column among the rows of one {keys}. These share a rank where their intervals overlap, also
-through a chain of others between them."""
-REACHED = """\
-Reached: "no" where a one-sided t-test of the seeds against the paper's number finds ours significantly below it
-(p < 0.05), else "yes", which means *not significantly below*."""
+RANKS = """\
+#1-3: between the best and the third of {group}, where cells show the same metric. Of k competitors a cell stands
+between 1 + those that are significantly better and k - those that are significantly worse (Welch's t for each pair at
+5 %, by Holm's method over all pairs)."""
+COMPETITORS = {"in_columns": "a column", "in_rows": "a row", "in_table": "the whole table"}
+VERDICTS = """\
+Verdict on the paper's number: reproduced (the 90 % interval lies within one point of it), contradicted (it does not,
+and the number would be improbable, p < 0.05 by Holm's method over the table, as the mean of the paper's own seeds, one
+unless it says otherwise, if they scattered as ours do), else undecided."""
 
 
 def render_markdown(boards: SuiteBoard) -> str:
@@ -85,27 +83,23 @@ def _counts(boards: SuiteBoard) -> str:
 
 
 def _legend(boards: SuiteBoard) -> list[str]:
-    said = [LEGEND, *_rank_legend(boards)]
-    return (
-        [*said, REACHED]
-        if any(cell.estimate.reached for b in boards.tables.values() for cell in b.cells.values())
-        else said
-    )
+    has_verdicts = any(cell.comparison.verdict for board in boards.tables.values() for cell in board.cells.values())
+    return [LEGEND, *_rank_legend(boards), *([VERDICTS] if has_verdicts else [])]
 
 
 def _rank_legend(boards: SuiteBoard) -> list[str]:
     """Explain ranks, with the tables' names where they do not mean the same in all."""
     items: dict[str, list[str]] = {}
     for board in boards.tables.values():
-        if any(cell.estimate.rank is not None for cell in board.cells.values()):
-            items.setdefault(_explain(board.table.ranked), []).append(board.table.item)
+        if any(cell.comparison.ranks for cell in board.cells.values()):
+            items.setdefault(RANKS.format(group=_competitors(board.table.ranked)), []).append(board.table.item)
     return [f"{'; '.join(of)}: {said}" if len(items) > 1 else said for said, of in items.items()]
 
 
-def _explain(ranked: Ranked) -> str:
+def _competitors(ranked: Ranked) -> str:
     if isinstance(ranked, RankedWithin):
-        return RANKS_WITHIN.format(keys=" and ".join(ranked.row_keys))
-    return RANKS[ranked]
+        return f"a column among the rows of one {' and '.join(ranked.row_keys)}"
+    return COMPETITORS[ranked]
 
 
 def _table_section(board: Board) -> list[str]:
@@ -139,35 +133,43 @@ def _table(board: Board, columns: Sequence[str]) -> str:
     header = [*board.paper.row_keys]
     for column in columns:
         header += [f"{column}, ours", *(["paper", "diff"] if board.has_paper else [])]
-        header += ["reached"] if _is_tested(board, column) else []
+        header += ["verdict"] if _is_judged(board, column) else []
     lines = [[*row, *(text for column in columns for text in _group(board, row, column))] for row in board.paper.rows]
     num_keys = len(board.paper.row_keys)
     return pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])
 
 
 def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
-    """Ours, the paper's and the difference at one place of the table, and whether the paper's was reached."""
+    """Ours, the paper's and the difference at one place of the table, and the verdict."""
     decimals = board.paper.decimals(column)
     cell = board.cells.get((row, column))
     texts = [NOTHING if cell is None else _ours(cell, decimals)]
     if board.has_paper:
         texts.append(board.paper.rows[row][column] or NOTHING)
         texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
-    if _is_tested(board, column):
-        texts.append((cell and cell.estimate.reached) or NOTHING)
+    if _is_judged(board, column):
+        texts.append((cell and cell.comparison.verdict) or NOTHING)
     return texts
 
 
-def _is_tested(board: Board, column: str) -> bool:
-    return any(cell.estimate.reached for cell in board.cells.values() if cell.column == column)
+def _is_judged(board: Board, column: str) -> bool:
+    return any(cell.comparison.verdict for cell in board.cells.values() if cell.column == column)
 
 
 def _ours(cell: Cell, decimals: int) -> str:
-    ours, status = write_ours(cell, decimals), write_status(cell)
-    rank = "" if cell.estimate.rank is None else f" #{cell.estimate.rank}"
+    ours, status, ranks = write_ours(cell, decimals), write_status(cell), write_ranks(cell)
     if cell.status != "done":
-        return f"{ours} **{status}**{rank}".strip()
-    return f"{ours or 'undefined'} ({status}){rank}"  # such as a relative gain over a baseline of 0
+        return f"{ours} **{status}** {ranks}".strip()
+    last = _write_last(cell, decimals)
+    return f"{ours or 'undefined'} ({status}{last}) {ranks}".strip()  # such as a relative gain over a baseline of 0
+
+
+def _write_last(cell: Cell, decimals: int) -> str:
+    """The accuracy after the last epoch, beside the best of all epochs."""
+    last = cell.provenance.last_top1_percent
+    if cell.metric != "best_top1_percent" or last is None:
+        return ""
+    return f", last epoch {last:.{shown_decimals(cell, decimals)}f}"
 
 
 def _is_numeric(lines: list[list[str]], index: int) -> bool:
@@ -212,8 +214,9 @@ def _chosen(cell: Cell) -> list[str]:
         return []
     compared = f"{search.num_compared} candidates"
     if search.num_compared < search.num_candidates:
-        compared = f"the {search.num_compared} of {search.num_candidates} candidates that have a result"
-    return [f"{search.chosen or 'the first'}, chosen among {compared} by test accuracy"]
+        compared = f"the {search.num_compared} of {search.num_candidates} candidates that could be compared"
+    how = "of the other seeds" if search.on_other_seeds else "of this seed itself, which flatters it"
+    return [f"{search.chosen}, chosen among {compared} by the test accuracy {how}"]
 
 
 def _best(cell: Cell) -> list[str]:

@@ -1,6 +1,7 @@
 """How numbers, differences and headlines are written wherever they are shown, and the Markdown of tables and lists.
 
-A number has the decimals of the paper's column, or more where these would leave nothing.
+A number with an interval has as many decimals as show two significant digits of that; else those of the paper's column,
+or more where these would leave nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ def write_mean(cell: Cell, decimals: int) -> str:
     return (write_signed if cell.is_change else write_value)(cell.mean, decimals)
 
 
+def shown_decimals(cell: Cell, decimals: int) -> int:
+    """As many as show two significant digits of ±; without it those of the paper, or more."""
+    if cell.interval is not None:
+        return significant_decimals(cell.interval.half_width)
+    return readable_decimals(cell, decimals)
+
+
 def readable_decimals(cell: Cell, decimals: int) -> int:
     """The paper's, or as many as two digits take where these would round a small model's size to 0."""
     mean = abs(cell.mean or 0.0)
@@ -38,28 +46,46 @@ def readable_decimals(cell: Cell, decimals: int) -> int:
     return 1 - math.floor(math.log10(mean))
 
 
+def significant_decimals(half_width: float) -> int:
+    """As many as show its first two digits."""
+    return max(0, 1 - math.floor(math.log10(float(f"{half_width:.1e}"))))
+
+
 def write_interval(cell: Cell, decimals: int) -> str:
-    """`` ± 0.4`` where it is symmetric about the mean, else `` (34.1 to 35.4)``; empty where there is none, and for
-    what no seed changes, such as a number of parameters."""
-    interval = cell.interval
-    if interval is None or (interval.sd == 0 and not (is_accuracy(cell.metric) or cell.is_change)):
-        return ""
-    if interval.half_width is not None:
-        return f" ± {interval.half_width:.{decimals}f}"
-    return f" ({write_value(interval.low, decimals)} to {write_value(interval.high, decimals)})"
+    """`` ± 0.41``; empty where there is none."""
+    return "" if cell.interval is None else f" ± {cell.interval.half_width:.{decimals}f}"
 
 
 def write_ours(cell: Cell, decimals: int) -> str:
-    """Mean and interval, without status: ``34.8 ± 0.4``; empty where there is no mean."""
-    decimals = readable_decimals(cell, decimals)
+    """Mean and interval, without status: ``34.82 ± 0.41``; empty where there is no mean."""
+    decimals = shown_decimals(cell, decimals)
     return "" if cell.mean is None else write_mean(cell, decimals) + write_interval(cell, decimals)
+
+
+def write_ranks(cell: Cell) -> str:
+    """``#1``, or ``#1-3`` where the seeds leave it open; empty for what is not ranked."""
+    if cell.comparison.ranks is None:
+        return ""
+    best, worst = cell.comparison.ranks
+    return f"#{best}" if best == worst else f"#{best}-{worst}"
+
+
+def write_seeds(cell: Cell) -> str:
+    """``n=3``, ``n=3 and 4`` of two arms, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
+    estimate = cell.estimate
+    sizes = sorted(set(estimate.sizes)) or [cell.coverage.num_done]
+    told = f"n={' and '.join(map(str, sizes))}"
+    if not estimate.num_unmatched:
+        return told
+    most = max(len(sample.values) for sample in estimate.samples)
+    return f"{told}, {min(sizes)} of {most} seeds matched" if estimate.sizes else "no seeds matched"
 
 
 def write_status(cell: Cell) -> str:
     """``n=3`` for a cell that is done, else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
     of = cell.coverage
     if of.status == "done":
-        return f"n={of.num_done}"
+        return write_seeds(cell)
     if of.search is None:
         return f"{of.status} {of.num_done}/{of.num_planned}"
     return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
@@ -73,12 +99,19 @@ def scale_title(boards: SuiteBoard) -> str:
 
 
 def write_headline(boards: SuiteBoard) -> str:
-    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``."""
+    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
     text, cell = boards.suite.headline.text, boards.headline
     if cell is None:
         return f"{text}: not in this profile"
-    paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, difference_decimals(cell))})"
-    return f"{text}: {write_difference(cell)}{paper}"
+    paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, paper_decimals(cell))})"
+    return f"{text}: {write_difference(cell)}{paper}{_write_searches(boards)}"
+
+
+def _write_searches(boards: SuiteBoard) -> str:
+    """How many candidates each side is the best of, where one was searched."""
+    sides = [boards.cell(place) for place in (boards.suite.headline.better, boards.suite.headline.baseline)]
+    counts = [side.coverage.search.num_candidates if side and side.coverage.search else 1 for side in sides]
+    return f", searched {counts[0]} against {counts[1]}" if max(counts) > 1 else ""
 
 
 def write_difference(cell: Cell) -> str:
@@ -86,13 +119,15 @@ def write_difference(cell: Cell) -> str:
     says of how many seeds it is."""
     if cell.mean is None:
         return write_status(cell)
-    decimals = difference_decimals(cell)
+    decimals = shown_decimals(cell, paper_decimals(cell))
     unit = " points" if is_accuracy(cell.metric) else ""
-    status = "" if cell.status == "done" and cell.interval is not None else f", {write_status(cell)}"
+    whole = cell.status == "done" and cell.interval is not None and not cell.estimate.num_unmatched
+    status = "" if whole else f", {write_status(cell)}"
     return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
 
 
-def difference_decimals(cell: Cell) -> int:
+def paper_decimals(cell: Cell) -> int:
+    """Of a headline's difference in the paper's numbers."""
     return 1 if is_accuracy(cell.metric) else 2
 
 

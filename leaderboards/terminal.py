@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,8 @@ WIDEST_KEY = 20  # what is longer is folded
 GAP, EDGES = 2, 2  # characters between columns, and around the table
 
 
-def print_summary(boards: SuiteBoard, markdown: Path) -> None:
-    """Print the tables, their scale, and where the whole leaderboard lies."""
+def print_summary(boards: SuiteBoard, claims: Sequence[str], markdown: Path) -> None:
+    """Print the tables, their scale, the headline, the verdicts on claims, and where the whole leaderboard lies."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -30,7 +31,8 @@ def print_summary(boards: SuiteBoard, markdown: Path) -> None:
         for columns in _split(board, console.width):
             console.print(_table(board, columns, console.width), soft_wrap=False)
     console.print(("Ours / the paper's. " if _has_paper(boards) else "") + scale_title(boards), soft_wrap=False)
-    console.print(f"{write_headline(boards)}.", soft_wrap=False)
+    for line in (f"{write_headline(boards)}.", *claims):
+        console.print(line, soft_wrap=False)
     console.print(f"Leaderboard: {markdown}")
 
 

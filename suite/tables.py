@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import PositiveInt
+
 from suite.errors import unknown_name
 from suite.figures import Figure
 from suite.profiles import Entry, Place, Profile, Row
@@ -64,7 +66,8 @@ class Table(Frozen):
     ours, which has ``columns``, has no such file: its rows are the entries', and there is no number to compare
     with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
     name a row. ``ranked`` says which cells that show the same metric compete for ranks: those of a column or of some
-    of its rows, those of a row, all, or none.
+    of its rows, those of a row, all, or none. ``seeds_of_paper`` is how many seeds
+    the paper's numbers are the means of: one, unless it says otherwise.
     """
 
     name: str
@@ -72,7 +75,8 @@ class Table(Frozen):
     row_keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
     decimals: int = 1
-    ranked: Ranked = "in_columns"
+    ranked: Ranked
+    seeds_of_paper: PositiveInt = 1
     derived: tuple[Derived, ...] = ()
 
     @property

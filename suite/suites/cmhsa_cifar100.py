@@ -64,6 +64,7 @@ SUITE = Suite(
             name="cmhsa_table1",
             item="Table 1",
             row_keys=("model", "num_layers", "num_heads", "embed_dim", "ffn_dim"),
+            ranked="in_columns",
             derived=(RelativeTo(column="relative_training_time", metric="lineage_train_s", baseline=DEIT_BASE),),
         ),
     ),

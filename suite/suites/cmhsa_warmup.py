@@ -46,7 +46,7 @@ SUITE = Suite(
     item="Fig. 2, Section 4.3",
     question="Can attention that starts from a trained convolution do without a warm-up?",
     tables=(
-        Table(name="cmhsa_warmup_text", item="Section 4.3", row_keys=("model", "warmup")),
+        Table(name="cmhsa_warmup_text", item="Section 4.3", row_keys=("model", "warmup"), ranked="in_columns"),
         Table(
             name=FIGURE,
             item="Fig. 2, after the last epoch",

@@ -54,6 +54,7 @@ SUITE = Suite(
             name="convit_table3",
             item="Table 3",
             row_keys=("ref", "train_gating", "conv_init", "train_gpsa", "use_gpsa"),
+            ranked="in_columns",
         ),
     ),
     profiles={

@@ -17,7 +17,7 @@ from suite.figures import Pair, PairFigure, ScatterFigure
 from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.convit import LAPTOP_EVALUATIONS, SHAPES, SIZES, TITLES, Family, Scale, gpu, laptop, paper
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
-from suite.tables import Headline, RelativeGain, Suite, Table
+from suite.tables import Headline, RankedWithin, RelativeGain, Suite, Table
 
 _COLUMNS = {
     "params_m": "num_parameters_millions",
@@ -64,7 +64,12 @@ SUITE = Suite(
     item="Table 1, Fig. 2b, 11b",
     question="Does ConViT beat DeiT of the same size?",
     tables=(
-        Table(name="convit_table1", item="Table 1", row_keys=("size", "model", "num_heads", "embed_dim")),
+        Table(
+            name="convit_table1",
+            item="Table 1",
+            row_keys=("size", "model", "num_heads", "embed_dim"),
+            ranked=RankedWithin(row_keys=("size",)),
+        ),
         Table(
             name=_BEST,
             item="Fig. 11b, relative gain",

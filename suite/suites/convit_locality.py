@@ -43,6 +43,7 @@ SUITE = Suite(
             item="Fig. 8 left",
             row_keys=("num_gpsa_layers", "locality_strength"),
             columns=("top1",),
+            ranked="in_columns",
         ),
     ),
     profiles={

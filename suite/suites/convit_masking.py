@@ -40,7 +40,7 @@ SUITE = Suite(
     item="Tables 5 and 6",
     question="What do trained networks need of position and of content?",
     tables=(
-        Table(name="convit_table5", item="Table 5", row_keys=("model",)),
+        Table(name="convit_table5", item="Table 5", row_keys=("model",), ranked="in_columns"),
         Table(name="convit_table6", item="Table 6", row_keys=("num_layers_masked",), ranked="in_rows"),
     ),
     profiles={

@@ -85,6 +85,7 @@ SUITE = Suite(
             item="Figs 5, 6, 13, 14, at the end of training",
             row_keys=("model",),
             columns=("top1", "mean_nonlocality", "mean_gate"),
+            ranked="in_columns",
             decimals=2,
         ),
         Table(

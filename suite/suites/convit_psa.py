@@ -28,7 +28,9 @@ SUITE = Suite(
     paper="ConViT (arXiv:2103.10697)",
     item="Fig. 9",
     question="Does a convolutional start help without gates?",
-    tables=(Table(name="convit_figure9", item="Fig. 9", row_keys=("model",), columns=tuple(_COLUMNS)),),
+    tables=(
+        Table(name="convit_figure9", item="Fig. 9", row_keys=("model",), columns=tuple(_COLUMNS), ranked="in_columns"),
+    ),
     profiles={
         "laptop": Profile.laptop(
             _entries(laptop),

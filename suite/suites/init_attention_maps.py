@@ -42,6 +42,7 @@ SUITE = Suite(
             item="Figs 3 to 6",
             row_keys=("method",),
             columns=("top1",),
+            ranked="in_columns",
             decimals=2,
         ),
     ),

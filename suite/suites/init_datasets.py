@@ -43,6 +43,7 @@ SUITE = Suite(
             name="structured_init_table2",
             item="Table 2",
             row_keys=("method",),
+            ranked="in_columns",
             derived=changes((*SMALL, "imagenet")),
         ),
     ),

@@ -39,7 +39,15 @@ SUITE = Suite(
     paper="Structured initialization (arXiv:2404.01139)",
     item="Table 3",
     question="Does impulse initialization gain from more heads?",
-    tables=(Table(name="structured_init_table3", item="Table 3", row_keys=("method",), derived=changes(MODELS)),),
+    tables=(
+        Table(
+            name="structured_init_table3",
+            item="Table 3",
+            row_keys=("method",),
+            ranked="in_columns",
+            derived=changes(MODELS),
+        ),
+    ),
     profiles={
         "laptop": Profile.laptop(_LAPTOP, f"{LAPTOP_NOTE}; ViT-S is left out", num_evaluations=LAPTOP_EVALUATIONS),
         "gpu": Profile.gpu(_PAPER, ""),

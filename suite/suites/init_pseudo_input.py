@@ -50,6 +50,7 @@ SUITE = Suite(
             name="structured_init_table6",
             item="Table 6",
             row_keys=("first_layer", "following_layers"),
+            ranked="in_columns",
             derived=(MeanOf(column="average", columns=tuple(COLUMNS)),),
         ),
     ),

@@ -1,7 +1,7 @@
 import pytest
 
 from leaderboards.boards import make_boards
-from leaderboards.notation import write_value
+from leaderboards.notation import write_headline, write_value
 from suite.records import Failure
 
 PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (74.6, 78.2), "100": (79.9, 81.4)}
@@ -17,7 +17,7 @@ def test_mean_and_interval_equal_a_hand_computation(table2, finish, tmp_path):
     cell = board_of(table2, tmp_path).cells[("5",), "deit_top1"]
     assert cell.estimate.values == {0: 70.0, 1: 71.0, 2: 75.0}
     assert cell.mean == pytest.approx(72.0)
-    assert cell.interval.sd == pytest.approx(7**0.5)  # (4 + 1 + 9) / 2
+    assert cell.estimate.sd == pytest.approx(7**0.5)  # (4 + 1 + 9) / 2
     assert cell.interval.half_width == pytest.approx(
         4.302652729911275 * (7 / 3) ** 0.5
     )  # t of 2 degrees, from a printed table
@@ -74,25 +74,27 @@ def test_the_gain_of_the_papers_values_is_the_papers_gap(table2, finish, tmp_pat
         assert abs(gains[row].difference) <= half_a_digit
 
 
-def test_the_gains_interval_comes_from_the_gains_by_seed(table2, finish, tmp_path):
-    for seed, (deit, convit) in enumerate([(40.0, 60.0), (50.0, 60.0)]):
+def test_the_gains_interval_follows_from_both_arms_seeds(table2, finish, tmp_path):
+    for seed, (deit, convit) in enumerate([(40.0, 60.0), (50.0, 60.5)]):
         finish("deit", "5", seed, deit)
         finish("convit", "5", seed, convit)
     cell = board_of(table2, tmp_path).cells[("5",), "top1_gap_percent"]
-    assert cell.estimate.values == pytest.approx({0: 50.0, 1: 20.0})
-    assert cell.mean == pytest.approx(100 * 15 / 45)  # of the means, not the mean of the gains
-    assert cell.interval.sd == pytest.approx(15 * 2**0.5)
-    assert cell.interval.half_width == pytest.approx(12.706204736 * 15)
+    assert cell.mean == pytest.approx(100 * 15.25 / 45)  # of the means, not the mean of the gains
+    errors = (100 / 45 * 0.25, 100 * 60.25 / 45**2 * 5)  # of each arm's mean, times the gain's slope
+    assert cell.estimate.standard_error == pytest.approx((errors[0] ** 2 + errors[1] ** 2) ** 0.5)
 
 
-def test_seeds_that_do_not_match_give_a_gain_without_interval(table2, finish, tmp_path):
+def test_arms_of_different_numbers_of_seeds_are_compared_over_all_of_them(table2, finish, tmp_path):
     for seed in range(3):
         finish("deit", "5", seed, 40.0 + seed)
     for seed in range(2):
         finish("convit", "5", seed, 50.0 + seed)
-    cell = board_of(table2, tmp_path).cells[("5",), "top1_gap_percent"]
+    boards = make_boards(table2, "laptop", tmp_path)
+    cell = boards.board().cells[("5",), "top1_gap_percent"]
     assert cell.mean == pytest.approx(100 * (50.5 - 41) / 41)
-    assert (cell.interval, cell.status, cell.coverage.num_done) == (None, "partial", 2)
+    assert (cell.estimate.sizes, cell.status, cell.coverage.num_done) == ((2, 3), "partial", 2)
+    assert cell.interval is not None
+    assert write_headline(boards) == "ConViT over DeiT on 5 %: +9.5 ± 2.5 points, partial 2/3 (paper: +13.0)"
 
 
 def test_a_gain_over_zero_is_undefined_rather_than_an_error(table2, finish, tmp_path):

@@ -145,7 +145,7 @@ def check_texts(boards):
 def check_summary(boards, monkeypatch, capsys):
     """No number is cut where the terminal has 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    print_summary(boards, Path("board.md"))
+    print_summary(boards, [], Path("board.md"))
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
     pieces = set(out.split())

@@ -151,18 +151,18 @@ def test_a_headline_without_interval_says_of_how_many_seeds_it_is(table2, fill, 
     fill(1)
     assert "5 %: +10.0 points, n=1 (paper: +13.0)." in render_markdown(make_boards(table2, "laptop", tmp_path))
     fill(2)
-    assert "5 %: +9.9 ± 1.6 points (paper: +13.0)." in render_markdown(make_boards(table2, "laptop", tmp_path))
+    assert "5 %: +9.9 ± 1.7 points (paper: +13.0)." in render_markdown(make_boards(table2, "laptop", tmp_path))
 
 
 def test_ranks_are_explained_by_table_where_they_differ(table2, fill, tmp_path):
-    fill(2)
+    fill(3)
     second = table2.tables[0].model_copy(update={"name": "convit_table1", "item": "Table 1", "ranked": "in_columns"})
     boards = make_boards(table2, "laptop", tmp_path)
     board = boards.board()
     boards = replace(boards, tables={**boards.tables, "convit_table1": replace(board, table=second)})
     markdown = render_markdown(boards)
-    assert "\n\nTable 2: #1 is the best of a row." in markdown
-    assert "\n\nTable 1: #1 is the best of a column." in markdown
+    assert "\n\nTable 2: #1-3: between the best and the third of a row," in markdown
+    assert "\n\nTable 1: #1-3: between the best and the third of a column," in markdown
 
 
 def test_a_best_accuracy_says_of_how_many_evaluations_it_is_the_maximum(own_suite, finish_experiment, tmp_path):

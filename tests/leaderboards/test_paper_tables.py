@@ -174,7 +174,7 @@ def test_a_figure_cannot_take_a_files_name_that_is_taken(table2, name):
 
 
 def test_a_table_of_our_own_has_the_entries_rows_in_order_and_no_numbers(table2):
-    table = Table(name="ours", item="", row_keys=("size",), columns=("a", "b"), decimals=2)
+    table = Table(name="ours", item="", row_keys=("size",), columns=("a", "b"), ranked="none", decimals=2)
     entries = table2.profile("laptop").entries
     own = lay_out(table, [entries[2], entries[0], entries[3]])
     assert list(own.rows) == [("10",), ("5",)]

@@ -183,21 +183,39 @@ def searched_cell(suite, store, column="a", num_seeds=None):
 def test_the_candidate_with_the_best_mean_is_shown_not_the_one_with_the_best_seed(
     searched, finish_experiment, tmp_path
 ):
-    for experiment, values in ((SLOW, (60, 60)), (FAST, (70, 72)), (FASTER, (90, 50))):
+    for experiment, values in ((SLOW, (60, 60, 60)), (FAST, (70, 72, 74)), (FASTER, (90, 50, 50))):
         for seed, value in enumerate(values):
             finish_experiment(experiment.with_seed(seed), value, test_loss=value / 100)
     cell = searched_cell(searched, tmp_path)
-    assert (cell.mean, cell.status, cell.coverage.num_done, cell.coverage.num_planned) == (71, "done", 2, 2)
+    assert (cell.mean, cell.status, cell.coverage.num_done, cell.coverage.num_planned) == (72, "done", 3, 3)
     assert cell.provenance.experiment == FAST
-    assert searched_cell(searched, tmp_path, "b").mean == pytest.approx(0.71)  # of the same runs
+    assert searched_cell(searched, tmp_path, "b").mean == pytest.approx(0.72)  # of the same runs
+
+
+def test_no_seed_shows_a_candidate_that_it_chose_itself(searched, finish_experiment, tmp_path):
+    for experiment, values in ((SLOW, (60, 60)), (FAST, (70, 72)), (FASTER, (90, 50))):
+        for seed, value in enumerate(values):
+            finish_experiment(experiment.with_seed(seed), value)
+    cell = searched_cell(searched, tmp_path)
+    assert cell.estimate.values == {0: 70, 1: 50}  # seed 0 takes seed 1's winner, and so the other way
+    said = "learning_rate=0.0003 (seed 0); learning_rate=0.003 (seed 1)"
+    assert (cell.coverage.search.chosen, cell.coverage.search.on_other_seeds) == (said, True)
+
+
+def test_candidates_are_compared_over_the_seeds_that_all_of_them_have(searched, finish_experiment, tmp_path):
+    for experiment, values in ((SLOW, {0: 60, 1: 60}), (FAST, {0: 70, 1: 71, 2: 10}), (FASTER, {0: 50, 1: 50, 2: 99})):
+        for seed, value in values.items():
+            finish_experiment(experiment.with_seed(seed), value)
+    cell = searched_cell(searched, tmp_path)
+    assert (cell.estimate.values, cell.status) == ({0: 70, 1: 71}, "partial")
 
 
 def test_the_choice_is_told_with_what_distinguishes_it(searched, finish_experiment, tmp_path):
     for experiment, value in ((SLOW, 80), (FAST, 70), (FASTER, 60)):
         finish_experiment(experiment, value)
     boards = make_boards(searched, "laptop", tmp_path)
-    said = "- deit, a, b: learning_rate=3e-05, chosen among 3 candidates by test accuracy"
-    assert said in render_markdown(boards).splitlines()
+    said = "- deit, a, b: learning_rate=3e-05, chosen among 3 candidates by the test accuracy of this seed itself"
+    assert f"{said}, which flatters it" in render_markdown(boards).splitlines()
     assert f",deit_ti-{SLOW.cell_id}," in render_long_csv(boards)
 
 
@@ -208,7 +226,7 @@ def test_a_search_is_partial_until_every_candidate_has_its_seeds(searched, finis
     assert (cell.mean, cell.status) == (80, "partial")
     markdown = render_markdown(make_boards(searched, "laptop", tmp_path))
     assert "80.00 **partial 2/3**" in markdown
-    assert "among the 2 of 3 candidates that have a result" in markdown
+    assert "among the 2 of 3 candidates that could be compared" in markdown
     finish_experiment(FASTER, 60)
     assert searched_cell(searched, tmp_path).status == "done"
     assert searched_cell(searched, tmp_path, num_seeds=2).status == "partial"

@@ -92,7 +92,7 @@ def board_of(tmp_path: Path) -> Callable[[Figure], SuiteBoard]:
             paper="ConViT",
             item="Figs 5 and 6",
             question="Where do the heads look?",
-            tables=(Table(name="models", item="ours", row_keys=("model",), columns=("top1",)),),
+            tables=(Table(name="models", item="ours", row_keys=("model",), columns=("top1",), ranked="in_columns"),),
             profiles={"laptop": Profile.laptop(entries, "tiny images")},
             headline=Headline(text="DeiT over itself", better=place, baseline=place),
             figures=(figure,),

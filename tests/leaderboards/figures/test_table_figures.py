@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from leaderboards.boards import make_boards
-from leaderboards.cells import Cell, Coverage, Estimate, Interval
+from leaderboards.cells import Cell, Coverage
+from leaderboards.estimates import Estimate
 from leaderboards.figures.grids import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
@@ -23,8 +24,9 @@ HEATMAP = HeatmapFigure(
 
 
 def cell_of(row, mean, status="done", paper=None, low=None, high=None):
-    interval = None if low is None else Interval(1.0, low, high, "t")
-    return Cell(row, "top1", "", Estimate({}, mean, interval), paper, Coverage(status, 1, 1))
+    variances = () if low is None else (2 * ((high - low) / 2 / 12.706204736) ** 2,)  # of two seeds
+    estimate = Estimate((), sum, mean, variances, (2,) * len(variances))
+    return Cell(row, "top1", "", estimate, paper, Coverage(status, 1, 1))
 
 
 def board_of_cells(cells, keys=KEYS):

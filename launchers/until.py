@@ -1,0 +1,78 @@
+"""``--seeds until=H``: train seed after seed until the suite's headline is known to H points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rich.console import Console
+
+from launchers.options import GridOptions
+from leaderboards.boards import make_boards
+from leaderboards.cells import Cell
+from leaderboards.sequential import FIRST_LOOK, is_decided, widened
+from suite.errors import SpecError
+from suite.suites import get_suite
+
+Train = Callable[[GridOptions], int]  # a grid of a fixed number of seeds; gives the exit status
+
+
+def train_until(options: GridOptions, train: Train, console: Console) -> int:
+    """Train five seeds of every cell, then one more each, until the headline is decided or ``--max-seeds`` are done.
+
+    The same command goes on where the last one ended: seeds that are done are looked at again, not trained. With
+    ``--detach`` it submits the seeds that come next, and returns.
+
+    Args:
+        options: with ``until``, in points.
+        train: trains what is missing, and builds the leaderboard.
+
+    Returns:
+        The exit status: that of the first training that failed, else 0.
+
+    Raises:
+        SpecError: the profile leaves the headline empty.
+    """
+    num_seeds = FIRST_LOOK
+    while num_seeds < options.max_seeds and _is_complete(found := _headline(options), num_seeds):
+        if found is None or _is_decided(found, options):
+            break
+        num_seeds += 1
+    while True:
+        status = train(replace(options, seeds=num_seeds, until=None))
+        if status or options.slurm.detach:
+            return status
+        cell = _headline(options)
+        console.print(_report(cell, options, num_seeds))
+        if cell is None or _is_decided(cell, options) or num_seeds >= options.max_seeds:
+            return status
+        num_seeds += 1
+
+
+def _headline(options: GridOptions) -> Cell | None:
+    suite = get_suite(options.suite or "")
+    cell = make_boards(suite, options.profile_name, options.runs).headline if options.runs.is_dir() else None
+    places = (suite.headline.better, suite.headline.baseline)
+    if not all(suite.find_entry(suite.profile(options.profile_name), place) for place in places):
+        raise SpecError(f"--seeds until: profile {options.profile_name} leaves a place of the headline empty")
+    return cell
+
+
+def _is_complete(cell: Cell | None, num_seeds: int) -> bool:
+    return cell is not None and min(cell.estimate.sizes, default=0) >= num_seeds
+
+
+def _is_decided(cell: Cell, options: GridOptions) -> bool:
+    return is_decided(cell.estimate, options.until or 0.0)
+
+
+def _report(cell: Cell | None, options: GridOptions, num_seeds: int) -> str:
+    """``5 seeds: +2.03 ± 0.71 points (widened); goal ± 0.5: one more seed``."""
+    reach = None if cell is None else widened(cell.estimate)
+    if cell is None or reach is None:
+        return f"{num_seeds} seeds: the headline has no interval"
+    told = f"{num_seeds} seeds: {cell.mean:+.2f} ± {reach.half_width:.2f} points (widened for the looks before)"
+    if _is_decided(cell, options):
+        return f"{told}; within the goal of ± {options.until:g}"
+    more = "one more seed" if num_seeds < options.max_seeds else "not reached with --max-seeds"
+    return f"{told}; goal ± {options.until:g}: {more}"

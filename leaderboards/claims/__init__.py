@@ -1,0 +1,10 @@
+"""What the papers claim, one module a paper, and the list of all."""
+
+from leaderboards.claims.claim import PaperClaims
+from leaderboards.claims.cmhsa import CLAIMS as CMHSA
+from leaderboards.claims.convit import CLAIMS as CONVIT
+from leaderboards.claims.cordonnier import CLAIMS as CORDONNIER
+from leaderboards.claims.structured_init import CLAIMS as STRUCTURED_INIT
+
+ALL_CLAIMS: tuple[PaperClaims, ...] = (CORDONNIER, CONVIT, CMHSA, STRUCTURED_INIT)
+"""In the order in which the papers appeared."""

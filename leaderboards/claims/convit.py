@@ -1,0 +1,606 @@
+"""What "ConViT: Improving Vision Transformers with Soft Convolutional Inductive Biases" (arXiv:2103.10697) claims of
+numbers.
+
+Where a sentence gives relative gains, the claim is in points of accuracy, which say the same here. Where the paper
+only draws, an effect has no size, but for the gates of one ConViT-S that Fig. 17 prints: here their mean over heads.
+The text says "[f]" and "[e]" of rows g and f of Table 3, which are meant here. It gives no epoch for "early": that is
+read as each claim says.
+
+The laptop's networks have four layers, three of them GPSA: a claim that names a deeper layer is judged where there is
+one. What the laptop can show of it stands beside it as a claim of its first layers, or of all layers' mean.
+
+Left out: hyperparameters, which the protocol holds, and numbers that the paper quotes from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
+from leaderboards.claims.effects import above, below, logged, mean_of, scaled, sized
+
+_MODELS = {
+    ("Ti", "DeiT"): ("3", "192"),
+    ("Ti", "ConViT"): ("4", "192"),
+    ("Ti+", "DeiT"): ("4", "256"),
+    ("Ti+", "ConViT"): ("4", "256"),
+    ("S", "DeiT"): ("6", "384"),
+    ("S", "ConViT"): ("9", "432"),
+    ("S+", "DeiT"): ("9", "576"),
+    ("S+", "ConViT"): ("9", "576"),
+    ("B", "DeiT"): ("12", "768"),
+    ("B", "ConViT"): ("16", "768"),
+    ("B+", "DeiT"): ("16", "1024"),
+    ("B+", "ConViT"): ("16", "1024"),
+}
+"""Table 1's models, and the heads and widths with which it names their rows."""
+
+_SIZES = tuple(dict.fromkeys(size for size, _ in _MODELS))
+_PLUS = tuple(size for size in _SIZES if size.endswith("+"))
+_EPOCHS = 300
+
+
+# -- Section 3: accuracy
+
+
+def _imagenet(size: str, model: str) -> Effect:
+    return number("convit_imagenet", (size, model, *_MODELS[size, model]), "top1")
+
+
+def _gain(size: str) -> Effect:
+    return _imagenet(size, "ConViT") - _imagenet(size, "DeiT")
+
+
+def _gain_on(percent: str) -> Effect:
+    """Of ConViT-S over DeiT-S on so many percent of each class."""
+    return number("sample_efficiency", percent, "convit_top1") - number("sample_efficiency", percent, "deit_top1")
+
+
+def _gain_on_cifar100(size: str) -> Effect:
+    better, baseline = (number("convit_cifar100", size, f"{model}_best_top1") for model in ("convit", "deit"))
+    return better - baseline
+
+
+def _table4(method: str, model: str) -> Effect:
+    return number("convit_distillation", f"{method} distillation", model)
+
+
+def _by_distillation(model: str) -> Effect:
+    return _table4("Hard", model) - _table4("No", model)
+
+
+_ACCURACY = (
+    Claim(
+        name="convit_over_deit_at_each_size",
+        section="Sec. 3, Table 1, Fig. 2b",
+        sense="ConViT is better than DeiT of the same size, also where both have as many heads.",
+        effects=tuple(_gain(size) for size in _SIZES),
+    ),
+    Claim(
+        name="convit_gains_more_the_larger",
+        section="App. C, Fig. 11b",
+        sense="Among the models with 64 dimensions a head, ConViT gains more the larger they are.",
+        effects=(_gain("S+") - _gain("Ti+"), _gain("B+") - _gain("S+")),
+    ),
+    Claim(
+        name="convit_is_stable_where_deit_is_not",
+        section="Sec. 3, Table 1",
+        sense="By the recipe of the plus sizes DeiT-B+ falls behind the smaller DeiT-S+, ConViT-B+ does not.",
+        effects=(
+            _imagenet("S+", "DeiT") - _imagenet("B+", "DeiT"),
+            _imagenet("B+", "ConViT") - _imagenet("S+", "ConViT"),
+        ),
+    ),
+    Claim(
+        name="convit_s_plus_over_deit_b",
+        section="Sec. 3, Table 1",
+        sense="ConViT-S+ is better than DeiT-B, which has nearly twice its parameters.",
+        effects=(_imagenet("S+", "ConViT") - _imagenet("B", "DeiT"),),
+    ),
+    Claim(
+        name="convit_over_deit_at_each_fraction",
+        section="Sec. 3, Table 2, Fig. 2a",
+        sense="ConViT-S is better than DeiT-S on each share of the images, from 5 to 100 %.",
+        effects=tuple(_gain_on(percent) for percent in ("5", "10", "30", "50", "100")),
+    ),
+    Claim(
+        name="convit_gains_most_where_data_are_scarce",
+        section="Sec. 3, Table 2, Fig. 2a; App. C, Fig. 11c",
+        sense="On 5 and on 10 % of the images ConViT-S gains more over DeiT-S than on all of them.",
+        effects=tuple(_gain_on(percent) - _gain_on("100") for percent in ("5", "10")),
+    ),
+    Claim(
+        name="convit_over_deit_on_cifar100",
+        section="App. C, Fig. 11a",
+        sense="On CIFAR-100, too, ConViT is better at each plus size, by the best accuracy of each, and more so at "
+        "the largest than at the smallest.",
+        effects=(
+            *(_gain_on_cifar100(size) for size in _PLUS),
+            _gain_on_cifar100("B+") - _gain_on_cifar100("Ti+"),
+        ),
+    ),
+    Claim(
+        name="distillation_helps",
+        section="Sec. 3, App. B, Table 4",
+        sense="A convolutional teacher helps DeiT-S, DeiT-B and ConViT-S+.",
+        effects=tuple(_by_distillation(model) for model in ("deit_s", "deit_b", "convit_s_plus")),
+    ),
+    Claim(
+        name="distillation_helps_convit_less",
+        section="App. B, Table 4",
+        sense="The teacher helps ConViT-S+ less than the DeiTs: its prior is there already.",
+        effects=tuple(_by_distillation(model) - _by_distillation("convit_s_plus") for model in ("deit_s", "deit_b")),
+    ),
+    Claim(
+        name="distilled_convit_s_plus_as_good_as_deit_b",
+        section="Sec. 3, Table 4",
+        sense="Distilled, ConViT-S+ is as good as a distilled DeiT-B of nearly twice its parameters.",
+        effects=(_table4("Hard", "convit_s_plus") - _table4("Hard", "deit_b"),),
+        relation="equal",
+    ),
+)
+
+
+# -- Section 4: locality
+
+_FIRST_EPOCHS = 10 / _EPOCHS
+"""The share of the training by which "during the first few epochs" is read."""
+
+_POSITIONAL_LAYERS = {"Ti": 4, "S": 5, "B": 6}
+"""So many first layers still attend to position at the end (Sec. 4, App. D)."""
+
+_GPSA_LAYERS = 10
+_GATES_OF_FIG_17 = {1: 0.183, 4: 0.416, 7: 0.093, 10: 0.0}
+"""Mean over the nine heads of one ConViT-S, by layer."""
+
+_HARDLY = 0.1
+"""A mean gate below which position counts as ignored: Fig. 17 has 0.093 in layer 7, where the text says 0."""
+
+
+def _nonlocality(model: str, layer: int, at: float = 1.0) -> Effect:
+    return logged("convit_probes", model, "mean_nonlocality", "nonlocality", layer=layer, at=at)
+
+
+def _escape(model: str, layer: int, since: float = 0.0) -> Effect:
+    """By how much a layer's nonlocality grows to the end of the training."""
+    return _nonlocality(model, layer) - _nonlocality(model, layer, since)
+
+
+def _approach(model: str, layer: int) -> Effect:
+    """By how much a layer's nonlocality falls in the first epochs."""
+    return _nonlocality(model, layer, 0.0) - _nonlocality(model, layer, _FIRST_EPOCHS)
+
+
+def _gate(size: str, layer: int) -> Effect:
+    effect = logged("convit_probes", f"ConViT-{size}", "mean_gate", "gates", layer=layer)
+    return sized(effect, _GATES_OF_FIG_17[layer]) if size == "S" and layer in _GATES_OF_FIG_17 else effect
+
+
+def _deep_gates(size: str) -> Iterable[Effect]:
+    return (_gate(size, layer) for layer in range(1 + _POSITIONAL_LAYERS[size], 1 + _GPSA_LAYERS))
+
+
+def _mean_nonlocality(model: str) -> Effect:
+    return number("convit_probes", model, "mean_nonlocality")
+
+
+def _mean_gate(size: str) -> Effect:
+    return number("convit_probes", f"ConViT-{size}", "mean_gate")
+
+
+def _first_layers_of_student(method: str) -> Effect:
+    layers = range(1, 5)
+    row = f"{method} distillation"
+    return mean_of(logged("convit_distillation", row, "deit_s", "nonlocality", layer=layer) for layer in layers)
+
+
+_NONLOCALITY = (
+    Claim(
+        name="deits_first_layers_become_local",
+        section="Sec. 4, Fig. 5",
+        sense="In the first epochs (of 300: ten) attention of DeiT-S becomes more local; of its first four layers.",
+        effects=tuple(_approach("DeiT-S", layer) for layer in range(1, 5)),
+        unit="patches",
+    ),
+    Claim(
+        name="deits_deeper_layers_become_local_and_climb_back",
+        section="Sec. 4, Fig. 5",
+        sense="So do the layers from the fifth on; then the upper ones, taken for the last three, grow less local.",
+        effects=(
+            *(_approach("DeiT-S", layer) for layer in range(5, 13)),
+            *(_escape("DeiT-S", layer, _FIRST_EPOCHS) for layer in (10, 11, 12)),
+        ),
+        unit="patches",
+    ),
+    Claim(
+        name="deits_nonlocality_grows_with_depth",
+        section="Sec. 4, Fig. 5",
+        sense="At the end each layer of DeiT-S is less local than the one before it.",
+        effects=tuple(_nonlocality("DeiT-S", layer + 1) - _nonlocality("DeiT-S", layer) for layer in range(1, 12)),
+        unit="patches",
+    ),
+    Claim(
+        name="convits_first_layers_escape_locality",
+        section="Sec. 4, Fig. 5",
+        sense="Nonlocality of ConViT-S's GPSA layers grows over the training; of its first three.",
+        effects=tuple(_escape("ConViT-S", layer) for layer in range(1, 4)),
+        unit="patches",
+    ),
+    Claim(
+        name="convits_deeper_layers_escape_locality",
+        section="Sec. 4, Fig. 5",
+        sense="So it does in the GPSA layers from the fourth on; the second layer ends more local than the first "
+        "and the last of them.",
+        effects=(
+            *(_escape("ConViT-S", layer) for layer in range(4, 1 + _GPSA_LAYERS)),
+            *(_nonlocality("ConViT-S", layer) - _nonlocality("ConViT-S", 2) for layer in (1, _GPSA_LAYERS)),
+        ),
+        unit="patches",
+    ),
+    Claim(
+        name="convit_stays_more_local_than_deit",
+        section="Sec. 4, Fig. 5; App. D, Fig. 13",
+        sense="At the end attention of ConViT is still more local than that of DeiT, at each size.",
+        effects=tuple(
+            _mean_nonlocality(f"DeiT-{size}") - _mean_nonlocality(f"ConViT-{size}") for size in _POSITIONAL_LAYERS
+        ),
+        unit="patches",
+    ),
+    Claim(
+        name="larger_models_less_local",
+        section="App. D, Fig. 13",
+        sense="The larger the model, the less local its attention ends: from Ti over S to B, in DeiT and in ConViT.",
+        effects=tuple(
+            _mean_nonlocality(f"{model}-{larger}") - _mean_nonlocality(f"{model}-{smaller}")
+            for model in ("DeiT", "ConViT")
+            for smaller, larger in (("Ti", "S"), ("S", "B"))
+        ),
+        unit="patches",
+    ),
+    Claim(
+        name="first_layers_of_large_models_less_local",
+        section="App. D, Fig. 13",
+        sense="The first layers of DeiT-B and ConViT-B end less local than those of the Ti models.",
+        effects=tuple(_nonlocality(f"{model}-B", 1) - _nonlocality(f"{model}-Ti", 1) for model in ("DeiT", "ConViT")),
+        unit="patches",
+    ),
+    Claim(
+        name="distillation_makes_deit_more_local",
+        section="Sec. 4, App. B, Fig. 10",
+        sense="Attention of a distilled DeiT-S ends more local; by the mean of the first four layers, which are all of "
+        "the laptop's network.",
+        effects=(_first_layers_of_student("No") - _first_layers_of_student("Hard"),),
+        unit="patches",
+    ),
+)
+
+_GATES = (
+    Claim(
+        name="gates_fall",
+        section="Sec. 4, Fig. 6; App. D, Fig. 14",
+        sense="From 0.731, where they start, gates fall over the training: attention turns to content, at each size.",
+        effects=tuple(below(_mean_gate(size), 0.7311) for size in _POSITIONAL_LAYERS),
+        unit="gate",
+    ),
+    Claim(
+        name="gates_of_every_layer_fall",
+        section="Sec. 4, Fig. 6",
+        sense="They fall in each of ConViT-S's GPSA layers, by the mean over its heads.",
+        effects=tuple(below(_gate("S", layer), 0.7311) for layer in range(1, 1 + _GPSA_LAYERS)),
+        unit="gate",
+    ),
+    Claim(
+        name="gates_of_s_go_to_zero_from_layer_6",
+        section="Sec. 4, Fig. 6",
+        sense="From layer 6 on the gates of ConViT-S end near 0: position is hardly attended to.",
+        effects=tuple(_deep_gates("S")),
+        relation="equal",
+        margin=_HARDLY,
+        unit="gate",
+    ),
+    Claim(
+        name="gates_of_ti_and_b_go_to_zero_in_deep_layers",
+        section="Sec. 4, App. D, Fig. 14",
+        sense="So they do from layer 5 on in ConViT-Ti, and from layer 7 on in ConViT-B.",
+        effects=(*_deep_gates("Ti"), *_deep_gates("B")),
+        relation="equal",
+        margin=_HARDLY,
+        unit="gate",
+    ),
+    Claim(
+        name="first_layers_keep_looking_at_position",
+        section="Sec. 4, Fig. 6; App. D, Fig. 14",
+        sense="Position is still attended to in the first 4 layers of ConViT-Ti, 5 of S and 6 of B, by the mean gate.",
+        effects=tuple(
+            above(_gate(size, layer), _HARDLY)
+            for size, num_layers in _POSITIONAL_LAYERS.items()
+            for layer in range(1, 1 + num_layers)
+        ),
+        unit="gate",
+    ),
+    Claim(
+        name="larger_convits_look_more_at_position",
+        section="Sec. 4, App. D, Fig. 14",
+        sense="The larger the model, the more of it looks at position; by the mean of all gates.",
+        effects=(_mean_gate("S") - _mean_gate("Ti"), _mean_gate("B") - _mean_gate("S")),
+        unit="gate",
+    ),
+)
+
+
+# -- Section 4 and the appendices: what helps
+
+
+def _strength(layers: str, strength: str) -> Effect:
+    return number("convit_locality", (layers, strength), "top1")
+
+
+def _after_20_epochs(layers: str) -> Effect:
+    return logged("convit_locality", (layers, "1"), "top1", "top1_percent", at=20 / _EPOCHS)
+
+
+_LOCALITY = (
+    Claim(
+        name="more_convolutional_is_better",
+        section="Sec. 4, Fig. 8 left",
+        sense="Accuracy grows with the locality strength, .01 to 1, and with the number of GPSA layers, 0 to 9.",
+        effects=(
+            *(_strength("9", more) - _strength("9", less) for less, more in (("0.01", "0.1"), ("0.1", "1"))),
+            *(_strength(more, "1") - _strength(less, "1") for less, more in (("0", "3"), ("3", "6"), ("6", "9"))),
+        ),
+    ),
+    Claim(
+        name="nearly_double_at_20_epochs",
+        section="Sec. 4, Fig. 8 right",
+        sense="After 20 of 300 epochs nine GPSA layers nearly double the accuracy; taken for at least one and a half "
+        "times that without.",
+        effects=(_after_20_epochs("9") - scaled(_after_20_epochs("0"), 1.5),),
+    ),
+    Claim(
+        name="gpsa_helps_most_early",
+        section="Sec. 4, Fig. 8 right, Fig. 12 left",
+        sense="What nine GPSA layers add is more after 20 of 300 epochs than at the end.",
+        effects=(_after_20_epochs("9") - _after_20_epochs("0") - (_strength("9", "1") - _strength("0", "1")),),
+    ),
+)
+
+_ROWS = {
+    "a": ("a (ConViT)", "1", "1", "1", "1"),
+    "b": ("b", "0", "1", "1", "1"),
+    "c": ("c", "1", "0", "1", "1"),
+    "d": ("d", "0", "0", "1", "1"),
+    "e": ("e (DeiT)", "0", "0", "0", "0"),
+    "f": ("f", "0", "1", "0", "1"),
+    "g": ("g", "0", "0", "0", "1"),
+}
+
+
+def _full(better: str, baseline: str) -> Effect:
+    """Between two rows of Table 3, on all images."""
+    return _table3(better, baseline, "full_data_top1")
+
+
+def _tenth(better: str, baseline: str) -> Effect:
+    """On a tenth of them."""
+    return _table3(better, baseline, "ten_percent_data_top1")
+
+
+def _table3(better: str, baseline: str, column: str) -> Effect:
+    return number("convit_ablation", _ROWS[better], column) - number("convit_ablation", _ROWS[baseline], column)
+
+
+_ABLATION = (
+    Claim(
+        name="gpsas_parts_help_on_all_images",
+        section="Sec. 4, Table 3",
+        sense="On all images GPSA layers without gates or convolutional start bring 2.5 points over DeiT; that start "
+        "adds a little (2.9), and gates a little more to it (3.1).",
+        effects=(_full("d", "e"), _full("b", "d"), _full("a", "b")),
+    ),
+    Claim(
+        name="gates_alone_are_no_help",
+        section="Sec. 4, Table 3",
+        sense="On all images gates without the convolutional start make no difference.",
+        effects=(_full("c", "d"),),
+        relation="equal",
+    ),
+    Claim(
+        name="gpsas_parts_help_on_few_images",
+        section="Sec. 4, Table 3",
+        sense="On a tenth of the images GPSA alone brings 6.8 points, gates 2.3 more, the convolutional start 2.8 and "
+        "both 5.1, more than either.",
+        effects=(
+            _tenth("d", "e"),
+            _tenth("c", "d"),
+            _tenth("b", "d"),
+            _tenth("a", "d"),
+            _tenth("a", "b"),
+            _tenth("a", "c"),
+        ),
+    ),
+    Claim(
+        name="gates_and_start_matter_more_on_few_images",
+        section="Sec. 4, Table 3",
+        sense="What gates, the convolutional start and both add is more on a tenth of the images than on all.",
+        effects=tuple(_tenth(row, "d") - _full(row, "d") for row in "cba"),
+    ),
+    Claim(
+        name="frozen_random_attention_is_far_worse",
+        section="Sec. 4, Table 3",
+        sense="On all images GPSA layers that are frozen at random weights lose 5.4 points to DeiT.",
+        effects=(_full("e", "g"),),
+    ),
+    Claim(
+        name="frozen_convolutions_almost_equal_deit",
+        section="Sec. 4, Table 3",
+        sense="On all images GPSA layers that are frozen at random convolutions nearly equal DeiT, 0.5 points below.",
+        effects=(_full("f", "e"),),
+        relation="equal",
+    ),
+    Claim(
+        name="frozen_convolutions_over_deit_on_few_images",
+        section="Sec. 4, Table 3",
+        sense="On a tenth of the images the frozen convolutions are 6.5 points better than DeiT.",
+        effects=(_tenth("f", "e"),),
+    ),
+)
+
+
+def _figure9(model: str, at: float = 1.0) -> Effect:
+    return logged("convit_psa", model, "top1", "top1_percent", at=at)
+
+
+_PSA, _DEIT_B = "ConViT-B, vanilla PSA", "DeiT-B"
+_EARLY = 30 / _EPOCHS
+
+_WITHOUT_GATES = (
+    Claim(
+        name="vanilla_psa_leads_early_and_falls_behind",
+        section="Sec. 3, App. A, Fig. 9",
+        sense="Without gates the convolutional start leads DeiT-B early, after a tenth of the epochs, and ends below.",
+        effects=(_figure9(_PSA, _EARLY) - _figure9(_DEIT_B, _EARLY), _figure9(_DEIT_B) - _figure9(_PSA)),
+    ),
+    Claim(
+        name="vanilla_psa_stays_convolutional",
+        section="App. A",
+        sense="Without gates attention stays where it started: it ends more local than that of DeiT-B.",
+        effects=(number("convit_psa", _DEIT_B, "mean_nonlocality") - number("convit_psa", _PSA, "mean_nonlocality"),),
+        unit="patches",
+    ),
+)
+
+
+def _lost(model: str) -> Effect:
+    """By masking the position embedding."""
+    return number("convit_masking", model, "no_mask") - number("convit_masking", model, "mask_pos_embed")
+
+
+def _masked(layers: str, column: str) -> Effect:
+    return number("convit_masking", layers, column, "convit_table6")
+
+
+_MASKING = (
+    Claim(
+        name="deit_needs_its_position_embedding_more",
+        section="Sec. 3, App. F, Table 5",
+        sense="Without position embedding at test time DeiT-Ti loses much, ConViT-Ti far less.",
+        effects=(_lost("DeiT-Ti"), _lost("DeiT-Ti") - _lost("ConViT-Ti")),
+    ),
+    Claim(
+        name="first_layers_need_position_as_much_as_content",
+        section="App. F, Table 6",
+        sense="In the first three layers it costs alike to mask either.",
+        effects=(_masked("3", "mask_position") - _masked("3", "mask_content"),),
+        relation="equal",
+        margin=2.0,  # the paper calls its own 1.2 points alike
+    ),
+    Claim(
+        name="position_is_needed_first_and_content_everywhere",
+        section="App. F, Table 6",
+        sense="In the first three layers masking content costs accuracy, and so does masking position; in all GPSA "
+        "layers masking content is ruinous, masking position is not.",
+        effects=(
+            *(_masked("3", "no_mask") - _masked("3", f"mask_{part}") for part in ("content", "position")),
+            _masked("10", "mask_position") - _masked("10", "mask_content"),
+        ),
+    ),
+)
+
+_OF_THEIR_GPU = "About speed of their hardware; the board has ours on the machine at hand."
+_QUOTED = "Speaks of other papers' numbers."
+_DRAWN = "Maps are recorded and drawn; nothing measures it."
+
+_NOT_JUDGED = (
+    NotJudged(
+        section="Sec. 1",
+        sense="Pre-trained on far more images, or distilled, a ViT is as good as a CNN or better.",
+        reason=_QUOTED,
+    ),
+    NotJudged(
+        section="Sec. 2",
+        sense="Attention by position with so many heads as a kernel has entries expresses the convolution.",
+        reason="A theorem: tests/models/test_theorems.py checks it.",
+    ),
+    NotJudged(
+        section="Sec. 3",
+        sense="Position adds hardly any parameters to those of content.",
+        reason="A count, without chance: tests compare each model's parameters with the published number.",
+    ),
+    NotJudged(
+        section="Sec. 3",
+        sense="A class token that is there from the first layer on does worse.",
+        reason="The paper shows no number, and no suite trains it with GPSA layers.",
+    ),
+    NotJudged(
+        section="Sec. 3",
+        sense="The largest DeiT trains for a few days on 8 GPUs.",
+        reason=_OF_THEIR_GPU,
+    ),
+    NotJudged(
+        section="Sec. 3, Table 1",
+        sense="ConViT computes fewer images per second than DeiT of its size, and is better at equal speed.",
+        reason=_OF_THEIR_GPU,
+    ),
+    NotJudged(
+        section="Sec. 3, Table 1",
+        sense="6 to 152 million parameters and 1 to 30 billion FLOPs; ConViT-S+ has fewer than DeiT-B.",
+        reason="Counts, without chance: the board shows them, and tests compare them with the published ones.",
+    ),
+    NotJudged(
+        section="Sec. 3, Tables 1 to 6; App. C",
+        sense="Accuracies such as 82.2, 82.9 and, on CIFAR-100, 82.1 %.",
+        reason="By themselves: the board says of each cell whether the paper's number is reached.",
+    ),
+    NotJudged(
+        section="Sec. 3",
+        sense="On a tenth of the images ConViT-S reaches 59.5 %, DeiT-S 46.5 %.",
+        reason="The paper's own Table 2 has 59.6 and 48.0, whose difference is judged.",
+    ),
+    NotJudged(
+        section="Sec. 3",
+        sense="On a tenth of the images ConViT-S is above the 56.4 % of several thousand convolutional models.",
+        reason=_QUOTED,
+    ),
+    NotJudged(
+        section="Sec. 3, Fig. 2b",
+        sense="ConViT needs fewer parameters than ResNets, EfficientNets and other ViTs for its accuracy.",
+        reason=_QUOTED,
+    ),
+    NotJudged(
+        section="App. C",
+        sense="On CIFAR-100 ConViT-Ti+ is better than EfficientNets.",
+        reason=_QUOTED,
+    ),
+    NotJudged(
+        section="App. C, Fig. 11a",
+        sense="After 1000 of 3000 epochs on CIFAR-100 ConViT overfits.",
+        reason="Speaks of a length that profile paper alone has; the board has the best beside the last accuracy.",
+    ),
+    NotJudged(
+        section="Sec. 4, Fig. 7; App. E, Figs 16 and 17",
+        sense="In the second layer some heads look at content and others at position, of which some stay local.",
+        reason=_DRAWN,
+    ),
+    NotJudged(
+        section="App. E, Fig. 15",
+        sense="Trained, most heads of DeiT's first layer look around the query, those of the tenth far away.",
+        reason=_DRAWN + " Its nonlocality by layer is judged.",
+    ),
+    NotJudged(
+        section="App. A",
+        sense="Vanilla PSA ignores content.",
+        reason="By maps that the paper does not show; its nonlocality is judged.",
+    ),
+    NotJudged(
+        section="App. F, Table 5",
+        sense="The position embedding is not very useful.",
+        reason="No threshold is given: ConViT-Ti loses 6 points without it. By how much less than DeiT is judged.",
+    ),
+)
+
+CLAIMS = PaperClaims(
+    name="convit",
+    title="ConViT (arXiv:2103.10697)",
+    claims=(*_ACCURACY, *_NONLOCALITY, *_GATES, *_LOCALITY, *_ABLATION, *_WITHOUT_GATES, *_MASKING),
+    not_judged=_NOT_JUDGED,
+)

@@ -1,0 +1,386 @@
+"""What "Structured Initialization for Attention in Vision Transformers" (arXiv:2404.01139) claims of numbers.
+
+Where the paper's words are stronger than its tables, the claim is what the tables can bear, and the rest is listed as
+not judged: Imp.-3 lies 1.59 points below mimetic on CIFAR-100, its gain falls from 6 to 16 heads in ViT-S, and mimetic
+is ahead at four heads of the wider ViTs and in half of the narrowest one's. Between initializations "comparable" is
+"not more than a point below"; where the paper's own gaps are wider it has a limit of its own, in a comment.
+
+The laptop fills a part of most tables. What the paper says of a whole table is split there, so that one claim has
+only places which the laptop has; its name ends in what they are.
+
+Left out: hyperparameters, which the protocol holds, theorems, and attention maps, which are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
+from leaderboards.claims.effects import above, mean_of
+from suite.profiles import Row
+
+_IMPULSES = ("Imp.-3", "Imp.-5")
+_CONVENTIONAL = ("Kaiming Uniform", "Trunc Normal")
+_TOLERATED = -1.0
+"""Points: what is not lower than this counts as on par, if not better."""
+
+
+# -- Tables 1 and 2: data sets
+
+
+def _table1(position: str, pooling: str) -> Effect:
+    return number("init_position", position, pooling)
+
+
+def _on(dataset: str, method: str, baseline: str) -> Effect:
+    """Between two initializations of ViT-T on a data set."""
+    return number("init_datasets", method, dataset) - number("init_datasets", baseline, dataset)
+
+
+def _structured_over_conventional(dataset: str) -> Iterable[Effect]:
+    methods = ("Mimetic", *_IMPULSES)
+    return (_on(dataset, method, baseline) for method, baseline in product(methods, _CONVENTIONAL))
+
+
+_BEST_SETTING = _table1("Sinusoidal PE", "average_pooling")
+
+_DATASETS = (
+    Claim(
+        name="sinusoids_and_pooling_are_best",
+        section="Sec. 5.1, Table 1",
+        sense="A sinusoidal position encoding with average pooling beats a learned one, a class token, and both.",
+        effects=(
+            _BEST_SETTING - _table1("Learnable PE", "classification_token"),
+            _BEST_SETTING - _table1("Learnable PE", "average_pooling"),
+            _BEST_SETTING - _table1("Sinusoidal PE", "classification_token"),
+        ),
+    ),
+    Claim(
+        name="structured_over_conventional_on_cifar10",
+        section="Sec. 5.2, Table 2",
+        sense="Mimetic and impulse initialization are better than Kaiming uniform and truncated normal on CIFAR-10, "
+        "impulses by 2 to 3 points over the latter.",
+        effects=tuple(_structured_over_conventional("cifar10")),
+    ),
+    Claim(
+        name="structured_over_conventional_on_cifar100_and_svhn",
+        section="Sec. 5.2, Table 2",
+        sense="So they are on CIFAR-100 and SVHN, impulses by 2 to 4 points over truncated normal.",
+        effects=(*_structured_over_conventional("cifar100"), *_structured_over_conventional("svhn")),
+    ),
+    Claim(
+        name="impulse_on_par_with_mimetic_on_cifar10",
+        section="Sec. 5.2, Table 2",
+        sense="Impulse initialization is as good as mimetic on CIFAR-10 or better: not more than a point below.",
+        effects=tuple(above(_on("cifar10", impulse, "Mimetic"), _TOLERATED) for impulse in _IMPULSES),
+    ),
+    Claim(
+        name="impulse_on_par_with_mimetic_on_cifar100_and_svhn",
+        section="Sec. 5.2, Table 2",
+        sense="So it is on SVHN and, in a 5x5 window, on CIFAR-100.",
+        effects=(
+            above(_on("cifar100", "Imp.-5", "Mimetic"), _TOLERATED),
+            *(above(_on("svhn", impulse, "Mimetic"), _TOLERATED) for impulse in _IMPULSES),
+        ),
+    ),
+    Claim(
+        name="impulse_costs_nothing_on_imagenet",
+        section="Abstract, Sec. 5.2, Table 2",
+        sense="On ImageNet impulses are as good as the other initializations or better: not more than a point below.",
+        effects=tuple(
+            above(_on("imagenet", impulse, method), _TOLERATED)
+            for impulse, method in product(_IMPULSES, (*_CONVENTIONAL, "Mimetic"))
+        ),
+    ),
+)
+
+
+# -- Tables 3, 5 and 7: numbers of heads and widths
+
+
+def _of_model(model: str, method: str) -> Effect:
+    return number("init_heads", method, model)
+
+
+def _gain(model: str, method: str, baseline: str = "Trunc Normal") -> Effect:
+    return _of_model(model, method) - _of_model(model, baseline)
+
+
+def _at(width: int, heads: int, method: str) -> Effect:
+    """A ViT of depth 8."""
+    table = "5" if width > 128 else "7"
+    return number("init_width_heads", (table, method, str(width)), f"h{heads}")
+
+
+def _gain_at(width: int, heads: int, method: str, baseline: str) -> Effect:
+    return _at(width, heads, method) - _at(width, heads, baseline)
+
+
+_WIDE = (256, 512)
+
+_HEADS = (
+    Claim(
+        name="impulse_gains_from_heads_in_vit_t",
+        section="Sec. 5.3, Table 3",
+        sense="What impulses gain over truncated normal in ViT-T is more with 8 heads than with 3.",
+        effects=tuple(_gain("vit_t_h8", impulse) - _gain("vit_t_h3", impulse) for impulse in _IMPULSES),
+    ),
+    Claim(
+        name="impulse_gains_from_size",
+        section="Sec. 5.3, Table 3",
+        sense="It is more in ViT-S than in ViT-T, with few heads and with many.",
+        effects=tuple(
+            _gain(f"vit_s_{more}", impulse) - _gain(f"vit_t_{less}", impulse)
+            for impulse in _IMPULSES
+            for less, more in (("h3", "h6"), ("h8", "h16"))
+        ),
+    ),
+    Claim(
+        name="mimetic_loses_by_heads_in_vit_t",
+        section="Sec. 5.3, Table 3",
+        sense="From mimetic initialization ViT-T is less accurate with 8 heads than with 3, and impulses gain on it.",
+        effects=(
+            _of_model("vit_t_h3", "Mimetic") - _of_model("vit_t_h8", "Mimetic"),
+            *(_gain("vit_t_h8", impulse, "Mimetic") - _gain("vit_t_h3", impulse, "Mimetic") for impulse in _IMPULSES),
+        ),
+    ),
+    Claim(
+        name="mimetic_loses_by_heads_elsewhere",
+        section="Sec. 5.3, 5.5, Tables 3 and 5",
+        sense="So it is in ViT-S with 16 heads against 6, and in ViTs of depth 8 with 32 against 4, at widths of 256 "
+        "and 512.",
+        effects=(
+            _of_model("vit_s_h6", "Mimetic") - _of_model("vit_s_h16", "Mimetic"),
+            *(_at(width, 4, "Mimetic") - _at(width, 32, "Mimetic") for width in _WIDE),
+            *(_gain("vit_s_h16", i, "Mimetic") - _gain("vit_s_h6", i, "Mimetic") for i in _IMPULSES),
+            *(
+                _gain_at(width, 32, impulse, "Mimetic") - _gain_at(width, 4, impulse, "Mimetic")
+                for width, impulse in product(_WIDE, _IMPULSES)
+            ),
+        ),
+    ),
+    Claim(
+        name="impulse_over_conventional_at_width_64",
+        section="App. C.2, Table 7",
+        sense="In the narrowest ViT, with 4 heads, impulses are better than Kaiming uniform and truncated normal.",
+        effects=tuple(_gain_at(64, 4, impulse, baseline) for impulse, baseline in product(_IMPULSES, _CONVENTIONAL)),
+    ),
+    Claim(
+        name="impulse_over_conventional_at_widths_of_table_5",
+        section="Sec. 5.5, Table 5",
+        sense="At widths of 256 and 512 they are so with any number of heads.",
+        effects=tuple(
+            _gain_at(width, heads, impulse, baseline)
+            for width, heads, impulse, baseline in product(_WIDE, (4, 8, 16, 32), _IMPULSES, _CONVENTIONAL)
+        ),
+    ),
+    Claim(
+        name="impulse_over_mimetic_from_8_heads_on",
+        section="Sec. 5.5, Table 5",
+        sense="Impulses are better than all others in nearly all of these: than mimetic from 8 heads on.",
+        effects=tuple(
+            _gain_at(width, heads, impulse, "Mimetic")
+            for width, heads, impulse in product(_WIDE, (8, 16, 32), _IMPULSES)
+        ),
+    ),
+    Claim(
+        name="best_impulse_over_best_of_others",
+        section="Sec. 5.5, Table 5",
+        sense="At each width the best impulse, 90.67 and 91.87 %, is better than the best of any other initialization.",
+        effects=(
+            *(
+                _at(256, 8, "Imp.-3") - _at(256, heads, other)
+                for heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
+            ),
+            *(
+                _at(512, 16, "Imp.-5") - _at(512, heads, other)
+                for heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
+            ),
+        ),
+    ),
+)
+
+
+# -- Table 4: ConvMixers
+
+
+def _mixer(kernel_size: int, width: int, spatial: str) -> Effect:
+    return number("convmixer_filters", (str(kernel_size), str(width)), spatial)
+
+
+def _short_of_trained(kernel_size: int, width: int, frozen: str) -> Effect:
+    return _mixer(kernel_size, width, "trained") - _mixer(kernel_size, width, frozen)
+
+
+_KERNELS = (3, 5, 8)
+_FROZEN = ("random", "impulse")
+
+_CONVMIXERS = (
+    Claim(
+        name="frozen_filters_close_to_trained",
+        section="Sec. 5.5, Table 4",
+        sense="ConvMixers whose filters are frozen, random or impulses, are comparable with trained ones.",
+        effects=tuple(_short_of_trained(k, w, frozen) for k, w, frozen in product(_KERNELS, _WIDE, _FROZEN)),
+        relation="equal",
+        margin=5.0,  # the paper's own gaps, which it calls comparable, go from .6 to 4.5 points
+    ),
+    Claim(
+        name="box_filters_far_below_other_frozen_ones",
+        section="Sec. 5.5, Table 4",
+        sense="Box filters are not: other frozen filters are better, and nearer to trained ones than to boxes.",
+        effects=tuple(
+            effect
+            for k, w, frozen in product(_KERNELS, _WIDE, _FROZEN)
+            for over_box in [_mixer(k, w, frozen) - _mixer(k, w, "box")]
+            for effect in (over_box, over_box - _short_of_trained(k, w, frozen))
+        ),
+    ),
+    Claim(
+        name="frozen_filters_fall_behind_by_kernel_size",
+        section="Sec. 5.5, Table 4",
+        sense="The larger the kernel, the farther frozen filters are behind trained ones.",
+        effects=tuple(
+            _short_of_trained(larger, width, frozen) - _short_of_trained(smaller, width, frozen)
+            for (smaller, larger), width, frozen in product(((3, 5), (5, 8)), _WIDE, _FROZEN)
+        ),
+    ),
+    Claim(
+        name="frozen_filters_catch_up_by_width",
+        section="Sec. 5.5, Table 4",
+        sense="At twice the width they are nearer to trained ones.",
+        effects=tuple(
+            _short_of_trained(kernel_size, 256, frozen) - _short_of_trained(kernel_size, 512, frozen)
+            for kernel_size, frozen in product(_KERNELS, _FROZEN)
+        ),
+    ),
+    Claim(
+        name="impulse_vits_on_par_with_convmixers",
+        section="Sec. 5.5, Tables 4 and 5",
+        sense="The best ViTs from impulses, 90.67 and 91.87 %, are as good as trained ConvMixers of their width and "
+        "depth with 3x3 kernels, 91.76 and 92.82 %.",
+        effects=(
+            _at(256, 8, "Imp.-3") - _mixer(3, 256, "trained"),
+            _at(512, 16, "Imp.-5") - _mixer(3, 512, "trained"),
+        ),
+        relation="equal",
+        margin=1.5,  # the paper calls its own 1.09 points on par
+    ),
+)
+
+
+# -- Table 6: pseudo-inputs
+
+_PSEUDO_INPUTS = ("PE", "U", "PE+U")
+_COLUMNS = tuple(
+    f"{layers}_h{heads}_imp{size}" for layers, heads, size in product(("same", "different"), (3, 8), (3, 5))
+)
+_OTHER_INPUTS = tuple(row for row in product(_PSEUDO_INPUTS, repeat=2) if row != ("PE", "PE"))
+
+
+def _solved_on(inputs: Row, columns: Iterable[str]) -> Effect:
+    return mean_of(number("init_pseudo_input", inputs, column) for column in columns)
+
+
+_PSEUDO_INPUT = (
+    Claim(
+        name="position_encoding_is_the_best_pseudo_input_with_3_heads",
+        section="App. C.1, Table 6",
+        sense="With 3 heads, a 3x3 window and one solution, impulses solved on the position encoding alone are better "
+        "than those solved on any noise.",
+        effects=tuple(
+            _solved_on(("PE", "PE"), _COLUMNS[:1]) - _solved_on(other, _COLUMNS[:1]) for other in _OTHER_INPUTS
+        ),
+    ),
+    Claim(
+        name="position_encoding_is_the_best_pseudo_input",
+        section="App. C.1, Table 6",
+        sense="So they are by the mean of all eight columns.",
+        effects=tuple(_solved_on(("PE", "PE"), _COLUMNS) - _solved_on(other, _COLUMNS) for other in _OTHER_INPUTS),
+    ),
+)
+
+_PROVEN = "A theorem: tests/models/test_theorems.py checks it."
+_AGAINST_ITS_TABLE = "The paper's own table says otherwise: "
+_DRAWN = "Maps are recorded and drawn; nothing measures it."
+
+_NOT_JUDGED = (
+    NotJudged(
+        section="Sec. 3, Remark 1",
+        sense="The stable rank of a layer's input is far below its width.",
+        reason="The paper gives no number, and runs record none.",
+    ),
+    NotJudged(
+        section="Sec. 3, Proposition 1",
+        sense="Filters that span all others, in so many copies as the input's rank, can stand for any.",
+        reason=_PROVEN,
+    ),
+    NotJudged(
+        section="Sec. 3, Corollaries 1 to 3",
+        sense="Random filters and impulses do as well as trained ones; boxes can only average.",
+        reason=_PROVEN + " How near they come in training is judged by Table 4.",
+    ),
+    NotJudged(
+        section="Sec. 4.2",
+        sense="10,000 steps solve the initial attention in about 5 seconds.",
+        reason="About speed of their hardware: benchmarks/impulse_init.py times it on the machine at hand.",
+    ),
+    NotJudged(
+        section="Sec. 4.2",
+        sense="Solved by a singular value decomposition, the error is large.",
+        reason="The paper gives no number, and no suite solves it so.",
+    ),
+    NotJudged(
+        section="Tables 1 to 7",
+        sense="Accuracies such as 85.30, 91.62 and 91.87 %.",
+        reason="By themselves: the board says of each cell whether the paper's number is reached.",
+    ),
+    NotJudged(
+        section="Sec. 5.2, Table 2",
+        sense="In a 3x3 window, too, impulses are comparable with mimetic on CIFAR-100.",
+        reason=_AGAINST_ITS_TABLE + "68.81 against 70.40.",
+    ),
+    NotJudged(
+        section="Sec. 5.2, Table 2",
+        sense="Impulses are the best on each small set.",
+        reason=_AGAINST_ITS_TABLE + "on SVHN mimetic is, by 0.3.",
+    ),
+    NotJudged(
+        section="Sec. 5.3, Table 3",
+        sense="More heads widen what impulses gain in ViT-S as well.",
+        reason=_AGAINST_ITS_TABLE + "from 6 to 16 heads it falls from 9.16 to 8.15 in a 3x3 window.",
+    ),
+    NotJudged(
+        section="Sec. 5.3, Table 3",
+        sense="Kaiming uniform and truncated normal occasionally do worse with more heads.",
+        reason="Nothing could contradict it.",
+    ),
+    NotJudged(
+        section="Sec. 5.5, Table 5",
+        sense="Impulses are better than mimetic with 4 heads.",
+        reason=_AGAINST_ITS_TABLE + "of the four cells mimetic is ahead in three.",
+    ),
+    NotJudged(
+        section="App. C.2, Table 7",
+        sense="At widths of 64 and 128 all is as at 256 and 512.",
+        reason=_AGAINST_ITS_TABLE + "at 64 truncated normal is the best with 32 heads and mimetic with 4 and 16.",
+    ),
+    NotJudged(
+        section="App. C.1, Table 6",
+        sense="Gaussian pseudo-inputs are better than uniform ones.",
+        reason="The paper prints only uniform ones.",
+    ),
+    NotJudged(
+        section="Sec. 5.4, Figs 3 to 6; App. C.3",
+        sense="Before training impulses put peaks beside the diagonal, which fade with depth; after it attention is "
+        "global.",
+        reason=_DRAWN,
+    ),
+)
+
+CLAIMS = PaperClaims(
+    name="structured_init",
+    title="Structured initialization (arXiv:2404.01139)",
+    claims=(*_DATASETS, *_HEADS, *_CONVMIXERS, *_PSEUDO_INPUT),
+    not_judged=_NOT_JUDGED,
+)
