@@ -15,6 +15,7 @@ SCRIPT = Path(build_module.__file__)
 def known(table2, monkeypatch):
     """Makes the suite of the tests the one that every name finds."""
     monkeypatch.setattr(build_module, "get_suite", lambda name: table2)
+    monkeypatch.setattr(build_module, "judge", lambda *scale: [])  # claims speak of the real suites
     return table2
 
 

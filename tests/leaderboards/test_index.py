@@ -22,6 +22,7 @@ def three(table2, monkeypatch):
     suites = {"broken": on("broken", "cifar100"), "idle": on("idle", "svhn"), "table2": table2}
     monkeypatch.setattr(build_module, "list_suites", lambda: sorted(suites))
     monkeypatch.setattr(build_module, "get_suite", suites.__getitem__)
+    monkeypatch.setattr(build_module, "judge", lambda *scale: [])  # claims speak of the real suites
     return suites
 
 
