@@ -146,3 +146,7 @@ MODELS = {
     "vit_t": partial(ViT, dim=192, num_heads=3),
     "vit_s": partial(ViT, dim=384, num_heads=6),
 }
+WITHOUT_EFFECT_ON_FLOPS = (
+    "initialization", "pseudo_input_first", "pseudo_input_following", "same_for_all_layers", "impulse_steps",
+    "renormalize", "mimetic_port", "drop_path",
+)  # fmt: skip
