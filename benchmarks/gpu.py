@@ -30,8 +30,8 @@ from suite.models.build import build_model
 from suite.models.flops import count_flops
 from suite.protocols.deit import DEIT_CIFAR
 from suite.spec import Experiment, Resources
-from suite.training.cost import mfu_percent
 from suite.training.environment import device_name
+from suite.training.utilization import mfu_percent
 
 
 @dataclass(frozen=True)
