@@ -35,7 +35,14 @@ _WARMUP = 3  # steps
 
 
 def start_training(options: argparse.Namespace, stored_as: str, ranks: distributed.Ranks, store: Path) -> Training:
-    """DeiT's whole augmentation at random resized crops; at the stored size of small images, crop and flip alone."""
+    """Set a training up with DeiT's whole augmentation; at the stored size of small images, with crop and flip alone.
+
+    Args:
+        options: of the command line.
+        stored_as: the images' format.
+        ranks: this process.
+        store: a folder for the run.
+    """
     plain = Recipe(
         name="plain", epochs=1, batch_size=1, learning_rate=1e-3, crop="pad", crop_padding=4, flip_probability=0.5
     )
@@ -75,7 +82,11 @@ def time_steps(batches: Iterator[Batch], training: Training, num_steps: int) -> 
 
 
 def compare(options: argparse.Namespace, stored_as: str, ranks: distributed.Ranks, store: Path) -> None:
-    """Rounds of steps with the loader and with one kept batch, in turn; medians over them."""
+    """Time steps with the loader and with one kept batch, in turn, and print medians over the rounds.
+
+    Args:
+        options, stored_as, ranks, store: as for ``start_training``.
+    """
     training, num_steps = start_training(options, stored_as, ranks, store), _WARMUP + options.steps
     training.engine.train()
     kept = next(training.images.train_batches(0, 1, device=ranks.device))

@@ -42,7 +42,7 @@ _NOT_BUNDLED = ("checkpoint", "whole", "killed")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a stage so far."""
+    """The state of a stage so far."""
 
     state: State = "missing"
     num_tries: int = 0
@@ -63,7 +63,7 @@ class Proof:
             return Outcome()
 
     def next_stage(self, left_s: float, tried: set[str]) -> Stage | None:
-        """What is missing, fits into the time and was tried least; of equals the most valuable one.
+        """Choose a stage that is missing, fits into the time and was tried least; of equals the most valuable one.
 
         What failed is tried again at the next start.
         """

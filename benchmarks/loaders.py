@@ -51,6 +51,14 @@ _FORMATS: tuple[tuple[str, str], ...] = (
 
 
 def open_loader(folder: Path, name: str, stored_as: str, cores: int) -> ImageLoader:
+    """Open the set's loader with the recipe of its augmentation.
+
+    Args:
+        folder: of prepared sets.
+        name: of the set.
+        stored_as: its format.
+        cores: workers.
+    """
     experiment = Experiment(model="none", dataset=name, image_size=32 if name == CIFAR else 224, recipe=RECIPES[name])
     data_dir = None if (name, stored_as) == (CIFAR, "memory") else str(folder)
     return ImageLoader(experiment, Resources(data_dir=data_dir, loader=stored_as, num_workers=cores))
@@ -60,6 +68,12 @@ def open_loader(folder: Path, name: str, stored_as: str, cores: int) -> ImageLoa
 
 
 def ours(folder: Path, name: str, stored_as: str, cores: int, num_batches: int) -> Callable[[], int]:
+    """Make our loader a contender: each call goes on where the one before ended.
+
+    Args:
+        folder, name, stored_as, cores: as for ``open_loader``.
+        num_batches: of one call.
+    """
     loader, first = open_loader(folder, name, stored_as, cores), count(step=num_batches)
 
     def run() -> int:
@@ -119,7 +133,14 @@ def torchvision_photographs(classes: Path, cores: int, num_batches: int) -> Call
 
 
 def torch_loader(dataset: torch.utils.data.Dataset, batch_size: int, cores: int, num_batches: int) -> Callable[[], int]:
-    """PyTorch's loader with a worker for each core, which live on from round to round."""
+    """Make PyTorch's loader a contender, with a worker for each core, which live on from round to round.
+
+    Args:
+        dataset: one of torchvision's.
+        batch_size: images.
+        cores: workers.
+        num_batches: of one call.
+    """
     chosen = torch.utils.data.Subset(dataset, torch.randperm(len(dataset))[: batch_size * num_batches].tolist())
     loader = torch.utils.data.DataLoader(
         chosen, batch_size, shuffle=True, num_workers=cores, persistent_workers=True, multiprocessing_context="fork"
@@ -185,7 +206,14 @@ def compare_on_photographs(folder: Path, all_cores: list[int], rounds: int) -> N
 def report_rates(
     title: str, contenders: dict[str, Contender], rates: dict[str, list[float]], references: list[str]
 ) -> None:
-    """Medians, and the medians over rounds of the ratios to the references at equal cores."""
+    """Print medians, and the medians over rounds of the ratios to the references at equal cores.
+
+    Args:
+        title: printed above.
+        contenders: by name and cores.
+        rates: images per second of each round.
+        references: names of the contenders to compare with.
+    """
     print(f"\n{title} ({load()})")
     header = "".join(f"{'/ ' + reference:>16s}" for reference in references)
     print(f"{'what, cores':34s}{'images/s':>10s}{'per core':>10s}{header}   slowest to fastest round")

@@ -19,8 +19,14 @@ from suite.spec import StorageFormat
 def open_split(
     info: ImageSetInfo, split: Split, stored_as: StorageFormat, data_dir: Path | None = None
 ) -> StoredImages:
-    """One split of an image set. Of a set that is part of another, such as ImageNet-100, the whole of the other
-    where it was not prepared by itself.
+    """Open one split of an image set.
+
+    Args:
+        info: of the set. Of one that is part of another, such as ImageNet-100, the whole of the other is opened where
+            it was not prepared by itself.
+        split: "train" or "test".
+        stored_as: the format that is read.
+        data_dir: where image sets are kept; None is the default.
 
     Raises:
         DataError: if it is not there, incomplete, or has labels that the set does not have.

@@ -101,7 +101,14 @@ def sheet_size(groups: Sequence[Group], columns: int, side: float) -> tuple[floa
 
 
 def draw_groups(canvas: Canvas, groups: Sequence[Group], columns: int, side: float) -> None:
-    """Fill the canvas's lower ``sheet_size`` with rows of at most ``columns`` panels and the legend of the heads."""
+    """Fill the canvas's lower ``sheet_size`` with rows of panels and the legend of the heads.
+
+    Args:
+        canvas: to draw on.
+        groups: one after the other, each from a new row on.
+        columns: at most so many panels in a row.
+        side: of a panel, in inches.
+    """
     canvas.set_layout_engine("none")
     top = sheet_size(groups, columns, side)[1]
     for group in groups:

@@ -64,7 +64,14 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, None]) -> bytes:
 
 
 def new_canvas(boards: SuiteBoard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
-    """A canvas with ``height`` inches for the content below a header of question, item, scale and ``notes``."""
+    """Make a canvas with a header of question, item, scale and notes.
+
+    Args:
+        boards: of the suite that the figure belongs to.
+        figure: what is drawn.
+        width, height: in inches, of the content below the header.
+        notes: sentences for the header; empty ones are left out.
+    """
     title = textwrap.wrap(boards.suite.question, int(11 * width))
     paragraphs = (f"{boards.suite.paper}, {figure.item}", scale_title(boards), " ".join(filter(None, notes)))
     below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]

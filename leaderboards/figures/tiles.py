@@ -91,7 +91,14 @@ class Block:
         return _TITLE_IN * len(self.title_lines) + (_HEADS_IN if any(self.column_labels) else 0.08)
 
     def draw(self, axes: Axes, x: float, top: float, norm: LogNorm) -> None:
-        """Its labels begin at ``x``, its tiles at ``top``."""
+        """Draw tiles and labels.
+
+        Args:
+            axes: in inches, downwards.
+            x: where the labels begin.
+            top: where the tiles begin.
+            norm: the scale of the maps' colours.
+        """
         left = x + self.width - len(self.column_labels) * (self.tile_in + GAP_IN)
         step = self.tile_in + GAP_IN
         middle = (left + x + self.width) / 2

@@ -38,7 +38,15 @@ _TASKS_AHEAD_PER_WORKER = 4
 def convert_splits(
     request: Request, original: Original, sink: Sink, journal: Journal, console: Console
 ) -> dict[Split, Collected]:
-    """Work through all portions that are not done."""
+    """Work through all portions that are not done.
+
+    Args:
+        request: what to prepare, and how.
+        original: the samples of both splits.
+        sink: writes the portions.
+        journal: remembers those that are done.
+        console: shows how far the work is.
+    """
     portions = [
         portion
         for split, samples in original.samples.items()
