@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from matplotlib.colors import to_hex
 
-from leaderboards.figures.recorded import Array, Recorded, When
+from leaderboards.figures.runs import Array, Recorded, When
 from leaderboards.figures.tiles import GAP_IN, Block, Box, Tile
 
 MOST_LAYERS, MOST_HEADS = 12, 9

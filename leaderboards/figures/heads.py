@@ -1,5 +1,4 @@
-"""Panels of where heads look relative to their query, as Cordonnier et al. draw them: what ``centers``, after recorded
-maps, and ``paths``, over a training, share."""
+"""Panels of where heads look relative to their query, as Cordonnier et al. draw them: ``centers`` fills them."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from leaderboards.figures import style
-from leaderboards.figures.recorded import Array
+from leaderboards.figures.runs import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

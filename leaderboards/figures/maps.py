@@ -16,8 +16,7 @@ from leaderboards.figures.blocks import (
     query_blocks,
     zoomed_blocks,
 )
-from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from leaderboards.figures.recorded import Recorded, When, read_recorded
+from leaderboards.figures.runs import Recorded, When, first_runs, name_missing, name_seeds, read_recorded
 from leaderboards.figures.tiles import draw_sheet, sheet_size
 from suite.figures import MapsFigure
 

@@ -14,9 +14,9 @@ from leaderboards.figures.blocks import (
     query_blocks,
     zoom,
 )
-from leaderboards.figures.color_bars import draw_bar, log_scale
 from leaderboards.figures.maps import draw_maps
-from leaderboards.figures.recorded import read_recorded
+from leaderboards.figures.runs import read_recorded
+from leaderboards.figures.style import draw_bar, log_scale
 from leaderboards.figures.tiles import WIDEST_IN, sheet_size
 from suite.figures import MapsFigure
 
