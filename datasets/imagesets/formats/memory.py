@@ -74,7 +74,7 @@ class MemoryImages(DecodedImages):
 class Rows(Sink):
     """A portion's rows after the other's. The header comes last, once the number of rows is known."""
 
-    result = "square"
+    wanted = "square"
 
     def __init__(self, ready: Path, original: Original) -> None:
         super().__init__(ready, original)
