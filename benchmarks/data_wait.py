@@ -34,8 +34,15 @@ from suite.training.waiting import Waiting
 _WARMUP = 3  # steps
 
 
-def start_training(options: argparse.Namespace, stored_as: str, ranks: distributed.Ranks, store: Path) -> Training:
-    """DeiT's whole augmentation at random resized crops; at the stored size of small images, crop and flip alone."""
+def start_training(options: argparse.Namespace, storage_format: str, ranks: distributed.Ranks, store: Path) -> Training:
+    """Set a training up with DeiT's whole augmentation; at the stored size of small images, with crop and flip alone.
+
+    Args:
+        options: of the command line.
+        storage_format: the images' format.
+        ranks: this process.
+        store: a folder for the run.
+    """
     plain = Recipe(
         name="plain", epochs=1, batch_size=1, learning_rate=1e-3, crop="pad", crop_padding=4, flip_probability=0.5
     )
@@ -43,17 +50,17 @@ def start_training(options: argparse.Namespace, stored_as: str, ranks: distribut
     recipe = plain if options.size == 32 else DEIT
     recipe = recipe.model_copy(update={"batch_size": options.batch, "mix_group": 0, "precision": precision})
     experiment = Experiment(model=options.model, dataset=options.dataset, image_size=options.size, recipe=recipe)
-    run = RunDirectory.of(store / stored_as, experiment)
+    run = RunDirectory.of(store / storage_format, experiment)
     run.create(experiment)
-    return Training(run, experiment, resources_of(options, stored_as), ranks)
+    return Training(run, experiment, resources_of(options, storage_format), ranks)
 
 
-def resources_of(options: argparse.Namespace, stored_as: str = "memory") -> Resources:
+def resources_of(options: argparse.Namespace, storage_format: str = "memory") -> Resources:
     return Resources(
         device="gpu" if options.device == "cuda" else "cpu",
         threads_per_rank=options.threads,
         data_dir=options.data_dir,
-        loader=stored_as,
+        loader=storage_format,
         num_workers=options.workers,
     )
 
@@ -74,9 +81,13 @@ def time_steps(batches: Iterator[Batch], training: Training, num_steps: int) -> 
     return time.perf_counter() - started, waiting.take_s()
 
 
-def compare(options: argparse.Namespace, stored_as: str, ranks: distributed.Ranks, store: Path) -> None:
-    """Rounds of steps with the loader and with one kept batch, in turn; medians over them."""
-    training, num_steps = start_training(options, stored_as, ranks, store), _WARMUP + options.steps
+def compare(options: argparse.Namespace, storage_format: str, ranks: distributed.Ranks, store: Path) -> None:
+    """Time steps with the loader and with one kept batch, in turn, and print medians over the rounds.
+
+    Args:
+        options, storage_format, ranks, store: as for ``start_training``.
+    """
+    training, num_steps = start_training(options, storage_format, ranks, store), _WARMUP + options.steps
     training.engine.train()
     kept = next(training.images.train_batches(0, 1, device=ranks.device))
     step_ms, waiting, slower = [], [], []
@@ -89,7 +100,7 @@ def compare(options: argparse.Namespace, stored_as: str, ranks: distributed.Rank
         slower.append(100 * (whole_s / alone_s - 1))
     middle_ms = statistics.median(step_ms)
     print(
-        f"{stored_as:12s} step {middle_ms:8.1f} ms, {1e3 * options.batch / middle_ms:7,.0f} images/s   "
+        f"{storage_format:12s} step {middle_ms:8.1f} ms, {1e3 * options.batch / middle_ms:7,.0f} images/s   "
         f"waiting {statistics.median(waiting):5.1f} %   slower {statistics.median(slower):5.1f} %"
     )
 
@@ -113,8 +124,8 @@ def main() -> None:
     print(describe_machine(), name, load())
     print(f"{options.model} on {options.dataset}, {options.size} px, batch {options.batch}, {options.workers} workers")
     with tempfile.TemporaryDirectory() as store:
-        for stored_as in options.formats:
-            compare(options, stored_as, ranks, Path(store))
+        for storage_format in options.formats:
+            compare(options, storage_format, ranks, Path(store))
     distributed.stop()
 
 

@@ -31,6 +31,13 @@ from suite.training.optim import build_optimizer
 
 
 def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -> None:
+    """Time both kinds of step in turn, as one of the ranks; the first prints the medians.
+
+    Args:
+        rank, num_ranks: of this process.
+        port: where the ranks meet.
+        options: of the command line.
+    """
     names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": num_ranks, "MASTER_PORT": port}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
     resources = Resources(num_ranks=num_ranks, device=options.device)
@@ -54,6 +61,13 @@ def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -
 
 
 def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
+    """Make a step by DistributedDataParallel, or of the bare model on one rank.
+
+    Args:
+        recipe: gives the optimizer.
+        name: of the model.
+        images, labels: this rank's share of the batch.
+    """
     model = model_of(name).to(images.device)
     optimizer = build_optimizer(model, recipe)
     parallel = DistributedDataParallel(model) if dist.get_world_size() > 1 else model
@@ -69,6 +83,12 @@ def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Te
 def deepspeed_step(
     recipe: Recipe, resources: Resources, name: str, images: torch.Tensor, labels: torch.Tensor
 ) -> Callable[[], None]:
+    """Make a step by DeepSpeed's engine, as trainings do.
+
+    Args:
+        recipe, name, images, labels: as for ``plain_step``.
+        resources: of the run.
+    """
     model = model_of(name)
     engine = distributed.initialize(model, build_optimizer(model, recipe), recipe, resources)
 

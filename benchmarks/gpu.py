@@ -30,8 +30,8 @@ from suite.models.build import build_model
 from suite.models.flops import count_flops
 from suite.protocols.deit import DEIT_CIFAR
 from suite.spec import Experiment, Resources
-from suite.training.cost import mfu_percent
 from suite.training.environment import device_name
+from suite.training.utilization import mfu_percent
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,14 @@ def contenders(case: Case, compiled: bool) -> Iterator[tuple[str, nn.Module]]:
 
 
 def training_steps(model: nn.Module, case: Case, device: torch.device, steps: int) -> Callable[[], None]:
-    """``steps`` steps of training, to their end."""
+    """Make a function that trains for some steps and waits for their end.
+
+    Args:
+        model: moved to the device.
+        case: gives image and batch size.
+        device: where it is trained.
+        steps: so many in one call.
+    """
     model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=device.type == "cuda")
     size = case.image_size
@@ -91,7 +98,10 @@ def training_steps(model: nn.Module, case: Case, device: torch.device, steps: in
 
 
 def measure_synthetic(case: Case, options: argparse.Namespace, device: torch.device) -> dict[str, Any]:
-    """What cannot be compiled or run is reported, and stops no other."""
+    """Measure each contender's images per second, in turn.
+
+    One that cannot be compiled or run is reported, and stops no other.
+    """
     candidates, report = {}, {}
     for name, model in contenders(case, not options.skip_compiled):
         try:

@@ -1,4 +1,4 @@
-"""What training does on a GPU, held against itself and against the CPU; ``gpu_proof.py`` starts each check.
+"""Training on a GPU, held against itself and against the CPU; ``gpu_proof.py`` starts each check.
 
     python benchmarks/gpu_checks.py --device gpu --out DIR machine|repeat|models|equal|killed|ranks [--small]
 
@@ -49,7 +49,15 @@ class _StopAt:
 
 
 def train(run: RunDirectory, experiment: Experiment, resources: Resources, stop_at: int = 0) -> str:
-    """Train in this process, from the newest checkpoint; returns the SHA-256 of the weights, "" when it was stopped."""
+    """Train in this process, from the newest checkpoint.
+
+    Args:
+        run, experiment, resources: of the job.
+        stop_at: the step to be interrupted at; 0 is never.
+
+    Returns:
+        The SHA-256 of the weights, "" when it was stopped.
+    """
     training = Training(run, experiment, resources, _ranks(resources))
     try:
         training.run(_StopAt(training, stop_at))
@@ -145,7 +153,7 @@ def _each(names: list[str], check: Callable[[str], Report], must_hold: tuple[str
 
 
 def check_machine(options: argparse.Namespace, resources: Resources) -> Report:
-    """What everything else was measured on."""
+    """Record the machine that everything else was measured on."""
     found: Report = {"python": platform.python_version(), "cores": os.cpu_count(), "failed": []}
     found["packages"] = {
         name: version(name) for name in ("torch", "timm", "deepspeed", "numpy", "triton") if _has(name)

@@ -28,7 +28,14 @@ _POLL_S = 0.1
 
 
 def carry_out(experiments: list[Experiment], at_once: int, device: str, store: Path) -> dict[str, Any]:
-    """All runs, at most ``at_once`` at a time, from nothing."""
+    """Carry all runs out from nothing, and measure how many an hour are done.
+
+    Args:
+        experiments: one run each.
+        at_once: at most so many at a time.
+        device: "cpu" or "gpu".
+        store: emptied first.
+    """
     shutil.rmtree(store, ignore_errors=True)
     threads = max(1, len(os.sched_getaffinity(0)) // at_once)
     resources = Resources(device=device, threads_per_rank=threads, num_evaluations=1)  # type: ignore[arg-type]

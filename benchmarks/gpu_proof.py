@@ -32,7 +32,7 @@ from suite.errors import DataError
 from suite.execute import die_with_parent
 from suite.files import write_atomically
 
-State = Literal["missing", "done", "stopped", "failed", "left out"]
+StageState = Literal["missing", "done", "stopped", "failed", "left out"]
 _GRACE_S = 40.0  # that a stopped grid has for its checkpoints
 _CPU_PATIENCE = 3  # a rehearsal may take so many times as long, on a CPU that others use as well
 _LEAST_S = 60.0  # of training after which stopping is worth while
@@ -42,9 +42,9 @@ _NOT_BUNDLED = ("checkpoint", "whole", "killed")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a stage so far."""
+    """The state of a stage so far."""
 
-    state: State = "missing"
+    state: StageState = "missing"
     num_tries: int = 0
     seconds: float = 0.0  # of all tries
     reason: str = ""
@@ -63,7 +63,7 @@ class Proof:
             return Outcome()
 
     def next_stage(self, left_s: float, tried: set[str]) -> Stage | None:
-        """What is missing, fits into the time and was tried least; of equals the most valuable one.
+        """Choose a stage that is missing, fits into the time and was tried least; of equals the most valuable one.
 
         What failed is tried again at the next start.
         """
@@ -87,7 +87,7 @@ class Proof:
         write_atomically(self._path(stage), json.dumps(asdict(outcome), indent=1).encode())
         return outcome
 
-    def _carry_out(self, stage: Stage, folder: Path, left_s: float) -> tuple[State, str]:
+    def _carry_out(self, stage: Stage, folder: Path, left_s: float) -> tuple[StageState, str]:
         if self.device == "gpu" and (lacking := _find_lacking(stage)):
             return "left out", lacking
         limit_s = min(self._longest_s(stage), left_s) - _GRACE_S * stage.goes_on

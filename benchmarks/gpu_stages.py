@@ -1,4 +1,4 @@
-"""What is to be shown on a GPU, as data: the stages of ``gpu_proof.py``, most valuable first.
+"""The stages of ``gpu_proof.py`` as data: what is to be shown on a GPU, most valuable first.
 
 ``{device}``, ``{out}`` and ``{runs}`` in a command stand for "gpu" or "cpu", the stage's own folder and the run store.
 """

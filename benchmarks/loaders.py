@@ -50,17 +50,31 @@ _FORMATS: tuple[tuple[str, str], ...] = (
 )
 
 
-def open_loader(folder: Path, name: str, stored_as: str, cores: int) -> ImageLoader:
+def open_loader(folder: Path, name: str, storage_format: str, cores: int) -> ImageLoader:
+    """Open the set's loader with the recipe of its augmentation.
+
+    Args:
+        folder: of prepared sets.
+        name: of the set.
+        storage_format: its format.
+        cores: workers.
+    """
     experiment = Experiment(model="none", dataset=name, image_size=32 if name == CIFAR else 224, recipe=RECIPES[name])
-    data_dir = None if (name, stored_as) == (CIFAR, "memory") else str(folder)
-    return ImageLoader(experiment, Resources(data_dir=data_dir, loader=stored_as, num_workers=cores))
+    data_dir = None if (name, storage_format) == (CIFAR, "memory") else str(folder)
+    return ImageLoader(experiment, Resources(data_dir=data_dir, loader=storage_format, num_workers=cores))
 
 
 # -- contenders: what a round delivers
 
 
-def ours(folder: Path, name: str, stored_as: str, cores: int, num_batches: int) -> Callable[[], int]:
-    loader, first = open_loader(folder, name, stored_as, cores), count(step=num_batches)
+def ours(folder: Path, name: str, storage_format: str, cores: int, num_batches: int) -> Callable[[], int]:
+    """Make our loader a contender: each call goes on where the one before ended.
+
+    Args:
+        folder, name, storage_format, cores: as for ``open_loader``.
+        num_batches: of one call.
+    """
+    loader, first = open_loader(folder, name, storage_format, cores), count(step=num_batches)
 
     def run() -> int:
         start = next(first)
@@ -119,7 +133,14 @@ def torchvision_photographs(classes: Path, cores: int, num_batches: int) -> Call
 
 
 def torch_loader(dataset: torch.utils.data.Dataset, batch_size: int, cores: int, num_batches: int) -> Callable[[], int]:
-    """PyTorch's loader with a worker for each core, which live on from round to round."""
+    """Make PyTorch's loader a contender, with a worker for each core, which live on from round to round.
+
+    Args:
+        dataset: one of torchvision's.
+        batch_size: images.
+        cores: workers.
+        num_batches: of one call.
+    """
     chosen = torch.utils.data.Subset(dataset, torch.randperm(len(dataset))[: batch_size * num_batches].tolist())
     loader = torch.utils.data.DataLoader(
         chosen, batch_size, shuffle=True, num_workers=cores, persistent_workers=True, multiprocessing_context="fork"
@@ -172,9 +193,9 @@ def compare_on_photographs(folder: Path, all_cores: list[int], rounds: int) -> N
     for cores in all_cores:
         contenders[f"bare decoding, {cores}"] = Contender(cores, bare_decoding, (classes, cores, 640))
         contenders[f"torchvision, {cores}"] = Contender(cores, torchvision_photographs, (classes, cores, 10))
-        for name, stored_as in _FORMATS:
-            title = f"ours: {stored_as}{' of 256 px, raw' if name == SMALL else ''}, {cores}"
-            contenders[title] = Contender(cores, ours, (folder, name, stored_as, cores, 10))
+        for name, storage_format in _FORMATS:
+            title = f"ours: {storage_format}{' of 256 px, raw' if name == SMALL else ''}, {cores}"
+            contenders[title] = Contender(cores, ours, (folder, name, storage_format, cores, 10))
     files = list(classes.rglob("*.jpg"))
     mean_kb = statistics.mean(path.stat().st_size for path in files) / 1000
     rates = rates_in_turn(contenders, rounds)
@@ -185,7 +206,14 @@ def compare_on_photographs(folder: Path, all_cores: list[int], rounds: int) -> N
 def report_rates(
     title: str, contenders: dict[str, Contender], rates: dict[str, list[float]], references: list[str]
 ) -> None:
-    """Medians, and the medians over rounds of the ratios to the references at equal cores."""
+    """Print medians, and the medians over rounds of the ratios to the references at equal cores.
+
+    Args:
+        title: printed above.
+        contenders: by name and cores.
+        rates: images per second of each round.
+        references: names of the contenders to compare with.
+    """
     print(f"\n{title} ({load()})")
     header = "".join(f"{'/ ' + reference:>16s}" for reference in references)
     print(f"{'what, cores':34s}{'images/s':>10s}{'per core':>10s}{header}   slowest to fastest round")
@@ -210,13 +238,13 @@ def report_memory(folder: Path) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(os.cpu_count(), maxtasksperchild=1) as pool:
         lines = pool.starmap(memory_of, [(folder, *case) for case in cases], chunksize=1)
-    for (name, stored_as), line in zip(cases, lines, strict=True):
-        print(f"{name + ', ' + stored_as:34s}{line}")
+    for (name, storage_format), line in zip(cases, lines, strict=True):
+        print(f"{name + ', ' + storage_format:34s}{line}")
 
 
-def memory_of(folder: Path, name: str, stored_as: str) -> str:
+def memory_of(folder: Path, name: str, storage_format: str) -> str:
     keep_on_cores(1)
-    loader = open_loader(folder, name, stored_as, 1)
+    loader = open_loader(folder, name, storage_format, 1)
     num_batches = -(-_MEMORY_IMAGES // loader.recipe.batch_size)
     batches = loader.train_batches(0, num_batches)
     points = []

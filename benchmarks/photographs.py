@@ -26,9 +26,9 @@ def make_image_sets(folder: Path, photographs: Path | None, formats: dict[str, t
     """Have the named sets in the named formats under ``folder``, as ``datasets/prepare.py`` writes them."""
     if PHOTOGRAPHS in formats:
         _make_tiles(folder, photographs)
-    for name, stored_as in formats.items():
+    for name, storage_format in formats.items():
         source = [] if name == CIFAR else ["--source", str(folder / "tiles" / name)]
-        for each in stored_as:
+        for each in storage_format:
             print(f"preparing {name} as {each}", flush=True)
             command = [sys.executable, _PREPARE, "--dataset", name, "--format", each, "--out", folder, *source]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -92,7 +92,7 @@ def load_plainly(paths: list[Path]) -> None:
 
 
 def read_all_status(profile: Profile, store: Path, num_seeds: int) -> None:
-    """What ``grid.py --status`` does: expand the grid, look every run up."""
+    """Do as ``grid.py --status`` does: expand the grid, look every run up."""
     resources = Resources()
     jobs = [Job(e, RunDirectory.of(store, e), resources) for e in profile.experiments(num_seeds)]
     assert all(status.state == "done" for status in read_status(jobs, store))

@@ -1,4 +1,4 @@
-"""What the rules of ``leaderboards.estimates`` and ``verdicts`` do over thousands of simulated grids.
+"""Coverage, size and power of the leaderboards' statistical rules, over thousands of simulated grids.
 
     python benchmarks/seed_statistics.py --grids 20000
 
@@ -51,7 +51,13 @@ def coverage(shape: str, num_seeds: int, grids: int) -> float:
 
 
 def rejections(num_seeds: tuple[int, int], deviations: tuple[float, float], effect: float, grids: int) -> float:
-    """How often two models whose true means are ``effect`` apart are told apart at 5 %: size at 0, else power."""
+    """How often two models are told apart at 5 %.
+
+    Args:
+        num_seeds, deviations: of the two.
+        effect: how far their true means are apart: at 0 the share is the test's size, else its power.
+        grids: simulated.
+    """
     rng, hits = np.random.default_rng(1), 0
     for _ in range(grids):
         arms = [
@@ -77,7 +83,15 @@ def separations(gaps: Sequence[float], num_seeds: int, grids: int) -> tuple[floa
 
 
 def cell_verdicts(shortfall: float, sd: float, num_seeds: int, grids: int, num_cells: int = 10) -> dict[str, float]:
-    """Shares of the verdicts on cells whose true mean is ``shortfall`` points below what the paper's one seed had."""
+    """Shares of the verdicts on cells.
+
+    Args:
+        shortfall: points by which their true mean is below that of which the paper prints one seed.
+        sd: the seeds' deviation, ours and the paper's.
+        num_seeds: ours.
+        grids: cells in all.
+        num_cells: of a table.
+    """
     rng, counts = np.random.default_rng(3), {"reproduced": 0, "contradicted": 0, "undecided": 0}
     for _ in range(max(1, grids // num_cells)):
         cells = [
@@ -95,7 +109,16 @@ def cell_verdicts(shortfall: float, sd: float, num_seeds: int, grids: int, num_c
 def claim_verdicts(
     effect: float, paper: float, sd: float, num_seeds: int, grids: int, margin: float | None = None
 ) -> dict[str, float]:
-    """Shares of the verdicts on a claim alone: our true effect, and the one that the paper finds."""
+    """Shares of the verdicts on a claim that stands alone.
+
+    Args:
+        effect: the true one, of ours.
+        paper: the one that the paper finds.
+        sd: the seeds' deviation.
+        num_seeds: of each arm.
+        grids: simulated.
+        margin: of a claim of equality.
+    """
     rng, counts = np.random.default_rng(4), {}
     for _ in range(grids):
         arms = [
@@ -107,7 +130,14 @@ def claim_verdicts(
 
 
 def sequential_coverage(sd: float, target: float, most_seeds: int, grids: int) -> tuple[float, float]:
-    """Of ``--seeds until=TARGET``: how often the printed interval covers the truth, and the mean seeds of an arm."""
+    """How often the interval that ``--seeds until`` prints covers the truth, and the mean seeds of an arm.
+
+    Args:
+        sd: the seeds' deviation.
+        target: the half-width that is asked for.
+        most_seeds: as ``--max-seeds``.
+        grids: simulated.
+    """
     rng, hits, spent = np.random.default_rng(5), 0, []
     for _ in range(grids):
         seeds = sd * rng.normal(size=(2, most_seeds))

@@ -51,7 +51,14 @@ def five_models() -> dict[str, Experiment]:
 
 
 def of_model(model: str, image_size: int, precision: str, steps: int, batch_size: int) -> Experiment:
-    """DeiT's recipe for any model."""
+    """Make a short experiment with DeiT's recipe for any model.
+
+    Args:
+        model: its name.
+        image_size: pixels.
+        precision: "fp32" or "bf16".
+        steps, batch_size: of the training.
+    """
     recipe: Recipe = DEIT.model_copy(update={"precision": precision, "drop_path": 0.0})
     experiment = Experiment(model=model, dataset="cifar10_sample", image_size=image_size, recipe=recipe)
     return shorten(experiment, steps, batch_size)

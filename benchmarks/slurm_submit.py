@@ -37,6 +37,14 @@ def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
 
 
 def submit(plan: list[PlannedRun], store: Path, *, test: bool = False, with_leaderboard: bool = True) -> None:
+    """Submit a plan as the grid does.
+
+    Args:
+        plan: the runs.
+        store: where they are recorded.
+        test: ask SLURM first whether it would take them.
+        with_leaderboard: add the job that builds the leaderboard.
+    """
     submitter = Submitter(plan, store, SUITE, "laptop", 1, Allocation(more={"begin": _LATER}))
     if test:
         submitter.test()

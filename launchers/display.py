@@ -11,18 +11,18 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from launchers.local import LocalPool, LocalRun, State
+from launchers.local import LocalPool, LocalRun, PoolState
 from launchers.names import describe
 
-_STYLES: dict[State, str] = {
+_STYLES: dict[PoolState, str] = {
     "waiting": "dim",
     "running": "bold cyan",
     "elsewhere": "magenta",
     "done": "green",
     "failed": "bold red",
 }
-_WORDS: dict[State, str] = {"elsewhere": "in another grid"}
-_IMPORTANCE: dict[State, int] = {"failed": 0, "running": 1, "elsewhere": 2, "done": 3, "waiting": 4}
+_WORDS: dict[PoolState, str] = {"elsewhere": "in another grid"}
+_IMPORTANCE: dict[PoolState, int] = {"failed": 0, "running": 1, "elsewhere": 2, "done": 3, "waiting": 4}
 _MAX_REASONS = 5  # of failed runs, below the table
 
 
@@ -141,7 +141,7 @@ class Display:
         return [(run, self._metrics[i]) for i, run in enumerate(self._pool.runs) if "num_steps" in self._metrics[i]]
 
 
-def _share_done(metrics: dict[str, Any], state: State) -> float:
+def _share_done(metrics: dict[str, Any], state: PoolState) -> float:
     if state in ("done", "failed"):
         return 1.0
     return float(metrics.get("step", 0)) / max(1.0, float(metrics.get("num_steps", 1)))

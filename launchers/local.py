@@ -21,9 +21,9 @@ from suite.errors import SuiteError
 from suite.exit_codes import Exit
 from suite.records import Failure
 
-State = Literal["waiting", "running", "elsewhere", "done", "failed"]
+PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]
 
-_STATES: dict[standing.State, State] = {
+_STATES: dict[standing.State, PoolState] = {
     "new": "waiting",
     "interrupted": "waiting",
     "waiting": "waiting",
@@ -44,7 +44,7 @@ class LocalRun:
 
     def __init__(self, planned: PlannedRun) -> None:
         self.job: Job = planned.job
-        self.state: State = _STATES[planned.standing.state]
+        self.state: PoolState = _STATES[planned.standing.state]
         self.problem = planned.problem
         self.parents: list[LocalRun] = []
         self.process: subprocess.Popen[bytes] | None = None

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from suite.spec import Experiment
+from suite.spec import Experiment, flat_fields
 
 Facts = dict[str, Any]
 
@@ -20,7 +20,7 @@ def describe(experiments: Sequence[Experiment]) -> dict[str, str]:
     """
     telling = _telling(experiments, _facts, lambda experiment: experiment.model)
     short = {experiment.id: _name(experiment, telling[experiment.id]) for experiment in experiments}
-    rest = _telling(experiments, _other_facts, lambda experiment: short[experiment.id])
+    rest = _telling(experiments, _all_facts, lambda experiment: short[experiment.id])
     return {e.id: _name(e, telling[e.id] | rest[e.id]) for e in experiments}
 
 
@@ -47,18 +47,9 @@ def _telling(
 
 
 def _facts(experiment: Experiment) -> Facts:
-    recipe = experiment.recipe
-    return {
-        "dataset": experiment.dataset,
-        **experiment.model_options,
-        **experiment.kind_options,
-        "learning_rate": recipe.learning_rate,
-    }
+    options = {**experiment.model_options, **experiment.kind_options}
+    return {"dataset": experiment.dataset, **options, "learning_rate": experiment.recipe.learning_rate}
 
 
-def _other_facts(experiment: Experiment) -> Facts:
-    """The size of the images, the recipe, and the same of what the run takes over."""
-    facts = {"image_size": experiment.image_size, **experiment.recipe.model_dump(exclude={"name", "learning_rate"})}
-    for parent in experiment.parents[:1]:
-        facts |= {f"parent.{key}": value for key, value in (_facts(parent) | _other_facts(parent)).items()}
-    return facts
+def _all_facts(experiment: Experiment) -> Facts:
+    return flat_fields(experiment, "parent.")

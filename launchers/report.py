@@ -12,9 +12,10 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from launchers.cost import images_seen, models_to_count, run_flops
+from launchers.cost import run_flops
 from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
+from suite.costs import images_seen, models_to_count
 from suite.profiles import Profile
 from suite.spec import Experiment, ProfileName, Resources
 from suite.suites import get_suite, list_suites

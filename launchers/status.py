@@ -27,9 +27,9 @@ from suite.attempts import Attempt
 from suite.profiles import Profile
 from suite.standing import Standing
 
-State = Literal[standing.State, "requeued", "pending", "cancelled"]
+JobState = Literal[standing.State, "requeued", "pending", "cancelled"]
 
-_STYLES: dict[State, str] = {
+_STYLES: dict[JobState, str] = {
     "failed": "bold red",
     "void": "bold red",
     "blocked": "red",
@@ -54,7 +54,7 @@ class RunStatus:
     """
 
     job: Job
-    state: State
+    state: JobState
     detail: str = ""
     node: str = ""
     array: str = ""
@@ -156,7 +156,7 @@ def _refine(
     return RunStatus(job, known.state, f"its job ended before it: {last_word}" if last_word else "", **common)
 
 
-def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State, str, str]:
+def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[JobState, str, str]:
     """Read state, detail and node of a run whose job SLURM lists."""
     if queued.state == "PD":
         if queued.num_restarts:

@@ -94,7 +94,13 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> SuiteB
 
 
 def make_boards(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> SuiteBoard:
-    """The leaderboard as data.
+    """Make the leaderboard as data.
+
+    Args:
+        suite: whose tables.
+        profile_name: its scale.
+        store: the run store that the grid wrote.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
 
     Raises:
         SpecError: for an unknown profile, a store that is not there, or a suite that does not fit its tables.
@@ -104,7 +110,11 @@ def make_boards(suite: Suite, profile_name: str, store: Path, num_seeds: int | N
 
 
 def read_runs(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Collection:
-    """The runs of a suite whose layout has been checked."""
+    """Read the runs of a suite, after its layout has been checked.
+
+    Args:
+        suite, profile_name, store, num_seeds: as in ``make_boards``.
+    """
     check_store(store)
     profile = suite.profile(profile_name)
     check_layout(suite, profile)

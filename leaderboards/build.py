@@ -142,7 +142,7 @@ def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, 
 
 
 def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
-    """The scales at which at least one experiment of an entry has a folder in the store."""
+    """The profiles of which at least one experiment of an entry has a folder in the store."""
     try:
         found = set(os.listdir(store / "experiments"))
     except FileNotFoundError:

@@ -106,7 +106,15 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
 def add_derived(
     table: Table, cells: Cells, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[tuple[Row, str], Cell]:
-    """The cells and, where all that they need has a cell, those of the table's derived columns, in their order."""
+    """Add the table's derived columns, in their order, where all that they need has a cell.
+
+    Args:
+        table: names them.
+        cells: the measured ones, keyed (row, column).
+        entries: of the table.
+        paper: its layout and printed numbers.
+        collection: for metrics that no column shows.
+    """
     found = dict(cells)
     for derived in table.derived:
         measured = _measure(derived, entries, paper, collection) if isinstance(derived, RelativeTo) else {}
@@ -134,7 +142,14 @@ def _sources(
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
-    """Derive a cell from others. It lacks what the worst of them lacks; their failures are told there."""
+    """Derive a cell from others. It lacks what the worst of them lacks; their failures are told there.
+
+    Args:
+        row, column: of the new cell.
+        sources: at least one.
+        formula: of their means.
+        paper: the number that the paper prints there.
+    """
     metrics = {source.metric for source in sources}
     coverage = Coverage(
         status=_worst(sources),

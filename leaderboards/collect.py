@@ -122,7 +122,17 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
 
 
 def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, CellRuns]) -> CellRuns:
-    """The runs of one cell that are on the disk, beside those of ``read``, which they depend on."""
+    """Read the runs of one cell that are on the disk.
+
+    Args:
+        store: the run store.
+        experiment: of the cell.
+        metrics: those to keep of each result.
+        read: cells that its runs may depend on, by ``Experiment.cell_id``.
+
+    Raises:
+        RecordError: if the cell's folder cannot be listed, or two folders stand for the same seed.
+    """
     try:
         runs = find_runs(store, experiment)
     except OSError as error:

@@ -25,10 +25,10 @@ from leaderboards.notation import (
     write_headline,
     write_signed,
 )
-from suite.costs import known_forward, run_flops
+from suite.costs import find_flops, run_flops
 from suite.errors import SpecError
 from suite.profiles import Profile
-from suite.spec import Experiment
+from suite.spec import Experiment, Resources
 from suite.tables import Suite
 
 
@@ -82,10 +82,8 @@ def write_to_go(cost: Cost) -> str:
 
 def _flops(experiment: Experiment) -> float | None:
     """Of a run; None where its model was never counted, or its image set, one of the user's own, is not at hand."""
-    from imagesets.prepared import find_info  # takes a moment
-
     try:
-        return run_flops(experiment, find_info(experiment.dataset), known_forward)
+        return run_flops(experiment, Resources(), find_flops)
     except SpecError:
         return None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from leaderboards.cells import Search
 from leaderboards.collect import CellRuns, Collection, SeedFailure
-from suite.spec import Experiment, with_ancestors
+from suite.spec import Experiment, flat_fields, with_ancestors
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def _name_winners(experiments: Sequence[Experiment], winners: Mapping[int, Usabl
 
 def differences(experiments: Sequence[Experiment], chosen: Experiment) -> str:
     """The fields in which the experiments differ, with the values of the chosen one: ``learning_rate=3e-05``."""
-    all_fields = [_fields(experiment) for experiment in experiments]
-    mine = _fields(chosen)
+    all_fields = [flat_fields(experiment, "parent's ") for experiment in experiments]
+    mine = flat_fields(chosen, "parent's ")
     names = {name: None for fields in all_fields for name in fields}  # in order
     varied = [name for name in names if len({repr(fields.get(name)) for fields in all_fields}) > 1]
     return ", ".join(f"{name}={mine[name]}" for name in varied if name in mine)
@@ -116,14 +116,3 @@ def differences(experiments: Sequence[Experiment], chosen: Experiment) -> str:
 
 def _accuracy(candidate: UsableRuns, seeds: Iterable[int]) -> float:
     return statistics.fmean(candidate.values[seed]["top1_percent"] for seed in seeds)
-
-
-def _fields(experiment: Experiment, prefix: str = "") -> dict[str, object]:
-    """All that identifies an experiment, flat: the recipe's and the model's own fields by their bare names."""
-    nested = {"recipe", "model_options", "kind_options", "parents", "seed"}
-    found = experiment.model_dump(exclude=nested)
-    found |= experiment.recipe.model_dump(exclude={"name"}) | experiment.model_options | experiment.kind_options
-    fields = {prefix + name: value for name, value in found.items()}
-    for parent in experiment.parents:
-        fields |= _fields(parent, f"{prefix}parent's ")
-    return fields

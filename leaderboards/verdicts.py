@@ -1,4 +1,4 @@
-"""What seeds say of a paper's number, and of a paper's claim; and how many seeds would be enough to say it.
+"""Verdicts of our seeds on a paper's number and on a paper's claim, and how many seeds would be enough for one.
 
 A printed number is the mean of the paper's own seeds, rounded: it is no truth. Against it a cell is
 

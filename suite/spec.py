@@ -261,3 +261,17 @@ def experiment_fields(experiment: Experiment) -> dict[str, Any]:
     """List what ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
     fields = experiment.model_dump(exclude={"recipe", "model_options", "kind_options", "parents"})
     return {**fields, "recipe": experiment.recipe.name}
+
+
+def flat_fields(experiment: Experiment, of_parents: str) -> dict[str, Any]:
+    """List all that identifies an experiment but its seed, flat: options and the recipe's fields by their bare names.
+
+    Args:
+        of_parents: stands before the names of its parents' fields.
+    """
+    nested = {"recipe", "model_options", "kind_options", "parents", "seed"}
+    fields = experiment.model_dump(exclude=nested) | experiment.recipe.model_dump(exclude={"name"})
+    fields |= experiment.model_options | experiment.kind_options
+    for parent in experiment.parents:
+        fields |= {of_parents + name: value for name, value in flat_fields(parent, of_parents).items()}
+    return fields

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from suite.errors import RecordError
 from suite.protocol_changes import why_void
@@ -18,7 +18,6 @@ from suite.records import Failure, Result, RunDirectory
 from suite.spec import Experiment
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
-STATES: tuple[State, ...] = get_args(State)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ _HARMLESS_WARNINGS = ("extraneous bytes", "JFIF revision", "Adobe color transfor
 
 
 class _Header(NamedTuple):
-    """What the header of an image says; all but the size of a JPEG only."""
+    """The facts in an image's header; all but the size of a JPEG only."""
 
     height: int
     width: int
@@ -164,14 +164,24 @@ def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -
 
 
 def resize_window(pixels: Pixels, box: Box, size: int, out: Pixels, interpolation: Interpolation = "bicubic") -> None:
-    """``decode_window`` for an image that is decoded already: ``pixels``, (H, W, 3)."""
+    """Do the part of ``decode_window`` that comes after decoding.
+
+    Args:
+        pixels: (H, W, 3), the whole image.
+        box, size, out, interpolation: as for ``decode_window``.
+    """
     assert out.shape == (size, size, 3), f"out is {out.shape}, expected {(size, size, 3)}"
     top, left, height, width = box
     _resize(pixels[top : top + height, left : left + width], out, interpolation)
 
 
 def resize_centered(pixels: Pixels, resize: int, size: int, out: Pixels) -> None:
-    """``decode_centered`` for an image that is decoded already: ``pixels``, (H, W, 3)."""
+    """Do the part of ``decode_centered`` that comes after decoding.
+
+    Args:
+        pixels: (H, W, 3), the whole image.
+        resize, size, out: as for ``decode_centered``.
+    """
     assert size <= resize, f"a window of {size} in an image of {resize}"
     height, width = (resize * side // min(pixels.shape[:2]) for side in pixels.shape[:2])
     resized = _WORKSPACE.buffer("resized", height, width, 3)

@@ -138,7 +138,13 @@ class ImageLoader:
     def train_batches(
         self, first: int, last: int, rank: int = 0, num_ranks: int = 1, device: torch.device | None = None
     ) -> Iterator[Batch]:
-        """This rank's share of steps [first, last), on the device, prepared while earlier ones are trained on."""
+        """Yield this rank's share of several steps, prepared while earlier ones are trained on.
+
+        Args:
+            first, last: the steps, from the first to the one before the last.
+            rank, num_ranks: which share.
+            device: where batches are finished; None is the CPU.
+        """
         return stream_batches(
             lambda step: self._load(step, rank, num_ranks), self._augmented, range(first, last), device
         )
@@ -230,10 +236,15 @@ class ImageLoader:
     def test_batches(
         self, batch_size: int, rank: int = 0, num_ranks: int = 1, device: torch.device | None = None
     ) -> Iterator[Batch]:
-        """This rank's batches of the test split, without augmentation.
+        """Yield this rank's batches of the test split, without augmentation.
 
         Every rank gets as many batches as the others, since ZeRO-3 gathers weights in each forward pass. What is
         there only for that, and images that cannot be decoded, have the label -1: they do not count.
+
+        Args:
+            batch_size: of one rank.
+            rank, num_ranks: which share.
+            device: where batches are finished; None is the CPU.
         """
         starts = range(rank * batch_size, self.num_test + rank * batch_size, num_ranks * batch_size)
         return stream_batches(lambda start: self._load_test(start, batch_size), self._normalized, starts, device)

@@ -100,8 +100,8 @@ class Index:
         return self.names_blob.tobytes().decode().split("\n")
 
 
-def prepared_folder(data_dir: Path, dataset: str, stored_as: StorageFormat) -> Path:
-    return data_dir / dataset / stored_as
+def prepared_folder(data_dir: Path, dataset: str, storage_format: StorageFormat) -> Path:
+    return data_dir / dataset / storage_format
 
 
 def partial_folder(prepared: Path) -> Path:

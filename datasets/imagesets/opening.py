@@ -17,15 +17,21 @@ from suite.spec import StorageFormat
 
 
 def open_split(
-    info: ImageSetInfo, split: Split, stored_as: StorageFormat, data_dir: Path | None = None
+    info: ImageSetInfo, split: Split, storage_format: StorageFormat, data_dir: Path | None = None
 ) -> StoredImages:
-    """One split of an image set. Of a set that is part of another, such as ImageNet-100, the whole of the other
-    where it was not prepared by itself.
+    """Open one split of an image set.
+
+    Args:
+        info: of the set. Of one that is part of another, such as ImageNet-100, the whole of the other is opened where
+            it was not prepared by itself.
+        split: "train" or "test".
+        storage_format: the format that is read.
+        data_dir: where image sets are kept; None is the default.
 
     Raises:
         DataError: if it is not there, incomplete, or has labels that the set does not have.
     """
-    found = find_prepared(info.name, stored_as, data_dir)
+    found = find_prepared(info.name, storage_format, data_dir)
     if found is None:
         path = ensure(info.name, data_dir)
         arrays = open_arrays(path)

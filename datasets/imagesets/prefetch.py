@@ -84,7 +84,7 @@ def stream_batches(
 def _feed(
     prepared: Iterator[Prepared], send: Callable[[Prepared], Finished], device: torch.device
 ) -> Iterator[Finished]:
-    """What ``send`` copies to a GPU and does there, one item ahead of the model, on a stream beside its own."""
+    """Yield what ``send`` copies to a GPU and does there, one item ahead of the model, on a stream beside its own."""
     if device.type != "cuda":
         yield from map(send, prepared)
         return

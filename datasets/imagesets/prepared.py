@@ -20,17 +20,17 @@ FFCV_MISSING = (
 )
 
 
-def find_info(name: str, data_dir: Path | None = None, stored_as: StorageFormat | None = None) -> ImageSetInfo:
+def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFormat | None = None) -> ImageSetInfo:
     """The facts of an image set: the catalog's, or of a set of the user's own, its manifest's.
 
     Args:
-        stored_as: the format that is read; None takes what there is.
+        storage_format: the format that is read; None takes what there is.
 
     Raises:
         SpecError: if neither knows it.
     """
     if name not in CATALOG:
-        for one in [stored_as] if stored_as else get_args(StorageFormat):
+        for one in [storage_format] if storage_format else get_args(StorageFormat):
             folder = prepared_folder(data_dir or default_data_dir(), name, one)
             if (folder / MANIFEST).exists():
                 return _info_of(read_manifest(folder))
@@ -50,7 +50,9 @@ def _info_of(manifest: Manifest) -> ImageSetInfo:
     )
 
 
-def find_prepared(name: str, stored_as: StorageFormat, data_dir: Path | None = None) -> tuple[Path, Manifest] | None:
+def find_prepared(
+    name: str, storage_format: StorageFormat, data_dir: Path | None = None
+) -> tuple[Path, Manifest] | None:
     """The folder and manifest of a prepared set, or of the larger set that it is the first classes of.
 
     Returns:
@@ -60,18 +62,18 @@ def find_prepared(name: str, stored_as: StorageFormat, data_dir: Path | None = N
         DataError: if it is not there, or not complete.
     """
     data_dir = data_dir or default_data_dir()
-    info = find_info(name, data_dir, stored_as)
-    if stored_as == "ffcv" and find_spec("ffcv") is None:
+    info = find_info(name, data_dir, storage_format)
+    if storage_format == "ffcv" and find_spec("ffcv") is None:
         raise DataError(f"the loader ffcv cannot be used: {FFCV_MISSING}")
-    folders = [prepared_folder(data_dir, name, stored_as)]
+    folders = [prepared_folder(data_dir, name, storage_format)]
     if info.subset_of:
-        folders.append(prepared_folder(data_dir, info.subset_of, stored_as))
+        folders.append(prepared_folder(data_dir, info.subset_of, storage_format))
     for folder in folders:
         if folder.is_dir():
             manifest = read_manifest(folder)
             _check_identity(folder, manifest)
             return folder, manifest
-    if stored_as == "memory" and (info.can_be_fetched or info.packaged):
+    if storage_format == "memory" and (info.can_be_fetched or info.packaged):
         return None
     return folders[0], read_manifest(folders[0])  # says what is missing
 
@@ -91,11 +93,11 @@ def _check_identity(folder: Path, manifest: Manifest) -> None:
         )
 
 
-def make_ready(name: str, stored_as: StorageFormat, data_dir: Path | None = None) -> None:
+def make_ready(name: str, storage_format: StorageFormat, data_dir: Path | None = None) -> None:
     """Make sure, before anything is started, that a set can be opened; fetch what can be fetched.
 
     Raises:
         DataError: if it cannot.
     """
-    if find_prepared(name, stored_as, data_dir) is None:
+    if find_prepared(name, storage_format, data_dir) is None:
         ensure(name, data_dir)

@@ -23,7 +23,7 @@ _MASK = 0xFFFFFFFF
 
 
 class Purpose(IntEnum):
-    """What a number is for, so that no two uses share numbers. Values are part of the stream: never renumber."""
+    """Uses of random numbers, no two of which share any. Values are part of the stream: never renumber."""
 
     ORDER = 0
     CROP = 1
@@ -72,7 +72,14 @@ def philox(counter: tuple[Words, Words, Words, Words], key: tuple[int, int]) -> 
 
 
 def random_words(seed: int, purpose: Purpose, samples: Samples, num: int = 4) -> NDArray[np.uint64]:
-    """``num`` random 32-bit words for each sample, (B, num): counter (index, epoch, repeat, block), four per block."""
+    """Draw random 32-bit words for each sample, (B, num): counter (index, epoch, repeat, block), four words per block.
+
+    Args:
+        seed: of the run, half of the key.
+        purpose: the other half.
+        samples: B of them.
+        num: words for each.
+    """
     epoch, index, repeat = (field.astype(np.uint64)[:, None] for field in samples)
     blocks = np.arange(-(-num // 4), dtype=np.uint64)[None]
     words = np.stack(philox((index, epoch, repeat, blocks), (seed, int(purpose))), axis=-1)
@@ -80,7 +87,11 @@ def random_words(seed: int, purpose: Purpose, samples: Samples, num: int = 4) ->
 
 
 def uniforms(seed: int, purpose: Purpose, samples: Samples, num: int = 4) -> NDArray[np.float64]:
-    """``num`` uniform numbers in [0, 1) for each sample, (B, num); fewer of them are the first of more."""
+    """Draw uniform numbers in [0, 1) for each sample, (B, num); fewer of them are the first of more.
+
+    Args:
+        seed, purpose, samples, num: as for ``random_words``.
+    """
     return random_words(seed, purpose, samples, num) / 2.0**32
 
 

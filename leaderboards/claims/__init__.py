@@ -1,4 +1,4 @@
-"""What the papers claim, one module a paper, and the list of all."""
+"""The papers' claims, one module a paper, and the list of all."""
 
 from leaderboards.claims.claim import PaperClaims
 from leaderboards.claims.cmhsa import CLAIMS as CMHSA

@@ -60,7 +60,7 @@ class Effect(Frozen):
 
 
 class Claim(Frozen):
-    """What one sentence of a paper says of numbers that the leaderboards hold.
+    """One sentence of a paper about numbers that the leaderboards hold.
 
     Args:
         name: unique among all papers' claims; names the line in ``claims.csv``.
@@ -99,6 +99,14 @@ class PaperClaims(Frozen):
 
 
 def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "", weight: float = 1.0) -> Effect:
-    """Make the effect that is one cell's number."""
+    """Make the effect that is one cell's number.
+
+    Args:
+        suite: whose table.
+        row: its key; of a single column a word.
+        column: of the cell.
+        table: of the suite; "" is its first one.
+        weight: that the number counts with.
+    """
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
     return Effect(terms=(Term(weight=weight, suite=suite, place=place),))

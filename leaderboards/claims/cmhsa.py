@@ -1,4 +1,4 @@
-"""What Li et al., "Can Vision Transformers Perform Convolution?", claim of numbers.
+"""Claims of Li et al., "Can Vision Transformers Perform Convolution?".
 
 Left out are the theorems, which tests prove, the accuracies of models that were pre-trained on 300 million images, and
 training times, which are of the authors' GPUs.

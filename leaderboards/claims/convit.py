@@ -1,5 +1,4 @@
-"""What "ConViT: Improving Vision Transformers with Soft Convolutional Inductive Biases" (arXiv:2103.10697) claims of
-numbers.
+"""Claims of "ConViT: Improving Vision Transformers with Soft Convolutional Inductive Biases" (arXiv:2103.10697).
 
 Where a sentence gives relative gains, the claim is in points of accuracy, which say the same here. Where the paper
 only draws, an effect has no size, but for the gates of one ConViT-S that Fig. 17 prints: here their mean over heads.

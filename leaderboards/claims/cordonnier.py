@@ -1,4 +1,4 @@
-"""What Cordonnier et al. (arXiv:1911.03584) and the slides on it claim of numbers.
+"""Claims of Cordonnier et al. (arXiv:1911.03584) and of the slides on it.
 
 Left out are the theorems, which tests prove, what other papers found, the hyperparameters, which the protocol holds,
 and what the figures show of single heads: runs record where each one looks, but not whether nine of them make a grid.

@@ -17,7 +17,12 @@ def logged(
     at: float = 1.0,
     table: str = "",
 ) -> Effect:
-    """Make the effect that is one number of what a cell's runs have logged; the fields are those of ``Logged``."""
+    """Make the effect that is one number of what a cell's runs have logged.
+
+    Args:
+        suite, row, column, table: of the cell.
+        metric, layer, at: which number, as in ``Logged``.
+    """
     effect = number(suite, row, column, table)
     reading = Logged(metric=metric, layer=layer, at=at)
     return effect.model_copy(update={"terms": (effect.terms[0].model_copy(update={"logged": reading}),)})

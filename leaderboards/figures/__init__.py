@@ -1,6 +1,13 @@
 """A suite's board and run store -> the figures of its paper, as PNG and SVG.
 
-Each kind of figure has a module; what is read is kept apart from how it is drawn, and both from ``style``.
+What is drawn is data, ``suite.figures``; each kind has a module here:
+
+    lines, heatmaps, scatter            of a table's numbers
+    curves, pairs, progress, layers     of what trainings log
+    maps, centers                       of recorded attention, and of how heads moved
+
+They share ``style``, the look, and ``runs``, the runs behind a cell and what these have logged and recorded;
+``blocks`` and ``tiles`` are the sheet of ``maps``, ``heads`` the panels of ``centers``.
 """
 
 from __future__ import annotations
@@ -42,13 +49,13 @@ def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:
 
 
 def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
-    from leaderboards.figures import centers, curves, grids, layers, lines, maps, pairs, paths, progress, scatter
+    from leaderboards.figures import centers, curves, heatmaps, layers, lines, maps, pairs, progress, scatter
 
     match figure:
         case LineFigure():
             return lines.draw_lines(figure, boards)
         case HeatmapFigure():
-            return grids.draw_heatmap(figure, boards)
+            return heatmaps.draw_heatmap(figure, boards)
         case ScatterFigure():
             return scatter.draw_scatter(figure, boards)
         case CurveFigure():
@@ -64,4 +71,4 @@ def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
         case CentersFigure():
             return centers.draw_centers(figure, boards, store)
         case PathsFigure():
-            return paths.draw_paths(figure, boards, store)
+            return centers.draw_paths(figure, boards, store)

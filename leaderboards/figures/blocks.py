@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from matplotlib.colors import to_hex
 
-from leaderboards.figures.recorded import Array, Recorded, When
+from leaderboards.figures.runs import Array, Recorded, When
 from leaderboards.figures.tiles import GAP_IN, Block, Box, Tile
 
 MOST_LAYERS, MOST_HEADS = 12, 9
@@ -23,7 +23,7 @@ Blocks = tuple[list[Block], str]
 
 
 @dataclass(frozen=True)
-class Source:
+class ShownMaps:
     """Whose maps a block shows: a model before or after its training.
 
     ``paper_layers`` are those that the paper shows of twelve, counted from 1; () leaves the choice to the kind of
@@ -51,37 +51,37 @@ class Source:
 # -- what the central query pays to each patch of single images
 
 
-def image_blocks(sources: Sequence[Source]) -> Blocks:
-    """The pictures with the query in a red box, then for each source the heads of the paper's layers, else of an early
+def image_blocks(shown: Sequence[ShownMaps]) -> Blocks:
+    """The pictures with the query in a red box, then for each one the heads of the paper's layers, else of an early
     and a late one."""
-    layers = sources[0].layers or compared_layers(sources)
-    pictures = sources[0].maps.arrays["images"][: sources[0].num_images]
+    layers = shown[0].layers or compared_layers(shown)
+    pictures = shown[0].maps.arrays["images"][: shown[0].num_images]
     inputs = Block("Input", [""] * len(pictures), [""], len(layers) * (_MAP_IN + GAP_IN) - GAP_IN)
-    inputs.tiles = {(i, 0): _picture(picture, sources[0].maps) for i, picture in enumerate(pictures)}
+    inputs.tiles = {(i, 0): _picture(picture, shown[0].maps) for i, picture in enumerate(pictures)}
     blocks = [inputs]
-    for source in sources:
+    for one in shown:
         tiles = {}
         for row, (image, layer) in enumerate((i, layer) for i in range(len(pictures)) for layer in layers):
-            for head, pixels in enumerate(_of_image(source, layer, image)[:MOST_HEADS]):
-                tiles[row, head] = Tile(pixels, note=_gate_note(source, layer, head))
+            for head, pixels in enumerate(_of_image(one, layer, image)[:MOST_HEADS]):
+                tiles[row, head] = Tile(pixels, note=_gate_note(one, layer, head))
         labels = [f"Layer {layer + 1}" for layer in layers] * len(pictures)
-        blocks.append(Block(source.title, labels, _head_labels(tiles), _MAP_IN, tiles))
+        blocks.append(Block(one.title, labels, _head_labels(tiles), _MAP_IN, tiles))
     gated = any(tile.note for block in blocks for tile in block.tiles.values())
     gates = "Numbers: the gate, from white (content) to red (position)." if gated else ""
-    cut = _name_cut(len(_of_image(source, layer, 0)) for source in sources for layer in layers)
+    cut = _name_cut(len(_of_image(one, layer, 0)) for one in shown for layer in layers)
     return blocks, " ".join(filter(None, ("Red box: the query patch.", gates, cut)))
 
 
-def compared_layers(sources: Sequence[Source]) -> list[int]:
+def compared_layers(shown: Sequence[ShownMaps]) -> list[int]:
     """The second layer, and the last one that has gates in any of the models; without gates the last of all."""
-    depth = max(len(source.maps.layers) for source in sources)
-    gated = [i for i in range(depth) if any(len(source.heads(i, "gates")) for source in sources)]
+    depth = max(len(one.maps.layers) for one in shown)
+    gated = [i for i in range(depth) if any(len(one.heads(i, "gates")) for one in shown)]
     last = gated[-1] if gated and gated[-1] > 1 else depth - 1
     return sorted({min(1, depth - 1), last})
 
 
-def _of_image(source: Source, layer: int, image: int) -> Array | list[Array]:
-    found = source.maps.of_layer(source.when, layer, "images")
+def _of_image(one: ShownMaps, layer: int, image: int) -> Array | list[Array]:
+    found = one.maps.of_layer(one.when, layer, "images")
     return [] if found is None else found[image]
 
 
@@ -91,8 +91,8 @@ def _picture(picture: Array, maps: Recorded) -> Tile:
     return Tile(picture, (Box(row * height, column * width, height, width, "red"),))
 
 
-def _gate_note(source: Source, layer: int, head: int) -> tuple[str, str] | None:
-    gates = source.heads(layer, "gates")
+def _gate_note(one: ShownMaps, layer: int, head: int) -> tuple[str, str] | None:
+    gates = one.heads(layer, "gates")
     if not len(gates):
         return None
     gate = float(gates[head])
@@ -103,26 +103,26 @@ def _gate_note(source: Source, layer: int, head: int) -> tuple[str, str] | None:
 # -- the same, averaged over images
 
 
-def average_blocks(sources: Sequence[Source]) -> Blocks:
-    """A grid of layers and heads for each source."""
-    return _averages(sources, frame)
+def average_blocks(shown: Sequence[ShownMaps]) -> Blocks:
+    """A grid of layers and heads for each one."""
+    return _averages(shown, frame)
 
 
-def zoomed_blocks(sources: Sequence[Source]) -> Blocks:
+def zoomed_blocks(shown: Sequence[ShownMaps]) -> Blocks:
     """The same, zoomed to the tokens around the query."""
-    return _averages(sources, zoom)
+    return _averages(shown, zoom)
 
 
-def query_blocks(sources: Sequence[Source]) -> Blocks:
-    """The same as averages, for each source and each of its recorded queries."""
+def query_blocks(shown: Sequence[ShownMaps]) -> Blocks:
+    """The same as averages, for each one and each of its recorded queries."""
     blocks = []
-    for source in sources:
-        layers = [source.heads(i, "queries") for i in range(min(MOST_LAYERS, len(source.maps.layers)))]
-        for number, (row, column) in enumerate(source.maps.queries):
-            title = f"{source.title}, query in row {row + 1}, column {column + 1}"
+    for one in shown:
+        layers = [one.heads(i, "queries") for i in range(min(MOST_LAYERS, len(one.maps.layers)))]
+        for number, (row, column) in enumerate(one.maps.queries):
+            title = f"{one.title}, query in row {row + 1}, column {column + 1}"
             of_query = [(layer, [of_head[number] for of_head in heads]) for layer, heads in enumerate(layers)]
             blocks.append(_average_block(title, of_query, (row, column), frame))
-    return blocks, _explain_averages(sources, "queries")
+    return blocks, _explain_averages(shown, "queries")
 
 
 def frame(pixels: Array, query: tuple[int, int]) -> Tile:
@@ -137,13 +137,13 @@ def zoom(pixels: Array, query: tuple[int, int]) -> Tile:
     return Tile(near, (Box(query[0] - top, query[1] - left, 1, 1, "black"),))
 
 
-def _averages(sources: Sequence[Source], make_tile: Callable[[Array, tuple[int, int]], Tile]) -> Blocks:
+def _averages(shown: Sequence[ShownMaps], make_tile: Callable[[Array, tuple[int, int]], Tile]) -> Blocks:
     blocks = []
-    for source in sources:
-        layers = source.layers or range(min(MOST_LAYERS, len(source.maps.layers)))
-        heads = [(layer, source.heads(layer, "central")) for layer in layers]
-        blocks.append(_average_block(source.title, heads, source.maps.query, make_tile))
-    return blocks, _explain_averages(sources, "central")
+    for one in shown:
+        layers = one.layers or range(min(MOST_LAYERS, len(one.maps.layers)))
+        heads = [(layer, one.heads(layer, "central")) for layer in layers]
+        blocks.append(_average_block(one.title, heads, one.maps.query, make_tile))
+    return blocks, _explain_averages(shown, "central")
 
 
 def _average_block(
@@ -161,9 +161,9 @@ def _average_block(
     return Block(title, [f"Layer {layer + 1}" for layer, _ in layers], _head_labels(tiles), _MAP_IN, tiles)
 
 
-def _explain_averages(sources: Sequence[Source], what: str) -> str:
-    cut = _name_cut(len(source.heads(i, what)) for source in sources for i in range(len(source.maps.layers)))
-    note = f"Means over {sources[0].maps.num_images} images. Black square: the query patch."
+def _explain_averages(shown: Sequence[ShownMaps], what: str) -> str:
+    cut = _name_cut(len(one.heads(i, what)) for one in shown for i in range(len(one.maps.layers)))
+    note = f"Means over {shown[0].maps.num_images} images. Black square: the query patch."
     return " ".join(filter(None, (note, cut)))
 
 
@@ -180,32 +180,32 @@ def _name_cut(nums_heads: Iterable[int]) -> str:
 # -- the average map between patches
 
 
-def between_blocks(sources: Sequence[Source]) -> Blocks:
-    """A column for each source, a row for each layer."""
-    return _between(sources, corner=0)
+def between_blocks(shown: Sequence[ShownMaps]) -> Blocks:
+    """A column for each one, a row for each layer."""
+    return _between(shown, corner=0)
 
 
-def corner_blocks(sources: Sequence[Source]) -> Blocks:
+def corner_blocks(shown: Sequence[ShownMaps]) -> Blocks:
     """The same with the upper left corner enlarged beside each map: outlined in red there, with white squares where a
     row of patches looks at itself."""
-    return _between(sources, CORNER)
+    return _between(shown, CORNER)
 
 
-def _between(sources: Sequence[Source], corner: int) -> Blocks:
+def _between(shown: Sequence[ShownMaps], corner: int) -> Blocks:
     blocks, sides = [], set()
-    for source in sources:
-        num_layers, columns = len(source.maps.layers), source.maps.grid[1]
+    for one in shown:
+        num_layers, columns = len(one.maps.layers), one.maps.grid[1]
         tiles = {}
         for row in range(num_layers):
-            if len(pixels := np.asarray(source.heads(row, "between"), np.float32)):
+            if len(pixels := np.asarray(one.heads(row, "between"), np.float32)):
                 sides.add(len(pixels))
                 is_cut = 0 < corner < len(pixels)
                 tiles[row, 0] = Tile(pixels, (Box(0, 0, corner, corner, "red"),) if is_cut else ())
                 if is_cut:
                     tiles[row, 1] = Tile(pixels[:corner, :corner], _diagonal(corner, columns))
         heads = ["All patches", f"The first {corner}"] if (0, 1) in tiles else [""]
-        blocks.append(Block(source.title, [f"Layer {row + 1}" for row in range(num_layers)], heads, _BETWEEN_IN, tiles))
-    return blocks, _explain(sources[0].maps, max(sides, default=0), corner)
+        blocks.append(Block(one.title, [f"Layer {row + 1}" for row in range(num_layers)], heads, _BETWEEN_IN, tiles))
+    return blocks, _explain(shown[0].maps, max(sides, default=0), corner)
 
 
 def _diagonal(side: int, columns: int) -> tuple[Box, ...]:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures import style
-from leaderboards.figures.logged import Curve, read_curve
-from leaderboards.figures.places import runs_behind
+from leaderboards.figures.runs import Curve, read_curve, runs_behind
 from suite.figures import CurveFigure
 from suite.profiles import Place
 

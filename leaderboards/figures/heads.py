@@ -1,5 +1,4 @@
-"""Panels of where heads look relative to their query, as Cordonnier et al. draw them: what ``centers``, after recorded
-maps, and ``paths``, over a training, share."""
+"""Panels of where heads look relative to their query, as Cordonnier et al. draw them: ``centers`` fills them."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from leaderboards.figures import style
-from leaderboards.figures.recorded import Array
+from leaderboards.figures.runs import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +100,14 @@ def sheet_size(groups: Sequence[Group], columns: int, side: float) -> tuple[floa
 
 
 def draw_groups(canvas: Canvas, groups: Sequence[Group], columns: int, side: float) -> None:
-    """Fill the canvas's lower ``sheet_size`` with rows of at most ``columns`` panels and the legend of the heads."""
+    """Fill the canvas's lower ``sheet_size`` with rows of panels and the legend of the heads.
+
+    Args:
+        canvas: to draw on.
+        groups: one after the other, each from a new row on.
+        columns: at most so many panels in a row.
+        side: of a panel, in inches.
+    """
     canvas.set_layout_engine("none")
     top = sheet_size(groups, columns, side)[1]
     for group in groups:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from matplotlib.lines import Line2D
 
 from leaderboards.figures import style
-from leaderboards.figures.logged import LayerCurves, read_layers
-from leaderboards.figures.places import first_runs, name_missing, name_seeds
+from leaderboards.figures.runs import LayerCurves, first_runs, name_missing, name_seeds, read_layers
 from suite.figures import LayerFigure
 
 if TYPE_CHECKING:

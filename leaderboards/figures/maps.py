@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from leaderboards.figures import style
 from leaderboards.figures.blocks import (
-    Source,
+    ShownMaps,
     average_blocks,
     between_blocks,
     corner_blocks,
@@ -16,8 +16,7 @@ from leaderboards.figures.blocks import (
     query_blocks,
     zoomed_blocks,
 )
-from leaderboards.figures.places import first_runs, name_missing, name_seeds
-from leaderboards.figures.recorded import Recorded, When, read_recorded
+from leaderboards.figures.runs import Recorded, When, first_runs, name_missing, name_seeds, read_recorded
 from leaderboards.figures.tiles import draw_sheet, sheet_size
 from suite.figures import MapsFigure
 
@@ -45,10 +44,10 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
     found = {title: maps for title, maps in read.items() if maps is not None and maps.arrays}
     if not found:
         return None
-    sources = _sources(figure, found)
-    if not sources:
+    shown = _shown_maps(figure, found)
+    if not shown:
         return None
-    blocks, note = make_blocks(sources)
+    blocks, note = make_blocks(shown)
     for block in blocks:
         block.has_own_scale = figure.color_scale == "model" and bool(block.maps)
     seeds = name_seeds({title: runs[title] for title in found})
@@ -58,12 +57,12 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
     return canvas
 
 
-def _sources(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[Source]:
+def _shown_maps(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[ShownMaps]:
     """List the maps that the figure shows of each model, at the moments that its run has recorded."""
-    shown: dict[When, bool] = {"before": figure.before, "after": figure.after}
+    asked: dict[When, bool] = {"before": figure.before, "after": figure.after}
     return [
-        Source(f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images)
+        ShownMaps(f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images)
         for title, maps in found.items()
-        for when, is_shown in shown.items()
-        if is_shown and when in maps.moments
+        for when, is_asked in asked.items()
+        if is_asked and when in maps.moments
     ]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from leaderboards.figures import style
 from leaderboards.figures.curves import curve_behind, name_num_seeds
-from leaderboards.figures.logged import Curve
-from leaderboards.figures.places import name_missing
+from leaderboards.figures.runs import Curve, name_missing
 from suite.figures import Pair, PairFigure
 from suite.profiles import Place
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from leaderboards.figures import style
 from leaderboards.figures.curves import curve_behind, name_num_seeds
-from leaderboards.figures.logged import Curve, Floats
-from leaderboards.figures.places import name_missing
+from leaderboards.figures.runs import Curve, Floats, name_missing
 from suite.figures import ProgressFigure
 
 if TYPE_CHECKING:

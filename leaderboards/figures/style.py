@@ -1,19 +1,22 @@
-"""The look that all figures share: colours, the header, the legend, and how a canvas becomes bytes."""
+"""The look that all figures share: colours, the header, the legend, colour bars, and how a canvas becomes bytes."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from math import ceil
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from leaderboards.notation import scale_title
 from suite.figures import Figure
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
     from leaderboards.boards import SuiteBoard
+    from leaderboards.figures.runs import Array
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers repeat the distinction in black and white. With
 # seven of the one and ten of the other, the pairs repeat after seventy.
@@ -36,6 +40,8 @@ GRID = "#dddddd"
 DPI = 160
 MARGIN_IN = 0.12
 _LINE_IN = 0.165  # of the text below the title
+_DECADES = 4  # of the colour scale: what attends less is drawn as the least
+BAR_IN, BAR_BOTTOM_IN, THICKNESS_IN = 0.7, 0.22, 0.1  # of all that belongs to a bar; of the bar itself, from its top
 
 
 @contextlib.contextmanager
@@ -64,7 +70,14 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, None]) -> bytes:
 
 
 def new_canvas(boards: SuiteBoard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
-    """A canvas with ``height`` inches for the content below a header of question, item, scale and ``notes``."""
+    """Make a canvas with a header of question, item, scale and notes.
+
+    Args:
+        boards: of the suite that the figure belongs to.
+        figure: what is drawn.
+        width, height: in inches, of the content below the header.
+        notes: sentences for the header; empty ones are left out.
+    """
     title = textwrap.wrap(boards.suite.question, int(11 * width))
     paragraphs = (f"{boards.suite.paper}, {figure.item}", scale_title(boards), " ".join(filter(None, notes)))
     below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]
@@ -158,3 +171,32 @@ def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -
     handles = [Line2D([], [], **style) for column in columns for style in column]
     if handles:
         canvas.legend(handles=handles, loc="outside lower center", ncols=len(columns), frameon=False, fontsize=9)
+
+
+# -- the colours of attention, on a logarithmic scale, and the bar that explains them
+
+
+def log_scale(maps: Iterable[Array], least_ratio: float = 2.0) -> LogNorm:
+    """Up to the largest attention in the maps, and down by at most four decades and at least ``least_ratio``."""
+    values = np.concatenate([np.zeros(0), *(pixels[np.isfinite(pixels)] for pixels in maps)])
+    values = values[values > 0]
+    highest = float(values.max()) if len(values) else 1.0
+    lowest = float(values.min()) if len(values) else highest
+    return LogNorm(min(max(lowest, highest * 10.0**-_DECADES), highest / least_ratio), highest, clip=True)
+
+
+def draw_bar(canvas: Canvas, bar: Axes, norm: LogNorm) -> None:
+    """Fill the axes ``bar`` with the scale's colours, and label them below it."""
+    canvas.colorbar(ScalarMappable(norm, DEPTH_COLORS), cax=bar, orientation="horizontal", extend="min")
+    lowest, highest = float(norm.vmin or 0), float(norm.vmax or 1)
+    if _count_powers(lowest, highest) < 2:  # a logarithmic axis would label every digit, one over the other
+        bar.set_xticks(np.geomspace(lowest, highest, 4))
+        bar.xaxis.set_major_formatter(f"{{x:.{2 + max(0, ceil(-log10(highest / lowest - 1)))}g}}")
+        bar.xaxis.set_minor_locator(NullLocator())
+    bar.set_xlabel("Attention (probability)", fontsize=8, labelpad=1)
+    bar.tick_params(labelsize=8, pad=1)
+
+
+def _count_powers(lowest: float, highest: float) -> int:
+    """Of ten, from ``lowest`` to ``highest``."""
+    return floor(log10(highest)) - ceil(log10(lowest)) + 1

@@ -13,14 +13,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from leaderboards.figures import style
-from leaderboards.figures.color_bars import BAR_BOTTOM_IN, BAR_IN, THICKNESS_IN, draw_bar, log_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.figures.recorded import Array
+    from leaderboards.figures.runs import Array
 
 WIDEST_IN = 15.0
 NARROWEST_IN = 5.6
@@ -79,7 +78,7 @@ class Block:
     @property
     def height(self) -> float:
         """Without the space above the tiles."""
-        return len(self.row_labels) * (self.tile_in + GAP_IN) + (BAR_IN if self.has_own_scale else 0.0)
+        return len(self.row_labels) * (self.tile_in + GAP_IN) + (style.BAR_IN if self.has_own_scale else 0.0)
 
     @property
     def title_lines(self) -> list[str]:
@@ -91,7 +90,14 @@ class Block:
         return _TITLE_IN * len(self.title_lines) + (_HEADS_IN if any(self.column_labels) else 0.08)
 
     def draw(self, axes: Axes, x: float, top: float, norm: LogNorm) -> None:
-        """Its labels begin at ``x``, its tiles at ``top``."""
+        """Draw tiles and labels.
+
+        Args:
+            axes: in inches, downwards.
+            x: where the labels begin.
+            top: where the tiles begin.
+            norm: the scale of the maps' colours.
+        """
         left = x + self.width - len(self.column_labels) * (self.tile_in + GAP_IN)
         step = self.tile_in + GAP_IN
         middle = (left + x + self.width) / 2
@@ -112,7 +118,7 @@ def sheet_size(blocks: Sequence[Block]) -> tuple[float, float]:
     places = _arrange(blocks)
     width = max(x + block.width for (x, _), block in zip(places, blocks, strict=True)) + style.MARGIN_IN
     height = max(y + block.height for (_, y), block in zip(places, blocks, strict=True))
-    return max(NARROWEST_IN, width), height + (BAR_IN if _shared_maps(blocks) else style.MARGIN_IN)
+    return max(NARROWEST_IN, width), height + (style.BAR_IN if _shared_maps(blocks) else style.MARGIN_IN)
 
 
 def draw_sheet(canvas: Canvas, blocks: Sequence[Block]) -> None:
@@ -126,23 +132,25 @@ def draw_sheet(canvas: Canvas, blocks: Sequence[Block]) -> None:
     axes.set_ylim(height, 0)
     axes.set_autoscale_on(False)
     axes.set_axis_off()
-    shared = log_scale(_shared_maps(blocks))
+    shared = style.log_scale(_shared_maps(blocks))
     for (x, y), block in zip(_arrange(blocks), blocks, strict=True):
-        norm = log_scale(block.maps, _LEAST_OWN_RATIO) if block.has_own_scale else shared
+        norm = style.log_scale(block.maps, _LEAST_OWN_RATIO) if block.has_own_scale else shared
         block.draw(axes, x, y, norm)
         if block.has_own_scale:
             tiles_in = len(block.column_labels) * (block.tile_in + GAP_IN)
-            _add_bar(canvas, axes, (x + block.width - tiles_in / 2, y + block.height - BAR_IN), 0.75 * tiles_in, norm)
+            _add_bar(
+                canvas, axes, (x + block.width - tiles_in / 2, y + block.height - style.BAR_IN), 0.75 * tiles_in, norm
+            )
     if _shared_maps(blocks):
-        _add_bar(canvas, axes, (used / 2, height - BAR_IN), 3.0, shared)
+        _add_bar(canvas, axes, (used / 2, height - style.BAR_IN), 3.0, shared)
 
 
 def _add_bar(canvas: Canvas, axes: Axes, at: tuple[float, float], width: float, norm: LogNorm) -> None:
     """A bar around the middle and below the height ``at``, in inches of the sheet."""
-    corner = axes.transData.transform((at[0] - width / 2, at[1] + BAR_BOTTOM_IN)) / canvas.dpi
+    corner = axes.transData.transform((at[0] - width / 2, at[1] + style.BAR_BOTTOM_IN)) / canvas.dpi
     size = canvas.get_figwidth(), canvas.get_figheight()
-    place = (corner[0] / size[0], corner[1] / size[1], width / size[0], THICKNESS_IN / size[1])
-    draw_bar(canvas, canvas.add_axes(place), norm)
+    place = (corner[0] / size[0], corner[1] / size[1], width / size[0], style.THICKNESS_IN / size[1])
+    style.draw_bar(canvas, canvas.add_axes(place), norm)
 
 
 def _shared_maps(blocks: Iterable[Block]) -> list[Array]:

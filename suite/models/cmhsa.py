@@ -275,3 +275,4 @@ MODELS: dict[str, partial[Any]] = {
     "cmhsa_conv_micro": partial(ConvolutionPhase, patch_size=8, depth=3),
     "cmhsa_micro": partial(AttentionPhase, patch_size=8, depth=3),
 }
+WITHOUT_EFFECT_ON_FLOPS = ("initialization", "bias_strength", "query_key_std", "drop_path")

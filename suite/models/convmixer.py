@@ -7,7 +7,7 @@ Shape legend: D width, K kernel side.
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from timm.models import convmixer as timm_convmixer
@@ -17,7 +17,6 @@ from suite.errors import SpecError, check_name
 from suite.models.layers import ImageSize, patch_grid
 
 Spatial = Literal["trained", "random", "impulse", "box"]
-SPATIALS = ("trained", "random", "impulse", "box")
 
 
 def spatial_filters(kind: str, like_D1KK: Tensor) -> Tensor:
@@ -58,7 +57,7 @@ class ConvMixer(timm_convmixer.ConvMixer):
         spatial: Spatial = "trained",
     ) -> None:
         patch_grid(image_size, patch_size)
-        check_name("spatial of ConvMixer", spatial, SPATIALS)
+        check_name("spatial of ConvMixer", spatial, get_args(Spatial))
         if min(dim, depth, kernel_size) < 1:
             raise SpecError(f"dim {dim}, depth {depth} and kernel_size {kernel_size} must be positive")
         super().__init__(dim, depth, kernel_size, patch_size, num_classes=num_classes)
@@ -76,3 +75,4 @@ class ConvMixer(timm_convmixer.ConvMixer):
 
 # Table 4, whose other rows override kernel_size (3, 5, 8) and dim (512).
 MODELS = {"convmixer": partial(ConvMixer, dim=256, depth=8, kernel_size=5, patch_size=2)}
+WITHOUT_EFFECT_ON_FLOPS = ("spatial",)

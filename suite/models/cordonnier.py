@@ -152,4 +152,10 @@ def read_heads(heads_per_layer: str, num_heads: int, depth: int) -> list[int]:
 
 
 # Sections 4.2 and 4.3 and Appendix A.1; the 16 heads of Appendix A.2 are sa_quadratic with num_heads=16.
-MODELS = {f"sa_{name}": partial(SelfAttentionNetwork, encoding=name) for name in ENCODINGS}
+MODELS = {
+    "sa_quadratic": partial(SelfAttentionNetwork, encoding="quadratic"),
+    "sa_quadratic_generalized": partial(SelfAttentionNetwork, encoding="quadratic_generalized"),
+    "sa_learned": partial(SelfAttentionNetwork, encoding="learned"),
+    "sa_learned_content": partial(SelfAttentionNetwork, encoding="learned_content"),
+}
+WITHOUT_EFFECT_ON_FLOPS = ("center_std", "spread_std", "dropout", "attention_dropout")

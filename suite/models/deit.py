@@ -58,3 +58,4 @@ MODELS = {
     "deit_b_plus": partial(DeiT, num_heads=16, dim=1024),
     "deit_micro": partial(DeiT, num_heads=9, dim=54, depth=3, patch_size=8),
 }
+WITHOUT_EFFECT_ON_FLOPS = ("drop_path",)

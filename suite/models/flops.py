@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from suite.flops_cache import Flops, find_flops, keep_flops
+from suite.costs import Flops, find_flops, keep_flops
 from suite.models.build import build_model
 
 _LINEAR = ("mm", "addmm", "convolution")  # the rest, batched products and fused attention, mixes tokens
@@ -24,16 +24,15 @@ def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any
         model: as for ``build_model``, or one of timm's after ``timm/``.
         options: as for ``build_model``.
     """
-    return _count_once(model, num_classes, image_size, tuple(sorted(options.items())))
+    found = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
+    return found or _count_once(model, num_classes, image_size, tuple(sorted(options.items())))
 
 
-@lru_cache
+@lru_cache  # also where it cannot be kept on disk
 def _count_once(model: str, num_classes: int, image_size: int, options: tuple[tuple[str, Any], ...]) -> Flops:
-    found = find_flops(model, num_classes, image_size, dict(options))
-    if found is None:
-        found = _count(model, num_classes, image_size, dict(options))
-        keep_flops(model, num_classes, image_size, dict(options), found)
-    return found
+    flops = _count(model, num_classes, image_size, dict(options))
+    keep_flops(flops, model, num_classes=num_classes, image_size=image_size, **dict(options))
+    return flops
 
 
 def _count(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> Flops:

@@ -27,8 +27,6 @@ from suite.models.impulse import ImpulseProblem, solve
 from suite.models.layers import SelfAttention
 
 FILTER_SIZES = {"impulse_3": 3, "impulse_5": 5}
-INITIALIZATIONS = ("kaiming_uniform", "trunc_normal", "mimetic", *FILTER_SIZES)
-PSEUDO_INPUTS = ("PE", "U", "PE+U")
 SOLVER_VERSION = 1  # part of the cache's key: raise it when ``solve`` gives other solutions
 
 

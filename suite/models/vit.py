@@ -6,7 +6,7 @@ Shape legend: B batch, N tokens (patches in row-major order, after the class tok
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from timm.layers import PatchEmbed, trunc_normal_
@@ -16,8 +16,6 @@ from suite.errors import SpecError, check_name
 from suite.models.impulse import ImpulseProblem, sinusoidal_encoding
 from suite.models.initializations import (
     FILTER_SIZES,
-    INITIALIZATIONS,
-    PSEUDO_INPUTS,
     init_impulse,
     init_mimetic,
     init_trunc_normal,
@@ -78,11 +76,11 @@ class ViT(nn.Module):
         check_divides("num_heads", num_heads, "dim", dim)
         if dim % 4:
             raise SpecError(f"dim is {dim}, expected a multiple of 4, for sine and cosine of row and column")
-        check_name("pooling", pooling, ("average", "class_token"))
-        check_name("position", position, ("sinusoidal", "learned"))
-        check_name("initialization", initialization, INITIALIZATIONS)
-        check_name("pseudo_input_first", pseudo_input_first, PSEUDO_INPUTS)
-        check_name("pseudo_input_following", pseudo_input_following, PSEUDO_INPUTS)
+        check_name("pooling", pooling, get_args(Pooling))
+        check_name("position", position, get_args(Position))
+        check_name("initialization", initialization, get_args(Initialization))
+        check_name("pseudo_input_first", pseudo_input_first, get_args(PseudoInput))
+        check_name("pseudo_input_following", pseudo_input_following, get_args(PseudoInput))
         if depth < 1 or impulse_steps < 0:
             raise SpecError(f"depth is {depth} and impulse_steps {impulse_steps}, expected at least 1 and 0")
         grid = patch_grid(image_size, patch_size)
@@ -146,3 +144,7 @@ MODELS = {
     "vit_t": partial(ViT, dim=192, num_heads=3),
     "vit_s": partial(ViT, dim=384, num_heads=6),
 }
+WITHOUT_EFFECT_ON_FLOPS = (
+    "initialization", "pseudo_input_first", "pseudo_input_following", "same_for_all_layers", "impulse_steps",
+    "renormalize", "mimetic_port", "drop_path",
+)  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from suite.model_options import changed_options
 from suite.protocols import cordonnier
 from suite.protocols.deit import DEIT, DEIT_CIFAR, DEIT_LAPTOP
 from suite.spec import Experiment, Recipe, Scalar
@@ -40,13 +41,7 @@ PROBED_FRACTION = 0.1
 """The share of the images that the laptop trains on where a figure follows attention from epoch to epoch."""
 
 _MICRO_EPOCHS = 1.2
-_SWITCH_DEFAULTS: dict[str, Scalar] = {
-    "attention": "gated",
-    "locality_strength": 1.0,
-    "conv_init": True,
-    "train_gates": True,
-    "train_gpsa": True,
-}
+_SWITCHES = ("attention", "locality_strength", "conv_init", "train_gates", "train_gpsa")
 
 
 class Scale(Protocol):
@@ -64,9 +59,10 @@ class Scale(Protocol):
 
 def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
     """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set."""
+    model = _model_name(family, size)
     return Experiment(
-        model=_model_name(family, size),
-        model_options=_switched(options),
+        model=model,
+        model_options=changed_options(model, options, among=_SWITCHES),
         dataset="imagenet",
         image_size=224,
         train_fraction=fraction,
@@ -76,9 +72,10 @@ def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar
 
 def gpu(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
     """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set."""
+    model = _model_name(family, size)
     return Experiment(
-        model=_model_name(family, size),
-        model_options={"patch_size": 4, **_switched(options)},
+        model=model,
+        model_options={"patch_size": 4, **changed_options(model, options, among=_SWITCHES)},
         dataset="cifar10",
         image_size=32,
         train_fraction=fraction,
@@ -95,9 +92,10 @@ def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scala
     shape: dict[str, Scalar] = {"dim": dim // 8, "num_heads": num_heads, "depth": 4}
     if family == "convit":
         shape["num_gpsa_layers"] = 3
+    model = f"{family}_micro"
     return Experiment(
-        model=f"{family}_micro",
-        model_options={**shape, **_switched(options)},
+        model=model,
+        model_options={**shape, **changed_options(model, options, among=_SWITCHES)},
         dataset="cifar10",
         image_size=32,
         train_fraction=fraction,
@@ -140,11 +138,6 @@ def laptop_teacher() -> Experiment:
 
 def _model_name(family: Family, size: str) -> str:
     return f"{family}_{size.lower().replace('+', '_plus')}"
-
-
-def _switched(options: dict[str, Scalar]) -> dict[str, Scalar]:
-    """Without what changes nothing, so that a switch left at its default makes no other experiment."""
-    return {key: value for key, value in options.items() if value != _SWITCH_DEFAULTS.get(key)}
 
 
 def _of_size(recipe: Recipe, size: str) -> Recipe:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from suite.model_options import changed_options
 from suite.profiles import Entry
 from suite.spec import Experiment, Recipe, Scalar
 from suite.tables import ChangeFrom
@@ -142,32 +143,10 @@ RECIPE_NOTE = (
 LAPTOP_NOTE = "CIFAR-10, 4x4 patches, width 48, three layers, 0.8 epochs"
 LAPTOP_EVALUATIONS = 2
 
-_DEFAULTS: dict[str, dict[str, Scalar]] = {
-    "vit_t": {"dim": 192, "num_heads": 3},
-    "vit_s": {"dim": 384, "num_heads": 6},
-    "convmixer": {"dim": 256, "depth": 8, "kernel_size": 5, "patch_size": 2, "spatial": "trained"},
-}
-_VIT_DEFAULTS: dict[str, Scalar] = {
-    "depth": 12,
-    "patch_size": 2,
-    "pooling": "average",
-    "position": "sinusoidal",
-    "initialization": "trunc_normal",
-    "pseudo_input_first": "PE",
-    "pseudo_input_following": "PE",
-    "same_for_all_layers": True,
-}
-
-
-def default_options(model: str) -> dict[str, Scalar]:
-    """Return what the model's builder takes for options that are not given."""
-    return _DEFAULTS[model] if model == "convmixer" else {**_VIT_DEFAULTS, **_DEFAULTS[model]}
-
 
 def _experiment(model: str, recipe: Recipe, options: dict[str, Scalar], dataset: str = "cifar10") -> Experiment:
-    defaults = default_options(model)
-    options = {key: value for key, value in options.items() if value != defaults[key]}
-    return Experiment(model=model, dataset=dataset, image_size=32, recipe=recipe, model_options=options)
+    changed = changed_options(model, options)
+    return Experiment(model=model, dataset=dataset, image_size=32, recipe=recipe, model_options=changed)
 
 
 def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **options: Scalar) -> Experiment:

@@ -11,17 +11,17 @@ from torch import nn
 
 from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
-from suite.flops_cache import Flops
+from suite.costs import Flops
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.models.head_pruning import count_pruned_heads
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
-from suite.training.cost import mfu_percent
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
 from suite.training.evaluate import Accuracy
 from suite.training.start import Parent
+from suite.training.utilization import mfu_percent
 
 
 @dataclass(frozen=True)

@@ -54,12 +54,12 @@ def folder(tmp_path: Path, photos: list[bytes]) -> Path:
 def run(folder: Path, tmp_path: Path) -> Callable[..., Prepared]:
     """Prepare the folder (or what the arguments say) in ``tmp_path/data``."""
 
-    def run(stored_as: str = "webdataset", dataset: str = "pets", **options: Any) -> Prepared:
+    def run(storage_format: str = "webdataset", dataset: str = "pets", **options: Any) -> Prepared:
         source = str(options.pop("source", folder))
         request = Request(
             dataset=dataset,
             source=None if source == "None" else source,
-            stored_as=stored_as,  # type: ignore[arg-type]
+            storage_format=storage_format,  # type: ignore[arg-type]
             out=options.pop("out", tmp_path / "data"),
             **({"samples_per_shard": 4} | options),
         )

@@ -2,9 +2,10 @@
 
 import pytest
 
-from launchers import cost
-from launchers.cost import images_seen, models_to_count, run_flops
-from suite.flops_cache import WITHOUT_EFFECT, find_flops
+from launchers.cost import run_flops
+from suite import costs
+from suite.costs import find_flops, images_seen, models_to_count
+from suite.model_options import read_options
 from suite.models import flops
 from suite.models.flops import count_flops
 from suite.spec import Resources
@@ -16,7 +17,7 @@ RESOURCES = Resources()
 def cache(tmp_path, monkeypatch):
     """An empty folder for counts, and none in memory."""
     monkeypatch.setenv("SUITE_CACHE_DIR", str(tmp_path))
-    for remembered in (cost._count, flops._count_once):
+    for remembered in (costs._read, flops._count_once):
         remembered.cache_clear()
     return tmp_path
 
@@ -44,10 +45,11 @@ def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, g
     (kept,) = cache.glob("suite-flops/*.json")
     for broken in (b"", b"[]", b'{"total": "many", "linear": 1}', kept.read_bytes()[:20]):
         kept.write_bytes(broken)
-        for remembered in (cost._count, flops._count_once):
+        for remembered in (costs._read, flops._count_once):
             remembered.cache_clear()
         assert run_flops(experiment, RESOURCES) == expected
-        assert find_flops(experiment.model, 10, 32, {}) == count_flops(experiment.model, num_classes=10, image_size=32)
+        size = {"num_classes": 10, "image_size": 32}
+        assert find_flops(experiment.model, **size) == flops._count(experiment.model, *size.values(), {})
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(cache, graph, monkeypatch):
@@ -56,17 +58,28 @@ def test_a_cache_that_cannot_be_written_costs_only_time(cache, graph, monkeypatc
     assert run_flops(graph["first"], RESOURCES) > 0
 
 
-@pytest.mark.parametrize(
-    ("model", "options"),
-    [
-        ("vit_t", {"initialization": "impulse_3", "pseudo_input_first": "U", "same_for_all_layers": False}),
-        ("vit_t", {"initialization": "mimetic", "mimetic_port": True}),
-        ("convit_ti", {"locality_strength": 2.0, "conv_init": False, "train_gates": False, "train_gpsa": False}),
-        ("cmhsa", {"bias_strength": 10.0, "query_key_std": 0.1}),
-        ("convmixer", {"spatial": "impulse"}),
-    ],
-)
+# Options beside a model's own that say only how it starts or is trained.
+UNCHANGING = [
+    ("vit_t", {"initialization": "impulse_3", "pseudo_input_first": "U", "same_for_all_layers": False}),
+    ("vit_t", {"initialization": "mimetic", "mimetic_port": True}),
+    ("vit_t", {"initialization": "impulse_5", "impulse_steps": 3, "renormalize": True, "drop_path": 0.1}),
+    ("vit_t", {"pseudo_input_following": "PE+U"}),
+    ("deit_ti", {"drop_path": 0.1}),
+    ("convit_ti", {"locality_strength": 2.0, "conv_init": False, "train_gates": False, "train_gpsa": False}),
+    ("cmhsa", {"bias_strength": 10.0, "query_key_std": 0.1, "initialization": "convolution"}),
+    ("convmixer", {"spatial": "impulse"}),
+    ("sa_quadratic", {"center_std": 2.0, "spread_std": 0.3, "attention_dropout": 0.0}),
+    ("sa_learned", {"dropout": 0.0, "attention_dropout": 0.0}),
+]
+
+
+@pytest.mark.parametrize(("model", "options"), UNCHANGING)
 def test_what_only_changes_the_start_leaves_the_count_as_it_is(model, options):
-    assert set(options) <= WITHOUT_EFFECT
+    assert set(options) <= read_options()[model].without_effect_on_flops
     counted, plain = (flops._count(model, 10, 32, chosen) for chosen in (options, {}))
     assert counted == plain
+
+
+def test_every_option_that_is_said_to_leave_the_count_as_it_is_was_tried():
+    tried = {name for _, options in UNCHANGING for name in options}
+    assert tried == set().union(*(options.without_effect_on_flops for options in read_options().values()))

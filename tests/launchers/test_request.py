@@ -44,7 +44,7 @@ def make_ready(tmp_path, monkeypatch, graph):
     """Asks for the data of one run on each of two sets, of which one cannot be had; returns which were asked for."""
     asked = []
 
-    def fetch(name, stored_as, data_dir):
+    def fetch(name, storage_format, data_dir):
         asked.append(name)
         if name == "svhn":
             raise DataError("svhn cannot be fetched.")

@@ -1,11 +1,13 @@
 """ConvMixer against a transcription with plain layers, and its published counts."""
 
+from typing import get_args
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from suite.models.convmixer import MODELS, ConvMixer
+from suite.models.convmixer import MODELS, ConvMixer, Spatial
 
 convmixer = MODELS["convmixer"]
 
@@ -74,7 +76,7 @@ def test_the_model_is_the_papers_sequence_of_layers(kernel):
 )
 def test_a_model_has_its_published_number_of_parameters(dim, kernel, expected, without_spatial):
     with torch.device("meta"):
-        for spatial in ("trained", "random", "impulse", "box"):
+        for spatial in get_args(Spatial):
             model = convmixer(num_classes=10, image_size=32, dim=dim, kernel_size=kernel, spatial=spatial)
             assert count(model) == expected
             assert count(model, trainable_only=True) == (expected if spatial == "trained" else without_spatial)
@@ -95,7 +97,7 @@ def test_frozen_filters_have_the_authors_amplitudes(kernel):
         assert 0.8 / kernel < convolution.bias.abs().max() <= 1 / kernel
 
 
-@pytest.mark.parametrize("spatial", ["trained", "random", "impulse", "box"])
+@pytest.mark.parametrize("spatial", get_args(Spatial))
 def test_every_trainable_parameter_gets_a_gradient_and_frozen_filters_none(spatial):
     torch.manual_seed(0)
     model = small(spatial=spatial)

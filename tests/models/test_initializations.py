@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from suite.models import initializations
 from suite.models.impulse import ImpulseLoss, ImpulseProblem, draw, sinusoidal_encoding, solve
 from suite.models.initializations import cached_solution, init_impulse, init_mimetic, solution_path
 from suite.models.layers import SelfAttention
-from suite.models.vit import ViT
+from suite.models.vit import PseudoInput, ViT
 
 SMALL = ImpulseProblem(grid=(4, 5), dim=16, num_heads=2, filter_size=3, steps=50, seed=3)
 
@@ -82,7 +83,7 @@ def transcribed_algorithm_1(problem, start, layer, head):
     return q.detach(), k.detach()
 
 
-@pytest.mark.parametrize("pseudo_input", ["PE", "U", "PE+U"])
+@pytest.mark.parametrize("pseudo_input", get_args(PseudoInput))
 @pytest.mark.parametrize("renormalize", [False, True])
 def test_the_batched_solver_follows_algorithm_1_of_every_head_and_layer(pseudo_input, renormalize):
     problem = replace(SMALL, pseudo_input=pseudo_input, num_layers=2, renormalize=renormalize, steps=150)

@@ -1,6 +1,7 @@
 """The small ViT against a transcription one token at a time, timm's implementation, and published counts."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from timm.layers import build_sincos2d_pos_embed
 from timm.models.vision_transformer import VisionTransformer
 
 from suite.models.impulse import sinusoidal_encoding
-from suite.models.vit import MODELS, ViT
+from suite.models.vit import MODELS, Initialization, ViT
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +148,7 @@ def test_the_sinusoidal_encoding_is_neither_trained_nor_saved():
     assert "pos_embed" in dict(small(position="learned").named_parameters())
 
 
-@pytest.mark.parametrize("initialization", ["kaiming_uniform", "trunc_normal", "mimetic", "impulse_3", "impulse_5"])
+@pytest.mark.parametrize("initialization", get_args(Initialization))
 @pytest.mark.parametrize("pooling", ["average", "class_token"])
 def test_every_trainable_parameter_gets_a_gradient_whatever_the_initialization(initialization, pooling):
     torch.manual_seed(0)

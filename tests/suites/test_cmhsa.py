@@ -1,13 +1,16 @@
 """CMHSA's suites: the paper's hyper-parameters, searches and phases, and what the two share."""
 
+from typing import get_args
+
 import pytest
 
 from leaderboards.paper_tables import check_layout, lay_out
 from suite.protocols.deit import DEIT
+from suite.spec import ProfileName
 from suite.suites import get_suite
 
 CIFAR100, WARMUP = (get_suite(name) for name in ("cmhsa_cifar100", "cmhsa_warmup"))
-PROFILES = ("laptop", "gpu", "paper", "smoke")
+PROFILES = get_args(ProfileName)
 GRIDS = {"cmhsa_conv": {1e-4, 3e-4, 5e-4}, "cmhsa": {1e-5, 3e-5, 5e-5, 7e-5}}
 NOT_DEITS = {"name", "epochs", "batch_size", "learning_rate", "mix_group"}
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections import Counter
+from typing import get_args
 
 import pytest
 
@@ -12,12 +13,12 @@ from suite.models.convit import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
 from suite.protocols import convit
 from suite.protocols.deit import DEIT
-from suite.spec import Experiment
+from suite.spec import Experiment, ProfileName
 from suite.suites import get_suite, list_suites
 
 NAMES = [name for name in list_suites() if name.startswith("convit_")]
 ALL = [*NAMES, "sample_efficiency"]
-PROFILES = ("laptop", "gpu", "paper", "smoke")
+PROFILES = get_args(ProfileName)
 
 
 def experiments(name: str, profile: str = "paper") -> list[Experiment]:

@@ -1,5 +1,7 @@
 """Cordonnier's suites: the paper's hyper-parameters, cells and parents, and what the two share."""
 
+from typing import get_args
+
 import pytest
 import torch
 
@@ -8,10 +10,11 @@ from suite.figures import CentersFigure, PathsFigure
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.protocols.cordonnier import LAPTOP, PAPER
+from suite.spec import ProfileName
 from suite.suites import get_suite
 
 CIFAR10, HEADS = (get_suite(name) for name in ("cordonnier_cifar10", "cordonnier_heads"))
-PROFILES = ("laptop", "gpu", "paper", "smoke")
+PROFILES = get_args(ProfileName)
 
 
 def paper_experiments(suite=CIFAR10):

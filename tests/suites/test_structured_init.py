@@ -1,13 +1,10 @@
 """The suites of "Structured Initialization": their cells, the paper's protocol to the letter, and what they share."""
 
-import inspect
-
 import numpy as np
 import pytest
 import torch
 
 from leaderboards.paper_tables import check_layout, load_paper_table
-from suite.models.vit import ViT
 from suite.protocols import structured_init as protocol
 from suite.spec import Recipe
 from suite.suites import get_suite
@@ -165,11 +162,6 @@ def test_the_gpu_profile_is_the_papers_without_imagenet_and_says_of_no_other_sca
 
 
 def test_options_that_equal_the_models_defaults_are_left_out():
-    defaults = {name: p.default for name, p in inspect.signature(ViT).parameters.items()}
-    named = protocol.default_options("vit_t")
-    assert {name: defaults[name] for name in named if name not in ("dim", "num_heads")} == {
-        name: value for name, value in named.items() if name not in ("dim", "num_heads")
-    }
     full = protocol.vit("Trunc Normal", num_heads=3, position="sinusoidal", pseudo_input_first="PE", depth=12)
     assert full.model_options == {}
     assert protocol.convmixer(5, 256, "trained").model_options == {}

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from suite.flops_cache import Flops
+from suite.costs import Flops
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Resources
 from suite.training import evaluate, loop
-from suite.training.cost import mfu_percent
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training
+from suite.training.utilization import mfu_percent
 from suite.training.waiting import Waiting
 
 GPU = torch.device("cuda")

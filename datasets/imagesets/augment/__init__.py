@@ -1,4 +1,4 @@
-"""What happens to training images between a loader's crop and the model, from counter-based parameters.
+"""From a loader's crop to what the model sees: augmentation of training images, from counter-based parameters.
 
 ``parameters`` and ``policies`` say what to do (NumPy), ``grouping`` lays it out for a batch; ``operations``,
 ``bicubic``, ``erasing`` and ``mixing`` do it (torch, any device), and ``pipeline`` puts them together. Loaders take

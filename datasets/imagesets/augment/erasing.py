@@ -29,7 +29,7 @@ class Boxes(NamedTuple):
 
 
 def arrange_boxes(boxes_B4: NDArray[np.int64], samples: Samples) -> Boxes:
-    """What ``erase_`` needs of (B, 4) boxes (top, left, height, width) of these samples."""
+    """Lay (B, 4) boxes (top, left, height, width) of these samples out as ``erase_`` needs them."""
     area = boxes_B4[:, 2] * boxes_B4[:, 3]
     columns = [np.arange(len(area)), *boxes_B4.T, np.cumsum(area) - area, *samples]
     return Boxes(torch.from_numpy(np.stack(columns)), torch.from_numpy(area), int(area.sum()))

@@ -60,6 +60,12 @@ def _shares(own_B: NDArray[np.float64]) -> Tensor:
 def mix_(images: Tensor, labels: Tensor, pairs: Pairs, num_classes: int) -> tuple[Tensor, Tensor]:
     """Mix each image with its partner, in place, and the labels' one-hot rows alike.
 
+    Args:
+        images: (B, 3, S, S) float32, changed in place.
+        labels: (B,) classes.
+        pairs: who is mixed with whom, and by how much.
+        num_classes: width of the targets.
+
     Returns:
         The images, and targets (B, num_classes) float32.
     """

@@ -136,7 +136,7 @@ class Augmentation:
         return normalized.sub_(mean).div_(std)
 
     def _constants(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """What geometry fills in, (3, 1, 1) uint8, and mean and deviation, (2, 3, 1, 1): copied to a device once."""
+        """Geometry's filling, (3, 1, 1) uint8, and mean and deviation, (2, 3, 1, 1): copied to a device once."""
         if device not in self._constants_on:
             fill, statistics = self._constants_on[torch.device("cpu")]
             self._constants_on[device] = fill.to(device), statistics.to(device)

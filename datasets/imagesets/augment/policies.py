@@ -45,7 +45,7 @@ NUM_OPS = len(Op) - 1
 
 
 class Operations(NamedTuple):
-    """What is done to each image, one column after another.
+    """Operations for each image, one column after another.
 
     ``op`` is (B, L) int64 of ``Op``. ``argument`` is (B, L): degrees, bits kept, threshold, addend, blending factor,
     slope, or share of the side, as the operation has it.
@@ -106,10 +106,14 @@ def rand_augment(seed: int, samples: Samples, policy: RandAugment) -> Operations
 
 
 def to_argument(op: NDArray[np.int64], magnitude: Array, sign: Array, increasing: bool) -> Array:
-    """The argument of each operation at a magnitude in 0..10 (timm's LEVEL_TO_ARG).
+    """Compute the argument of each operation from its magnitude (timm's LEVEL_TO_ARG).
 
-    ``increasing`` makes a higher magnitude a stronger change also where it otherwise is a larger value: bits kept,
-    threshold, and blending factors, which it moves away from 1.
+    Args:
+        op: (B, L) of ``Op``.
+        magnitude: (B, L), 0..10.
+        sign: (B, L), 1 or -1: the direction of what has one.
+        increasing: makes a higher magnitude a stronger change also where it otherwise is a larger value: bits kept,
+            threshold, and blending factors, which it moves away from 1.
     """
     level = magnitude / 10
     nothing, bits, threshold = np.zeros_like(level), np.floor(level * 4), np.floor(level * 256)

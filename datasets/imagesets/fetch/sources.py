@@ -49,9 +49,15 @@ _NETWORK_ERRORS = (
 
 
 def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Console) -> Iterator[tuple[str, Source]]:
-    """Every source there is to try, with the words that name it. What the user put in ``folder`` comes first.
+    """List every source there is to try, with the words that name it.
 
     A source raises DataError where it does not have the set.
+
+    Args:
+        folder: where the user may have put originals, which come first.
+        scratch: a folder for what is fetched.
+        info: of the set.
+        console: where downloads are shown.
     """
     yield from find_local_sources(folder, info)
     if (archive := info.archive) is not None:

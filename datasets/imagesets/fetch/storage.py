@@ -69,6 +69,12 @@ def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
 def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str) -> None:
     """Write the four arrays and their metadata; a reader sees all of the file or none.
 
+    Args:
+        path: of the file.
+        arrays: images and labels of both splits.
+        name: of the set.
+        source: the words that name where it came from.
+
     Raises:
         DataError: if the disk is full or the folder cannot be written.
     """

@@ -22,8 +22,8 @@ from imagesets.formats import Format, beton
 from imagesets.formats.sinks import Images, Output, Sink, Written, has_file, replacing
 from imagesets.formats.stored import DecodedImages, EncodedImages, Pixels
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.samples import Original, Place
-from imagesets.prepare.images import Result, decodable
+from imagesets.originals.samples import ByteRange, Original
+from imagesets.prepare.images import Wanted, decodable
 from imagesets.prepare.portions import Collected, Finished, Portion
 
 
@@ -85,7 +85,7 @@ class FfcvImages(EncodedImages, DecodedImages):
 class Beton(Sink):
     """``train.beton`` and ``test.beton``, straight from the source's files."""
 
-    result: ClassVar[Result] = "checked"
+    wanted: ClassVar[Wanted] = "checked"
 
     def write(self, portion: Portion, images: Images) -> Written:
         for _ in images:
@@ -103,13 +103,13 @@ class Beton(Sink):
 
     def _read_all(self, split: Split, collected: Collected) -> Iterator[bytes | Pixels]:
         for index in collected.kept.tolist():
-            yield decodable(self.original.samples[split].place(index).read())
+            yield decodable(self.original.samples[split].byte_range(index).read())
 
 
 class EncodedBeton(Beton):
     """The same, from images that were shrunk or encoded again: one file of them a portion, in the working folder."""
 
-    result = "encoded"
+    wanted = "encoded"
 
     def __init__(self, ready: Path, original: Original) -> None:
         super().__init__(ready, original)
@@ -130,7 +130,7 @@ class EncodedBeton(Beton):
         for portion, finished in collected.portions:
             offset = 0
             for length in finished.places["length"]:
-                yield Place(str(self._path(portion)), offset, length).read()
+                yield ByteRange(str(self._path(portion)), offset, length).read()
                 offset += length
 
     def _path(self, portion: Portion) -> Path:

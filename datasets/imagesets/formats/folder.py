@@ -48,7 +48,7 @@ class FolderImages(EncodedImages):
 class FilesInPlace(Sink):
     """Only noted, with what they have to be."""
 
-    result = "unchanged"
+    wanted = "unchanged"
 
     def __init__(self, ready: Path, original: Original, root: Path) -> None:
         super().__init__(ready, original)
@@ -62,7 +62,7 @@ class FilesInPlace(Sink):
 class Files(Sink):
     """``SPLIT/CLASS/INDEX.png`` or ``.jpg``: the index keeps the data set's order."""
 
-    result = "encoded"
+    wanted = "encoded"
 
     def write(self, portion: Portion, images: Images) -> Written:
         names: list[str] = []

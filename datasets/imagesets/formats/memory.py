@@ -23,10 +23,12 @@ _HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to gr
 
 
 class MemoryImages(DecodedImages):
-    """Args:
-    pixels: (N, S, S, 3) uint8.
-    labels: (N,) classes.
-    sizes: (N, 2) height and width of the originals; None = as stored.
+    """Images in one array, in memory or mapped from a file.
+
+    Args:
+        pixels: (N, S, S, 3) uint8.
+        labels: (N,) classes.
+        sizes: (N, 2) height and width of the originals; None = as stored.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class MemoryImages(DecodedImages):
 class Rows(Sink):
     """A portion's rows after the other's. The header comes last, once the number of rows is known."""
 
-    result = "square"
+    wanted = "square"
 
     def __init__(self, ready: Path, original: Original) -> None:
         super().__init__(ready, original)

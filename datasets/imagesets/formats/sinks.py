@@ -15,8 +15,8 @@ from typing import BinaryIO, ClassVar
 
 from imagesets.fetch.storage import disk_error
 from imagesets.manifest import Split, StoredFile
-from imagesets.originals.samples import Original, Samples
-from imagesets.prepare.images import Result, Treated
+from imagesets.originals.samples import Original, OriginalSamples
+from imagesets.prepare.images import Treated, Wanted
 from imagesets.prepare.portions import Collected, Finished, Portion
 
 Images = Iterator[tuple[int, Treated]]  # with their indexes among the split's samples
@@ -50,20 +50,20 @@ class Sink(ABC):
     """One format's output.
 
     Attributes:
-        result: what it needs of an image, see ``Treatment``.
+        wanted: what it needs of an image, see ``Treatment``.
         in_place: whether the source stays and becomes the prepared folder.
         ready: the folder to write in.
         root: the folder that the names in the index start from, where it is not the prepared one.
     """
 
-    result: ClassVar[Result]
+    wanted: ClassVar[Wanted]
     in_place: ClassVar[bool] = False
     root: str | None = None
 
     def __init__(self, ready: Path, original: Original) -> None:
         self.ready, self.original = ready, original
 
-    def portion_lengths(self, samples: Samples, longest: int) -> list[int]:
+    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
         """The lengths of the portions to divide a split's samples into."""
         lengths = [longest] * (len(samples) // longest)
         return [*lengths, remainder] if (remainder := len(samples) % longest) else lengths

@@ -67,11 +67,26 @@ class StoredImages(ABC):
         out: Pixels,
         interpolation: Interpolation = "bicubic",
     ) -> None:
-        """The box of one image, resized to (size, size, 3) by antialiased interpolation, into ``out``."""
+        """Write a box of one image, resized by antialiased interpolation, into ``out``.
+
+        Args:
+            index: of the image.
+            box: (top, left, height, width) in its pixels.
+            size: S, the side of the result.
+            out: (S, S, 3) uint8.
+            interpolation: the filter that resizes.
+        """
 
     @abstractmethod
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
-        """For evaluation: the shorter side resized to ``resize``, then the central (size, size, 3), into ``out``."""
+        """Write one image for evaluation into ``out``: its shorter side resized, then the central window.
+
+        Args:
+            index: of the image.
+            resize: the shorter side after resizing.
+            size: S, the side of the window.
+            out: (S, S, 3) uint8.
+        """
 
 
 class DecodedImages(StoredImages):

@@ -22,9 +22,9 @@ from imagesets.formats import Format
 from imagesets.formats.sinks import Images, Output, Sink, Written, has_file, replacing
 from imagesets.formats.stored import EncodedImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.samples import MemberSamples, Original, Samples
+from imagesets.originals.samples import MemberSamples, Original, OriginalSamples
 from imagesets.originals.tars import list_members
-from imagesets.prepare.images import Result
+from imagesets.prepare.images import Wanted
 from imagesets.prepare.portions import Collected, Finished, Portion
 from suite.errors import DataError, SpecError
 
@@ -114,7 +114,7 @@ def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
 class Shards(Sink):
     """A shard for each portion."""
 
-    result: ClassVar[Result] = "encoded"
+    wanted: ClassVar[Wanted] = "encoded"
 
     def write(self, portion: Portion, images: Images) -> Written:
         path = self._path(portion)
@@ -138,10 +138,10 @@ class Shards(Sink):
 class ShardsInPlace(Shards):
     """Shards made elsewhere, which stay where they are and are only noted; each is a portion."""
 
-    result = "unchanged"
+    wanted = "unchanged"
     in_place = True
 
-    def portion_lengths(self, samples: Samples, longest: int) -> list[int]:
+    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
         assert isinstance(samples, MemberSamples)
         lengths: list[int] = np.bincount(samples.places[:, 0], minlength=len(samples.tars)).tolist()
         return lengths

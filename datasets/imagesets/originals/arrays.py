@@ -11,7 +11,7 @@ from imagesets.catalog import ImageSetInfo
 from imagesets.fetch import storage
 from imagesets.fetch.sources import find_local_sources
 from imagesets.manifest import SPLITS
-from imagesets.originals.samples import Original, PixelSamples, Samples
+from imagesets.originals.samples import Original, OriginalSamples, PixelSamples
 
 
 def find_folder(source: Path, info: ImageSetInfo) -> Path | None:
@@ -31,7 +31,7 @@ def open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Orig
     path = fetch.ensure(info.name, data_dir, source)
     arrays = storage.open_arrays(path)
     classes = info.class_names or tuple(str(label) for label in range(info.num_classes))
-    samples: dict[str, Samples] = {}
+    samples: dict[str, OriginalSamples] = {}
     for split in SPLITS:
         images, labels = arrays[f"{split}_images"], np.asarray(arrays[f"{split}_labels"])
         names = [f"{split}/{classes[label]}/{index:06d}.png" for index, label in enumerate(labels.tolist())]

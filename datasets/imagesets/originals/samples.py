@@ -1,6 +1,6 @@
 """The samples of an image set that is to be prepared: labels and names in order, and where each one's bytes are.
 
-Made by ``folders``, ``ilsvrc``, ``shards`` and ``arrays``. A Place is small and picklable: workers do the reading.
+Made by ``folders``, ``ilsvrc``, ``shards`` and ``arrays``. A ByteRange is small and picklable: workers do the reading.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Pixels = NDArray[np.uint8]  # (height, width, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ByteRange:
     """The place of one image: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded."""
 
     path: str
@@ -46,7 +46,7 @@ class Place:
         return data if self.shape is None else np.frombuffer(data, np.uint8).reshape(self.shape)
 
 
-class Samples(ABC):
+class OriginalSamples(ABC):
     """One split. ``names`` are for messages and start with the class's folder, where there is one."""
 
     def __init__(self, names: list[str], labels: Sequence[int] | NDArray[np.int64]) -> None:
@@ -57,7 +57,7 @@ class Samples(ABC):
         return len(self.names)
 
     @abstractmethod
-    def place(self, index: int) -> Place:
+    def byte_range(self, index: int) -> ByteRange:
         """The place of one image's bytes."""
 
     def fingerprint(self) -> str:
@@ -67,18 +67,18 @@ class Samples(ABC):
         return digest.hexdigest()
 
 
-class FileSamples(Samples):
+class FileSamples(OriginalSamples):
     """Files ``root / name``."""
 
     def __init__(self, root: Path, names: list[str], labels: Sequence[int]) -> None:
         super().__init__(names, labels)
         self.root = root
 
-    def place(self, index: int) -> Place:
-        return Place(f"{self.root}/{self.names[index]}")
+    def byte_range(self, index: int) -> ByteRange:
+        return ByteRange(f"{self.root}/{self.names[index]}")
 
 
-class MemberSamples(Samples):
+class MemberSamples(OriginalSamples):
     """Members of tars: ``places`` are (number in ``tars``, offset, length), (N, 3)."""
 
     def __init__(
@@ -87,15 +87,15 @@ class MemberSamples(Samples):
         super().__init__(names, labels)
         self.tars, self.places = tars, np.asarray(places, np.int64).reshape(-1, 3)
 
-    def place(self, index: int) -> Place:
+    def byte_range(self, index: int) -> ByteRange:
         tar, offset, length = self.places[index].tolist()
-        return Place(str(self.tars[tar]), offset, length)
+        return ByteRange(str(self.tars[tar]), offset, length)
 
     def fingerprint(self) -> str:
         return hashlib.sha256(super().fingerprint().encode() + self.places.tobytes()).hexdigest()
 
 
-class PixelSamples(Samples):
+class PixelSamples(OriginalSamples):
     """Rows of an array of pixels (N, height, width, 3) that starts at ``offset`` in a file."""
 
     def __init__(
@@ -105,8 +105,8 @@ class PixelSamples(Samples):
         self._path, self._offset, self._shape = str(path), offset, shape
         self._row_bytes = shape[0] * shape[1] * shape[2]
 
-    def place(self, index: int) -> Place:
-        return Place(self._path, self._offset + index * self._row_bytes, self._row_bytes, self._shape)
+    def byte_range(self, index: int) -> ByteRange:
+        return ByteRange(self._path, self._offset + index * self._row_bytes, self._row_bytes, self._shape)
 
 
 @dataclass
@@ -122,7 +122,7 @@ class Original:
 
     classes: tuple[str, ...]
     source: str
-    samples: dict[Split, Samples]
+    samples: dict[Split, OriginalSamples]
     notes: list[str] = field(default_factory=list)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
-from imagesets.originals.samples import MemberSamples, Original, Place
+from imagesets.originals.samples import ByteRange, MemberSamples, Original
 from imagesets.originals.tars import Member, list_members
 from suite.errors import DataError
 
@@ -117,7 +117,7 @@ def _read_label(shard: Path, key: str, members: dict[str, Member], num_classes: 
     member = members.get(_LABEL)
     if member is None:
         raise DataError(f"{shard}: sample {key!r} has no label, expected a member with the extension .{_LABEL}")
-    data = Place(str(shard), member.offset, min(member.length, _MAX_LABEL_BYTES)).read()
+    data = ByteRange(str(shard), member.offset, min(member.length, _MAX_LABEL_BYTES)).read()
     assert isinstance(data, bytes)
     try:
         label = int(data)

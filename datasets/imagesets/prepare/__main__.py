@@ -58,7 +58,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
     parser.add_argument("--source", metavar="DIR", help="the originals; needless for sets that can be fetched")
-    parser.add_argument("--format", required=True, choices=get_args(StorageFormat), dest="stored_as")
+    parser.add_argument("--format", required=True, choices=get_args(StorageFormat), dest="storage_format")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
     parser.add_argument(
         "--max-side",
@@ -99,7 +99,7 @@ def _request(options: argparse.Namespace) -> Request:
     return Request(
         dataset=options.dataset,
         source=options.source,
-        stored_as=options.stored_as,
+        storage_format=options.storage_format,
         out=_out(options),
         max_side=options.max_side,
         quality=options.quality,
@@ -115,7 +115,7 @@ def _count_cores() -> int:
 
 
 def _check(options: argparse.Namespace, console: Console) -> None:
-    folder = prepared_folder(_out(options), options.dataset, options.stored_as)
+    folder = prepared_folder(_out(options), options.dataset, options.storage_format)
     manifest, num_files = check_prepared(folder, console)
     print(f"{folder}\n{_describe(manifest)}\n{num_files:,} files are as the manifest says")
 

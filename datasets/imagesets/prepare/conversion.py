@@ -48,7 +48,7 @@ def prepare(request: Request, console: Console) -> Prepared:
         DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
             that has something else in it.
     """
-    find_format(request.stored_as).check_writer()  # before hours of work, not after
+    find_format(request.storage_format).check_writer()  # before hours of work, not after
     with show_status(f"listing {request.source}", console) if request.source else contextlib.nullcontext():
         original = open_original(request.dataset, request.source, request.out)
     for note in original.notes:
@@ -98,7 +98,7 @@ def _find_same(request: Request, original: Original) -> Prepared:
 def _convert(request: Request, original: Original, console: Console) -> Prepared:
     target, journal = request.target, Journal(partial_folder(request.target))
     output = Output(target, journal.ready, request.changes_images)
-    sink = find_format(request.stored_as).make_sink(original, output)
+    sink = find_format(request.storage_format).make_sink(original, output)
     if not sink.in_place and target.is_dir() and any(target.iterdir()):
         raise DataError(f"{target} has files but no {MANIFEST}: it was not made here. Move it away or choose --out.")
     if changed := journal.open(_settings(request, original)):
@@ -112,7 +112,7 @@ def _convert(request: Request, original: Original, console: Console) -> Prepared
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
     manifest = Manifest(
         dataset=request.dataset,
-        format=request.stored_as,
+        format=request.storage_format,
         classes=original.classes,
         num_images={split: len(collected.kept) for split, collected in splits.items()},
         num_skipped=len(skipped),
@@ -124,7 +124,7 @@ def _convert(request: Request, original: Original, console: Console) -> Prepared
         fingerprints=_fingerprints(original),
         root=sink.root,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        made_by=_describe_tools(request.stored_as),
+        made_by=_describe_tools(request.storage_format),
     )
     write_manifest(folder, manifest)
     if not sink.in_place:
@@ -161,6 +161,6 @@ def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:
                 )
 
 
-def _describe_tools(stored_as: StorageFormat) -> str:
-    packages = ["convolutional-prior-suite", "numpy", "pillow", *find_format(stored_as).packages]
+def _describe_tools(storage_format: StorageFormat) -> str:
+    packages = ["convolutional-prior-suite", "numpy", "pillow", *find_format(storage_format).packages]
     return ", ".join(f"{name} {version(name)}" for name in packages)

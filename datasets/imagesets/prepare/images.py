@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from imagesets.decode import decode
-from imagesets.originals.samples import Pixels, Place
+from imagesets.originals.samples import ByteRange, Pixels
 from suite.errors import DataError
 
 DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
@@ -23,7 +23,7 @@ _OTHER_FORMATS = ("BMP", "GIF", "PPM", "TIFF", "WEBP")
 _EXTENSIONS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
 
-Result = Literal["encoded", "square", "checked", "unchanged"]
+Wanted = Literal["encoded", "square", "checked", "unchanged"]
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Treatment:
     """The treatment that is asked for.
 
     Attributes:
-        result: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
+        wanted: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
             that is given; "checked" gives nothing back, nor does "unchanged", which takes JPEGs and PNGs only, since
             readers are to open the source's own file.
         max_side: of longer images the longer side becomes this long, in pixels; None leaves them.
         quality: every JPEG is encoded again; None keeps the bytes of those that need no shrinking.
     """
 
-    result: Result
+    wanted: Wanted
     max_side: int | None = None
     quality: int | None = None
 
@@ -65,20 +65,20 @@ class Corrupt:
     reason: str
 
 
-def treat_all(places: list[Place], treatment: Treatment) -> list[Treated | Corrupt]:
+def treat_all(ranges: list[ByteRange], treatment: Treatment) -> list[Treated | Corrupt]:
     """``treat`` for some images, in their order."""
-    return [treat(place, treatment) for place in places]
+    return [treat(image, treatment) for image in ranges]
 
 
-def treat(place: Place, treatment: Treatment) -> Treated | Corrupt:
+def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
     """Read an image, decode all of it, and make of it what is to be stored.
 
     Raises:
         DataError: if its file cannot be read, which no skipping of corrupt images excuses.
     """
-    raw = place.read()
+    raw = image.read()
     try:
-        decoder = decode if treatment.result == "unchanged" else decode_any
+        decoder = decode if treatment.wanted == "unchanged" else decode_any
         pixels = raw if isinstance(raw, np.ndarray) else decoder(raw)
     except ValueError as error:
         return Corrupt(str(error))
@@ -110,10 +110,10 @@ def decodable(image: bytes | Pixels) -> bytes | Pixels:
 
 
 def _make(raw: bytes | Pixels, pixels: Pixels, treatment: Treatment) -> bytes | Pixels | None:
-    if treatment.result in ("checked", "unchanged"):
+    if treatment.wanted in ("checked", "unchanged"):
         return None
     max_side, (height, width) = treatment.max_side, pixels.shape[:2]
-    if treatment.result == "square":
+    if treatment.wanted == "square":
         return pixels if max_side is None else resize(pixels, max_side, max_side)
     shrink = max_side is not None and max(height, width) > max_side
     extension = _extension(raw) if isinstance(raw, bytes) else None

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from imagesets.fetch.storage import write_file
 from imagesets.manifest import Index, Split, StoredFile
-from imagesets.originals.samples import Samples
+from imagesets.originals.samples import OriginalSamples
 from suite.spec import Frozen
 
 SETTINGS = "settings.json"
@@ -130,7 +130,7 @@ class Collected:
     skipped: list[tuple[str, str]]
 
 
-def collect(samples: Samples, portions: list[tuple[Portion, Finished]]) -> Collected:
+def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) -> Collected:
     """Join what is known of a split's portions."""
     reasons = {index: reason for _, finished in portions for index, reason in finished.skipped.items()}
     kept = np.setdiff1d(np.arange(len(samples)), np.array(list(reasons), np.int64), assume_unique=True)

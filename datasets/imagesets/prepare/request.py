@@ -34,7 +34,7 @@ class Request:
 
     dataset: str
     source: str | None
-    stored_as: StorageFormat
+    storage_format: StorageFormat
     out: Path
     max_side: int | None = None
     quality: int | None = None
@@ -44,19 +44,19 @@ class Request:
     shards_url: str | None = None
 
     def __post_init__(self) -> None:
-        stored_as = find_format(self.stored_as)
-        if self.quality is not None and not stored_as.has_jpegs:
-            raise SpecError(f"--quality is about JPEGs, and format {self.stored_as} has none. Leave it out.")
+        storage = find_format(self.storage_format)
+        if self.quality is not None and not storage.has_jpegs:
+            raise SpecError(f"--quality is about JPEGs, and format {self.storage_format} has none. Leave it out.")
         if self.shards_url is None:
             return
-        if not stored_as.has_shards:
-            raise SpecError(f"--shards-url is about shards, and format {self.stored_as} has none. Leave it out.")
+        if not storage.has_shards:
+            raise SpecError(f"--shards-url is about shards, and format {self.storage_format} has none. Leave it out.")
         if not self.shards_url.startswith(URL_SCHEMES):
             raise SpecError(f"--shards-url {self.shards_url}: expected {', '.join(URL_SCHEMES)}, never a command")
 
     @property
     def target(self) -> Path:
-        return prepared_folder(self.out, self.dataset, self.stored_as)
+        return prepared_folder(self.out, self.dataset, self.storage_format)
 
     @property
     def changes_images(self) -> bool:
@@ -66,7 +66,7 @@ class Request:
     @property
     def stored_quality(self) -> int | None:
         """Of the JPEGs that are encoded again, if any are."""
-        shrinks_jpegs = self.max_side is not None and find_format(self.stored_as).has_jpegs
+        shrinks_jpegs = self.max_side is not None and find_format(self.storage_format).has_jpegs
         return DEFAULT_QUALITY if self.quality is None and shrinks_jpegs else self.quality
 
 

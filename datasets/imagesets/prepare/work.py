@@ -28,7 +28,7 @@ from imagesets.prepare.request import Request
 from suite.errors import DataError
 
 Task = TypeVar("Task")
-Result = TypeVar("Result")
+Returned = TypeVar("Returned")
 
 _IMAGES_PER_TASK = 32
 _MIN_IMAGES_PER_WORKER = 500  # a process takes seconds to start
@@ -38,7 +38,15 @@ _TASKS_AHEAD_PER_WORKER = 4
 def convert_splits(
     request: Request, original: Original, sink: Sink, journal: Journal, console: Console
 ) -> dict[Split, Collected]:
-    """Work through all portions that are not done."""
+    """Work through all portions that are not done.
+
+    Args:
+        request: what to prepare, and how.
+        original: the samples of both splits.
+        sink: writes the portions.
+        journal: remembers those that are done.
+        console: shows how far the work is.
+    """
     portions = [
         portion
         for split, samples in original.samples.items()
@@ -48,9 +56,9 @@ def convert_splits(
     todo = portions[len(done) :]
     num_todo = sum(portion.stop - portion.start for portion in todo)
     num_workers = min(request.num_workers, max(1, num_todo // _MIN_IMAGES_PER_WORKER))
-    treatment = Treatment(sink.result, request.max_side, request.quality)
+    treatment = Treatment(sink.wanted, request.max_side, request.quality)
     tasks = (
-        [original.samples[portion.split].place(index) for index in indexes]
+        [original.samples[portion.split].byte_range(index) for index in indexes]
         for portion in todo
         for indexes in _tasks(portion)
     )
@@ -59,7 +67,7 @@ def convert_splits(
         stack.enter_context(contextlib.closing(results))
         num_all = sum(map(len, original.samples.values()))
         advance = stack.enter_context(
-            show_progress(f"{request.dataset} {request.stored_as}", num_all - num_todo, num_all, console)
+            show_progress(f"{request.dataset} {request.storage_format}", num_all - num_todo, num_all, console)
         )
         for portion in todo:
             done[portion] = _convert_portion(
@@ -118,7 +126,7 @@ def _skip(request: Request, original: Original, portion: Portion, index: int, re
         raise corrupt_error(original.samples[portion.split].names[index], original.source, reason)
 
 
-def map_in_order(function: Callable[[Task], Result], tasks: Iterable[Task], num_workers: int) -> Generator[Result]:
+def map_in_order(function: Callable[[Task], Returned], tasks: Iterable[Task], num_workers: int) -> Generator[Returned]:
     """Apply a function to many tasks in several processes; results come in order, and few of them wait.
 
     Args:
@@ -134,7 +142,7 @@ def map_in_order(function: Callable[[Task], Result], tasks: Iterable[Task], num_
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks
     pool = ProcessPoolExecutor(num_workers, context, initializer=_start_worker)
-    waiting: collections.deque[Future[Result]] = collections.deque()
+    waiting: collections.deque[Future[Returned]] = collections.deque()
     try:
         for task in tasks:
             waiting.append(pool.submit(function, task))

@@ -33,7 +33,7 @@ needs_ffcv = pytest.mark.skipif(
     importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
 )
 formats = pytest.mark.parametrize(
-    "stored_as", [pytest.param(f, marks=needs_ffcv if f == "ffcv" else ()) for f in FORMATS]
+    "storage_format", [pytest.param(f, marks=needs_ffcv if f == "ffcv" else ()) for f in FORMATS]
 )
 
 
@@ -50,20 +50,20 @@ def data_dir(tmp_path_factory):
             path = source / folder / f"class{label}" / f"{number:03}.jpg"
             path.parent.mkdir(parents=True, exist_ok=True)
             image.save(path, quality=90)
-    for stored_as in FORMATS:
-        if stored_as == "ffcv" and importlib.util.find_spec("ffcv") is None:
+    for storage_format in FORMATS:
+        if storage_format == "ffcv" and importlib.util.find_spec("ffcv") is None:
             continue
-        common = ["--format", stored_as, "--out", str(out)]
-        side = ["--max-side", "64"] if stored_as == "memory" else []
+        common = ["--format", storage_format, "--out", str(out)]
+        side = ["--max-side", "64"] if storage_format == "memory" else []
         assert prepare(["--dataset", "photos", "--source", str(source), *common, *side]) == 0
-        if stored_as != "memory":
+        if storage_format != "memory":
             assert prepare(["--dataset", "cifar10_sample", *common]) == 0
     return out
 
 
-def loader(data_dir, stored_as, dataset="photos", num_workers=2, **changes):
+def loader(data_dir, storage_format, dataset="photos", num_workers=2, **changes):
     fields = {"model": "deit_micro", "dataset": dataset, "image_size": 32, "recipe": RECIPE, "seed": 7, **changes}
-    resources = Resources(data_dir=str(data_dir), loader=stored_as, num_workers=num_workers)
+    resources = Resources(data_dir=str(data_dir), loader=storage_format, num_workers=num_workers)
     return ImageLoader(Experiment(**fields), resources)
 
 
@@ -84,47 +84,47 @@ def reference(data_dir):
 @formats
 @pytest.mark.parametrize(("num_ranks", "num_workers"), [(1, 4), (2, 2), (4, 1)])
 def test_every_format_gives_the_folders_stream_at_any_number_of_ranks_and_workers(
-    data_dir, reference, stored_as, num_ranks, num_workers
+    data_dir, reference, storage_format, num_ranks, num_workers
 ):
-    found = stream(loader(data_dir, stored_as, num_workers=num_workers), range(8), num_ranks)
+    found = stream(loader(data_dir, storage_format, num_workers=num_workers), range(8), num_ranks)
     for (images, targets), (expected, expected_targets) in zip(found, reference, strict=True):
         assert torch.equal(targets, expected_targets)
-        if stored_as == "memory":  # stored at another size: the same pictures, a little blurred
+        if storage_format == "memory":  # stored at another size: the same pictures, a little blurred
             assert (images - expected).abs().mean() < 0.25
         else:
             assert torch.equal(images, expected)
 
 
 @formats
-def test_a_restart_in_mid_epoch_goes_on_with_the_same_stream(data_dir, reference, stored_as):
-    first = loader(data_dir, stored_as)
-    expected = stream(first, range(8)) if stored_as == "memory" else reference
-    resumed = stream(loader(data_dir, stored_as), range(6, 8))  # 80 images in batches of 16: in the second epoch
+def test_a_restart_in_mid_epoch_goes_on_with_the_same_stream(data_dir, reference, storage_format):
+    first = loader(data_dir, storage_format)
+    expected = stream(first, range(8)) if storage_format == "memory" else reference
+    resumed = stream(loader(data_dir, storage_format), range(6, 8))  # 80 images in batches of 16: in the second epoch
     for (images, targets), (wanted, wanted_targets) in zip(resumed, expected[6:], strict=True):
         assert torch.equal(images, wanted)
         assert torch.equal(targets, wanted_targets)
 
 
 @formats
-def test_cifar_is_the_same_bit_by_bit_in_every_format(data_dir, stored_as):
+def test_cifar_is_the_same_bit_by_bit_in_every_format(data_dir, storage_format):
     recipe = RECIPE.model_copy(update={"crop": "pad", "crop_padding": 4})
     changes = {"dataset": "cifar10_sample", "recipe": recipe, "train_fraction": 0.25}
-    found, expected = loader(data_dir, stored_as, **changes), loader(None, "memory", **changes)
+    found, expected = loader(data_dir, storage_format, **changes), loader(None, "memory", **changes)
     assert all(map(torch.equal, found.train_batch(6), expected.train_batch(6)))
     assert all(map(torch.equal, found.test_batch(0, 100), expected.test_batch(0, 100)))
 
 
 @formats
-def test_test_images_are_the_same_in_every_format(data_dir, stored_as):
-    found, expected = (loader(data_dir, name).test_batch(0, 80) for name in (stored_as, "folder"))
+def test_test_images_are_the_same_in_every_format(data_dir, storage_format):
+    found, expected = (loader(data_dir, name).test_batch(0, 80) for name in (storage_format, "folder"))
     assert torch.equal(found.labels, expected.labels)
-    assert (found.images - expected.images).abs().mean() < (0.25 if stored_as == "memory" else 1e-9)
+    assert (found.images - expected.images).abs().mean() < (0.25 if storage_format == "memory" else 1e-9)
 
 
 @formats
-def test_fractions_keep_the_same_images_in_every_format(data_dir, stored_as):
-    half = loader(data_dir, stored_as, train_fraction=0.5)
-    labels = loader(data_dir, stored_as)
+def test_fractions_keep_the_same_images_in_every_format(data_dir, storage_format):
+    half = loader(data_dir, storage_format, train_fraction=0.5)
+    labels = loader(data_dir, storage_format)
     assert half.num_train < labels.num_train
     assert torch.equal(half.train_batch(0).labels, loader(data_dir, "folder", train_fraction=0.5).train_batch(0).labels)
 
@@ -155,8 +155,8 @@ def test_a_corrupt_image_stops_the_stream_with_its_name_or_is_skipped_and_counte
 
 
 @formats
-def test_images_to_look_at_are_of_all_classes_also_of_a_set_sorted_by_class(data_dir, stored_as):
-    images = loader(data_dir, stored_as)
+def test_images_to_look_at_are_of_all_classes_also_of_a_set_sorted_by_class(data_dir, storage_format):
+    images = loader(data_dir, storage_format)
     whole, labels = images.test_batch(0, 80)
     assert labels.tolist() == sorted(labels.tolist())
     shown, shown_labels = images.spread_batch(20)
@@ -231,14 +231,14 @@ def test_a_wrong_shard_from_elsewhere_is_refused_and_not_kept(data_dir, tmp_path
 
 
 def test_images_stored_smaller_than_the_model_s_are_resized_or_refused(tmp_path):
-    for stored_as in ("folder", "memory"):
-        options = ["--dataset", "cifar10_sample", "--format", stored_as, "--out", str(tmp_path), "--max-side", "16"]
-        assert prepare(options) == 0
-        images = loader(tmp_path, stored_as, dataset="cifar10_sample")
+    for storage_format in ("folder", "memory"):
+        where = ["--format", storage_format, "--out", str(tmp_path)]
+        assert prepare(["--dataset", "cifar10_sample", *where, "--max-side", "16"]) == 0
+        images = loader(tmp_path, storage_format, dataset="cifar10_sample")
         assert images.train_batch(0).images.shape[-1] == images.test_batch(0, 8).images.shape[-1] == 32
         padded = RECIPE.model_copy(update={"crop": "pad", "crop_padding": 4})
         with pytest.raises(SpecError, match="without --max-side"):
-            loader(tmp_path, stored_as, dataset="cifar10_sample", recipe=padded)
+            loader(tmp_path, storage_format, dataset="cifar10_sample", recipe=padded)
 
 
 def test_a_folder_under_another_name_is_refused(data_dir, tmp_path):
@@ -253,10 +253,10 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 
 @formats
-def test_the_first_classes_of_a_set_are_read_from_it_without_rewriting(data_dir, stored_as, monkeypatch):
+def test_the_first_classes_of_a_set_are_read_from_it_without_rewriting(data_dir, storage_format, monkeypatch):
     part = dataclasses.replace(find_info("photos", data_dir), name="part", num_classes=4, subset_of="photos")
     monkeypatch.setitem(CATALOG, "part", part)
-    images, whole = loader(data_dir, stored_as, dataset="part"), loader(data_dir, stored_as)
+    images, whole = loader(data_dir, storage_format, dataset="part"), loader(data_dir, storage_format)
     assert 0 < images.num_train < whole.num_train
     labels = images.test_batch(0, 80).labels
     assert set(labels.tolist()) == set(range(4))
@@ -264,9 +264,9 @@ def test_the_first_classes_of_a_set_are_read_from_it_without_rewriting(data_dir,
     assert images.train_batch(0).labels.shape == (16, 4)
 
 
-@pytest.mark.parametrize("stored_as", FORMATS)
-def test_a_set_that_is_not_there_names_the_command_that_makes_it(tmp_path, stored_as):
+@pytest.mark.parametrize("storage_format", FORMATS)
+def test_a_set_that_is_not_there_names_the_command_that_makes_it(tmp_path, storage_format):
     experiment = Experiment(model="deit_micro", dataset="imagenet", image_size=32, recipe=RECIPE)
-    expected = "apt-get|prepare.py --dataset imagenet" if stored_as == "ffcv" else "prepare.py --dataset imagenet"
+    expected = "apt-get|prepare.py --dataset imagenet" if storage_format == "ffcv" else "prepare.py --dataset imagenet"
     with pytest.raises(DataError, match=expected):
-        ImageLoader(experiment, Resources(data_dir=str(tmp_path), loader=stored_as))
+        ImageLoader(experiment, Resources(data_dir=str(tmp_path), loader=storage_format))

@@ -93,9 +93,9 @@ def test_a_folder_is_indexed_where_it_is(folder: Path, run: Run, stored: Any) ->
     assert stored(run("folder", dataset="small", max_side=20)).manifest.root is None
 
 
-@pytest.mark.parametrize("stored_as", ["webdataset", "folder"])
-def test_arrays_become_lossless_pngs_in_the_data_sets_own_order(stored_as: str, run: Run, stored: Any) -> None:
-    prepared = stored(run(stored_as, dataset="cifar10_sample", source=None, samples_per_shard=100))
+@pytest.mark.parametrize("storage_format", ["webdataset", "folder"])
+def test_arrays_become_lossless_pngs_in_the_data_sets_own_order(storage_format: str, run: Run, stored: Any) -> None:
+    prepared = stored(run(storage_format, dataset="cifar10_sample", source=None, samples_per_shard=100))
     arrays = storage.open_arrays(fetch.ensure("cifar10_sample"))
     for split in ("train", "test"):
         np.testing.assert_array_equal(np.stack(prepared.decoded(split)), arrays[f"{split}_images"])

@@ -67,21 +67,21 @@ def stop_before_index(monkeypatch: pytest.MonkeyPatch, run: Run, *arguments: Any
 def test_a_killed_conversion_goes_on_and_gives_the_same_bytes(
     way: str, holder: Any, name: str, count: int, run: Run, stored: Any, tmp_path: Path
 ) -> None:
-    stored_as, options = WAYS[way]
+    storage_format, options = WAYS[way]
 
     def run_and_die() -> None:
         kill_at_call(holder, name, count)
-        run(stored_as, **options)
+        run(storage_format, **options)
 
     child = multiprocessing.get_context("fork").Process(target=run_and_die)
     child.start()
     child.join()
     assert child.exitcode == -signal.SIGKILL
-    folder = tmp_path / "data" / "pets" / stored_as
+    folder = tmp_path / "data" / "pets" / storage_format
     with pytest.raises(DataError, match="is half made: it has no manifest"):
         read_manifest(folder)
-    resumed = stored(run(stored_as, **options))
-    assert resumed.files() == stored(run(stored_as, out=tmp_path / "undisturbed", **options)).files()
+    resumed = stored(run(storage_format, **options))
+    assert resumed.files() == stored(run(storage_format, out=tmp_path / "undisturbed", **options)).files()
     assert not list(folder.parent.glob(".*.partial"))
 
 
@@ -112,22 +112,22 @@ def test_other_settings_start_over(
     assert prepared.files() == stored(run(max_side=30, out=tmp_path / "other")).files()
 
 
-@pytest.mark.parametrize("stored_as", ["webdataset", "memory"])
+@pytest.mark.parametrize("storage_format", ["webdataset", "memory"])
 def test_a_half_made_file_that_was_cut_since_is_made_again(
-    stored_as: str, run: Run, stored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage_format: str, run: Run, stored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_before_index(monkeypatch, run, stored_as, max_side=30)
-    for path in (tmp_path / "data" / "pets" / f".{stored_as}.partial" / "ready").iterdir():
+    stop_before_index(monkeypatch, run, storage_format, max_side=30)
+    for path in (tmp_path / "data" / "pets" / f".{storage_format}.partial" / "ready").iterdir():
         path.write_bytes(path.read_bytes()[:3000])
-    prepared = stored(run(stored_as, max_side=30))
-    assert prepared.files() == stored(run(stored_as, max_side=30, out=tmp_path / "other")).files()
+    prepared = stored(run(storage_format, max_side=30))
+    assert prepared.files() == stored(run(storage_format, max_side=30, out=tmp_path / "other")).files()
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_full_disk_is_named_and_the_same_command_goes_on(
     way: str, run: Run, stored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored_as, options = WAYS[way]
+    storage_format, options = WAYS[way]
     real, calls = os.fsync, iter(range(6))
 
     def fail_later(descriptor: int) -> None:
@@ -138,10 +138,10 @@ def test_a_full_disk_is_named_and_the_same_command_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail_later)
         with pytest.raises(DataError, match=rf"cannot write {tmp_path / 'data'}.*No space left.*--out"):
-            run(stored_as, **options)
-    assert not (tmp_path / "data" / "pets" / stored_as).exists()
-    resumed = stored(run(stored_as, **options))
-    assert resumed.files() == stored(run(stored_as, out=tmp_path / "undisturbed", **options)).files()
+            run(storage_format, **options)
+    assert not (tmp_path / "data" / "pets" / storage_format).exists()
+    resumed = stored(run(storage_format, **options))
+    assert resumed.files() == stored(run(storage_format, out=tmp_path / "undisturbed", **options)).files()
 
 
 def break_image(folder: Path, name: str, num_bytes: int | None = None) -> Path:
@@ -153,11 +153,11 @@ def break_image(folder: Path, name: str, num_bytes: int | None = None) -> Path:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_corrupt_image_is_named_or_left_out(way: str, folder: Path, run: Run, stored: Any, tmp_path: Path) -> None:
-    stored_as, options = WAYS[way]
+    storage_format, options = WAYS[way]
     break_image(folder, "n01443537_7.JPEG")
     with pytest.raises(DataError, match=r"train/n01443537/n01443537_7\.JPEG in .* cannot be decoded.*--skip-corrupt"):
-        run(stored_as, **options)
-    prepared = run(stored_as, skip_corrupt=True, **options)
+        run(storage_format, **options)
+    prepared = run(storage_format, skip_corrupt=True, **options)
     assert [name for name, _ in prepared.skipped] == ["train/n01443537/n01443537_7.JPEG"]
     assert prepared.manifest.num_skipped == 1
     assert prepared.manifest.num_images == {"train": 17, "test": 6}
@@ -165,10 +165,10 @@ def test_a_corrupt_image_is_named_or_left_out(way: str, folder: Path, run: Run, 
     assert without.labels("train") == [0] * 6 + [1] * 5 + [2] * 6
     assert len(without.sizes("train")) == 17
     (folder / "train" / "n01443537" / "n01443537_7.JPEG").unlink()
-    clean = stored(run(stored_as, out=tmp_path / "clean", **options))
-    if stored_as == "webdataset":  # the shards differ: a portion is a run of the source's images
+    clean = stored(run(storage_format, out=tmp_path / "clean", **options))
+    if storage_format == "webdataset":  # the shards differ: a portion is a run of the source's images
         assert without.encoded("train") == clean.encoded("train")
-    if stored_as == "memory":
+    if storage_format == "memory":
         assert without.files() == clean.files()
 
 
@@ -201,9 +201,9 @@ def prepare_here(folder: Path, tmp_path: Path, *more: str) -> int:
 def test_files_that_are_not_as_the_manifest_says_are_refused(
     way: str, change: str, folder: Path, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stored_as, options = WAYS[way]
-    prepared = run(stored_as, **options)
-    check = ["--dataset", "pets", "--out", str(tmp_path / "data"), "--format", stored_as, "--check"]
+    storage_format, options = WAYS[way]
+    prepared = run(storage_format, **options)
+    check = ["--dataset", "pets", "--out", str(tmp_path / "data"), "--format", storage_format, "--check"]
     assert command.main(check) == 0
     assert "files are as the manifest says" in capsys.readouterr().out
     name = {"shards": "train-000001.tar", "rows": "train.npy", "files": "0000003.jpg", "in place": "*_3.JPEG"}[way]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from leaderboards.boards import SuiteBoard, make_boards
-from leaderboards.figures.recorded import Recorded
+from leaderboards.figures.runs import Recorded
 from suite.figures import Figure
 from suite.profiles import Entry, Place, Profile
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.blocks import (
-    Source,
+    ShownMaps,
     average_blocks,
     between_blocks,
     compared_layers,
@@ -14,9 +14,9 @@ from leaderboards.figures.blocks import (
     query_blocks,
     zoom,
 )
-from leaderboards.figures.color_bars import draw_bar, log_scale
 from leaderboards.figures.maps import draw_maps
-from leaderboards.figures.recorded import read_recorded
+from leaderboards.figures.runs import read_recorded
+from leaderboards.figures.style import draw_bar, log_scale
 from leaderboards.figures.tiles import WIDEST_IN, sheet_size
 from suite.figures import MapsFigure
 
@@ -35,7 +35,7 @@ def test_recorded_maps_are_read_with_what_the_file_says_of_them(leave_run, make_
 
 def test_an_image_figure_shows_each_image_in_an_early_and_the_last_gated_layer(record):
     plain, gated = record(12, 3), record(12, 4, num_gated=10)
-    sources = [Source("DeiT", "after", plain), Source("ConViT", "after", gated)]
+    sources = [ShownMaps("DeiT", "after", plain), ShownMaps("ConViT", "after", gated)]
     assert compared_layers(sources) == [1, 9]
     (inputs, deit, convit), note = image_blocks(sources)
     assert list(inputs.tiles) == [(0, 0), (1, 0), (2, 0), (3, 0)]
@@ -58,19 +58,19 @@ def test_an_image_figure_shows_each_image_in_an_early_and_the_last_gated_layer(r
     ],
 )
 def test_the_papers_layers_are_shown_or_those_at_the_same_depth(record, num_layers, paper_layers, expected):
-    assert Source("model", "after", record(num_layers, 2), paper_layers).layers == expected
+    assert ShownMaps("model", "after", record(num_layers, 2), paper_layers).layers == expected
 
 
 def test_an_image_figure_shows_the_papers_layers_of_as_many_images_as_it_does(record):
     maps = record(12, 3)
-    (inputs, block), _ = image_blocks([Source("DeiT", "after", maps, (1, 4, 7, 10), num_images=1)])
+    (inputs, block), _ = image_blocks([ShownMaps("DeiT", "after", maps, (1, 4, 7, 10), num_images=1)])
     assert (len(inputs.tiles), list(block.row_labels)) == (1, ["Layer 1", "Layer 4", "Layer 7", "Layer 10"])
     np.testing.assert_array_equal(block.tiles[2, 1].pixels, maps.arrays["after/06/images"][0, 1])
 
 
 def test_an_average_shows_the_papers_layers(record):
     maps = record(12, 3)
-    (block,), _ = average_blocks([Source("DeiT", "before", maps, (1, 10))])
+    (block,), _ = average_blocks([ShownMaps("DeiT", "before", maps, (1, 10))])
     assert list(block.row_labels) == ["Layer 1", "Layer 10"]
     np.testing.assert_array_equal(block.tiles[1, 2].pixels, maps.arrays["before/09/central"][2])
 
@@ -79,12 +79,12 @@ def test_an_average_shows_the_papers_layers(record):
     ("num_layers", "num_gated", "expected"), [(12, 0, [1, 11]), (3, 2, [1, 2]), (2, 0, [1]), (1, 1, [0])]
 )
 def test_the_compared_layers_exist_and_differ(record, num_layers, num_gated, expected):
-    assert compared_layers([Source("model", "after", record(num_layers, 2, num_gated))]) == expected
+    assert compared_layers([ShownMaps("model", "after", record(num_layers, 2, num_gated))]) == expected
 
 
 def test_averages_show_at_most_nine_heads_and_say_so(record):
     maps = record(2, 16)
-    (block,), note = average_blocks([Source("16 heads", "before", maps)])
+    (block,), note = average_blocks([ShownMaps("16 heads", "before", maps)])
     assert len(block.tiles) == 2 * 9
     np.testing.assert_array_equal(block.tiles[1, 8].pixels, maps.arrays["before/01/central"][8])
     assert "The first 9 of 16 heads." in note
@@ -93,7 +93,7 @@ def test_averages_show_at_most_nine_heads_and_say_so(record):
 def test_other_queries_have_a_block_each_that_marks_them(record):
     maps = record(2, 3)
     assert len(maps.queries) == 2
-    blocks, note = query_blocks([Source("content", "after", maps)])
+    blocks, note = query_blocks([ShownMaps("content", "after", maps)])
     assert [block.title for block in blocks] == [
         "content, query in row 5, column 5",
         "content, query in row 1, column 5",
@@ -117,7 +117,7 @@ def test_the_zoom_shows_at_most_seven_tokens_and_marks_the_query(side, shape):
 
 def test_the_map_between_patches_is_shown_whole_in_every_layer_before_and_after(record):
     maps = record(14, 8)
-    blocks, note = between_blocks([Source("ViT", "before", maps), Source("ViT", "after", maps)])
+    blocks, note = between_blocks([ShownMaps("ViT", "before", maps), ShownMaps("ViT", "after", maps)])
     for block, when in zip(blocks, ("before", "after"), strict=True):
         assert list(block.row_labels) == [f"Layer {number}" for number in range(1, 15)]
         assert sorted(block.tiles) == [(layer, 0) for layer in range(14)]
@@ -128,7 +128,7 @@ def test_the_map_between_patches_is_shown_whole_in_every_layer_before_and_after(
 
 def test_the_corner_is_outlined_in_the_whole_map_and_enlarged_beside_it(record):
     maps = record(2, 8)
-    (block,), note = corner_blocks([Source("ViT", "before", maps)])
+    (block,), note = corner_blocks([ShownMaps("ViT", "before", maps)])
     whole, corner = block.tiles[1, 0], block.tiles[1, 1]
     np.testing.assert_array_equal(whole.pixels, maps.arrays["before/01/between"])
     np.testing.assert_array_equal(corner.pixels, whole.pixels[:48, :48])
@@ -140,7 +140,7 @@ def test_the_corner_is_outlined_in_the_whole_map_and_enlarged_beside_it(record):
 def test_a_map_that_is_no_larger_than_the_corner_is_not_shown_twice(record):
     maps = record(1, 1)
     maps.arrays["after/00/between"] = maps.arrays["after/00/between"][:48, :48]
-    (block,), note = corner_blocks([Source("ViT", "after", maps)])
+    (block,), note = corner_blocks([ShownMaps("ViT", "after", maps)])
     assert list(block.tiles) == [(0, 0)]
     assert block.tiles[0, 0].boxes == ()
     assert "the first 48 of 64" in note
@@ -150,7 +150,7 @@ def test_a_map_that_is_no_larger_than_the_corner_is_not_shown_twice(record):
 def test_all_maps_of_a_sheet_share_a_scale_of_at_most_four_decades(record):
     maps = record(1, 1)
     maps.arrays["after/00/central"][0, 0, :2] = 0.5, 1e-9
-    blocks, _ = average_blocks([Source("model", "after", maps)])
+    blocks, _ = average_blocks([ShownMaps("model", "after", maps)])
     scale = log_scale(blocks[0].maps)
     assert scale.vmax == pytest.approx(0.5)
     assert scale.vmin == pytest.approx(0.5e-4)
@@ -194,5 +194,5 @@ def test_labels_of_a_bar_of_little_over_a_decade_stand_apart():
 
 
 def test_a_sheet_is_no_wider_than_a_page(record):
-    blocks, _ = average_blocks([Source(str(i), "after", record(2, 9)) for i in range(5)])
+    blocks, _ = average_blocks([ShownMaps(str(i), "after", record(2, 9)) for i in range(5)])
     assert sheet_size(blocks)[0] <= WIDEST_IN + 0.2

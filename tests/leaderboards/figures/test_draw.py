@@ -1,4 +1,5 @@
 import io
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -28,7 +29,7 @@ PROBED = [
      "centers": [[[step, 0.5], [0.0, 1.0]]], "precisions": [[[1.0, 0.0, 1.0], [2.0, 0.5, 3.0]]]}
     for step in range(5)
 ]  # fmt: skip
-MAPS = ("images", "central", "around", "queries", "between", "corner")
+MAPS = get_args(MapsFigure.model_fields["what"].annotation)
 KINDS = (
     "curves", "progress", "pairs", "nonlocality", "gates", *MAPS, "centers", "moments", "paths", "heatmap", "scatter",
 )  # fmt: skip

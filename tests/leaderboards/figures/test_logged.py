@@ -1,8 +1,7 @@
 import numpy as np
 
 from leaderboards.figures.curves import draw_curves, find_curves
-from leaderboards.figures.logged import read_curve, read_layers
-from leaderboards.figures.places import first_runs, name_missing, name_seeds
+from leaderboards.figures.runs import first_runs, name_missing, name_seeds, read_curve, read_layers
 from suite.figures import CurveFigure, LayerFigure
 from suite.profiles import Place
 

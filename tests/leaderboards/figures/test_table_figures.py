@@ -7,7 +7,7 @@ import pytest
 from leaderboards.boards import make_boards
 from leaderboards.cells import Cell, Coverage
 from leaderboards.estimates import Estimate
-from leaderboards.figures.grids import find_grids, write_grid_cell
+from leaderboards.figures.heatmaps import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
 from leaderboards.paper_tables import PaperTable

@@ -1,0 +1,191 @@
+"""A place in a table -> the runs behind its cell, and what these have logged over the epochs and recorded as maps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from suite.errors import RecordError
+from suite.profiles import Place
+from suite.protocol_changes import void_metrics
+from suite.records import RunDirectory, find_runs
+
+if TYPE_CHECKING:
+    from leaderboards.boards import SuiteBoard
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+When = Literal["before", "after"]
+Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def runs_behind(boards: SuiteBoard, place: Place, store: Path) -> dict[int, RunDirectory]:
+    """The finished runs whose values the cell shows, by seed in ascending order."""
+    cell = boards.cell(place)
+    if cell is None or cell.provenance.experiment is None:
+        return {}
+    runs = find_runs(store, cell.provenance.experiment)
+    return {seed: runs[seed] for seed in sorted(cell.estimate.values) if seed in runs}
+
+
+def first_runs(boards: SuiteBoard, places: Mapping[str, Place], store: Path) -> Chosen:
+    """The run of the lowest finished seed for each title that has one."""
+    runs = {title: runs_behind(boards, place, store) for title, place in places.items()}
+    return {title: min(found.items()) for title, found in runs.items() if found}
+
+
+def name_seeds(runs: Chosen) -> str:
+    """The note that single runs are shown, ``One run of each model, seed 0.``, its numbers not parted from "seed"."""
+    seeds = {title: seed for title, (seed, _) in runs.items()}
+    if len(set(seeds.values())) > 1:
+        return f"One run of each model: {', '.join(f'{title} seed{_NO_BREAK}{seed}' for title, seed in seeds.items())}."
+    of_each = "One run of each model" if len(seeds) > 1 else "One run"
+    return f"{of_each}, seed{_NO_BREAK}{min(seeds.values())}."
+
+
+def name_missing(boards: SuiteBoard, places: Mapping[str, Place], drawn: Iterable[str]) -> str:
+    """The note about what this profile plans but cannot show yet."""
+    drawn = set(drawn)
+    missing = [title for title, place in places.items() if title not in drawn and boards.cell(place) is not None]
+    return f"Not there yet: {', '.join(missing)}." if missing else ""
+
+
+# -- metrics.jsonl: a metric's mean over seeds, and a run's attention by layer
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric at the steps that all of ``num_seeds`` runs logged: mean, lowest and highest."""
+
+    epochs: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+    num_seeds: int
+
+    def begun_at(self, epoch: float) -> Curve:
+        """The same curve of a training that began when another had taken so many epochs."""
+        return replace(self, epochs=self.epochs + epoch)
+
+
+@dataclass(frozen=True)
+class LayerCurves:
+    """Of one run: per layer (times, heads); a layer without heads has none."""
+
+    epochs: Floats
+    layers: tuple[Floats, ...]
+
+    def means(self) -> list[Floats]:
+        """Per layer over its heads, (times,); NaN where all heads were pruned."""
+        nothing = np.full(len(self.epochs), np.nan)
+        return [layer.mean(axis=1) if layer.shape[1] else nothing for layer in self.layers]
+
+
+@dataclass(frozen=True)
+class HeadPaths:
+    """Of one run, by its layers' Gaussian heads: ``centers`` (times, heads, 2) as (rows, columns) from the query, and
+    ``precisions`` (times, heads, 2, 2)."""
+
+    epochs: Floats
+    centers: tuple[Floats, ...]
+    precisions: tuple[Floats, ...]
+
+
+def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
+    """The metric over the runs that logged it; None where none did, or at no common step."""
+    logged = [{line["step"]: line for line in run.read_metrics() if line.get(metric) is not None} for run in runs]
+    logged = [lines for lines in logged if lines]
+    steps = sorted(set.intersection(*map(set, logged))) if logged else []
+    if not steps:
+        return None
+    values = np.array([[lines[step][metric] for step in steps] for lines in logged], dtype=np.float64)
+    epochs = np.array([logged[0][step]["epoch"] for step in steps], dtype=np.float64)
+    return Curve(epochs, values.mean(axis=0), values.min(axis=0), values.max(axis=0), len(logged))
+
+
+def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
+    """``nonlocality`` or ``gates`` of one run; None where it has logged none that still holds."""
+    result = run.read_result()
+    if result is not None and quantity in void_metrics(result):
+        return None
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get(quantity)}.values())
+    if not lines:
+        return None
+    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
+    layers = (np.array([line[quantity][i] for line in lines], dtype=np.float64) for i in range(len(lines[0][quantity])))
+    return LayerCurves(epochs, tuple(layers))
+
+
+def read_paths(run: RunDirectory) -> HeadPaths | None:
+    """Where the Gaussian heads of one run were over its training; None where it has logged none."""
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get("centers")}.values())
+    if not lines:
+        return None
+    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
+    numbers = range(len(lines[0]["centers"]))
+    centers = [np.array([line["centers"][i] for line in lines], dtype=np.float64) for i in numbers]
+    entries = [np.array([line["precisions"][i] for line in lines], dtype=np.float64) for i in numbers]
+    return HeadPaths(
+        epochs,
+        tuple(layer.reshape(len(lines), -1, 2) for layer in centers),  # also where all heads were pruned
+        tuple(layer.reshape(len(lines), -1, 3)[..., [[0, 1], [1, 2]]] for layer in entries),
+    )
+
+
+# -- maps.safetensors of a run of kind "maps"; ``suite.training.maps`` says what stands in the file
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The maps of one run. ``grid`` is (rows, columns) of patches; ``arrays`` has the file's tensors by name;
+    ``queries`` are (row, column) of those whose averages are recorded."""
+
+    layers: tuple[str, ...]
+    grid: tuple[int, int]
+    num_images: int
+    arrays: dict[str, Array]
+    queries: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def query(self) -> tuple[int, int]:
+        """(row, column) of the central query."""
+        return self.grid[0] // 2, self.grid[1] // 2
+
+    @property
+    def moments(self) -> tuple[When, ...]:
+        """Before training, and after it where there was any."""
+        return tuple(when for when in get_args(When) if any(name.startswith(f"{when}/") for name in self.arrays))
+
+    def of_layer(self, when: When, layer: int, what: str) -> Array | None:
+        """One tensor; None where this layer has none, such as gates, or where there is no such layer."""
+        return self.arrays.get(f"{when}/{layer:02d}/{what}")
+
+
+def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
+    """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
+
+    Raises:
+        RecordError: if the file cannot be read.
+    """
+    if not run.maps_path.exists():
+        return None
+    kinds = tuple(kinds)
+    try:
+        with safe_open(run.maps_path, framework="numpy") as file:
+            about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
+            arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
+        rows, columns = about["grid"]
+        queries = tuple((row, column) for row, column in about.get("queries", ()))  # not of the first such files
+        return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays, queries)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise RecordError(
+            f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."
+        ) from error

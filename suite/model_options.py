@@ -1,0 +1,91 @@
+"""The models' keyword arguments, read from the models' source: no torch, so that planning starts at once.
+
+A family's module in ``suite/models/`` says it all: ``MODELS`` names its models and what each fixes, the signature of
+the class has the other defaults, and ``WITHOUT_EFFECT_ON_FLOPS`` lists options that say how a model starts or is
+trained, and leave the forward pass as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from suite.spec import Scalar
+
+_SOURCES = Path(__file__).parent / "models"
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """One model's keyword arguments beside ``num_classes`` and ``image_size``.
+
+    Args:
+        defaults: what the model's builder takes for options that are not given.
+        without_effect_on_flops: options that leave the forward pass as it is.
+    """
+
+    defaults: Mapping[str, Scalar | None]
+    without_effect_on_flops: frozenset[str]
+
+
+@lru_cache
+def read_options() -> dict[str, ModelOptions]:
+    """Options of every model of ours, by its name in ``suite.models.build``."""
+    sources = (path.read_bytes() for path in sorted(_SOURCES.glob("*.py")))
+    trees = (ast.parse(source) for source in sources if b"\nMODELS" in source)  # the others hold layers
+    return {name: options for tree in trees for name, options in _read_family(tree)}
+
+
+def changed_options(
+    model: str, options: Mapping[str, Scalar], among: Collection[str] | None = None
+) -> dict[str, Scalar]:
+    """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
+
+    Args:
+        model: a name in ``suite.models.build``.
+        options: of it; each must have a default.
+        among: names of those that may be left out; None: all.
+    """
+    defaults = read_options()[model].defaults
+    return {
+        name: value
+        for name, value in options.items()
+        if (among is not None and name not in among) or value != defaults[name]
+    }
+
+
+def digest_of_sources() -> str:
+    """A SHA-256 of the models' own source: of whatever is computed from a model, and kept."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.glob("*.py")))).hexdigest()
+
+
+def _read_family(tree: ast.Module) -> Iterator[tuple[str, ModelOptions]]:
+    constants = dict(_assignments(tree))
+    models, without_effect = constants["MODELS"], constants.get("WITHOUT_EFFECT_ON_FLOPS", ast.Tuple([]))
+    assert isinstance(models, ast.Dict)
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for name, builder in zip(models.keys, models.values, strict=True):
+        assert name is not None
+        assert isinstance(builder, ast.Call)  # partial(Class, option=...)
+        assert isinstance(builder.args[0], ast.Name)
+        fixed = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in builder.keywords}
+        defaults = {**_signature_defaults(classes[builder.args[0].id]), **fixed}
+        yield ast.literal_eval(name), ModelOptions(defaults, frozenset(ast.literal_eval(without_effect)))
+
+
+def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
+
+
+def _signature_defaults(model: ast.ClassDef) -> dict[str, Scalar | None]:
+    (init,) = (node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+    given = zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True)
+    return {argument.arg: ast.literal_eval(default) for argument, default in given if default is not None}

@@ -1,0 +1,40 @@
+"""The models' options as they are read from the source, against the classes themselves."""
+
+import inspect
+
+import pytest
+
+from suite.model_options import changed_options, read_options
+from suite.models import build
+
+
+def signature(builder):
+    """Of a ``partial(Class, option=...)``, by Python's own reading."""
+    return inspect.signature(builder).parameters.values()
+
+
+def test_every_models_defaults_are_those_of_its_builder():
+    expected = {
+        name: {p.name: p.default for p in signature(builder) if p.default is not inspect.Parameter.empty}
+        for name, builder in build._BUILDERS.items()
+    }
+    assert {name: dict(options.defaults) for name, options in read_options().items()} == expected
+
+
+def test_only_options_that_a_family_has_are_said_to_leave_its_flops_as_they_are():
+    taken = {}
+    for name, options in read_options().items():
+        family = taken.setdefault(build._BUILDERS[name].func.__module__, (options.without_effect_on_flops, set()))
+        family[1].update(p.name for p in signature(build._BUILDERS[name]))
+    assert all(said <= of_family for said, of_family in taken.values())
+
+
+def test_options_at_their_default_are_left_out_and_the_others_stay():
+    assert changed_options("vit_t", {"dim": 192, "depth": 3}) == {"depth": 3}
+    assert changed_options("vit_s", {"dim": 192}) == {"dim": 192}
+    assert changed_options("convit_ti", {"depth": 12, "conv_init": True}, among=["conv_init"]) == {"depth": 12}
+
+
+def test_an_option_without_a_default_is_refused():
+    with pytest.raises(KeyError, match="dimension"):
+        changed_options("vit_t", {"dimension": 192})
