@@ -1,4 +1,6 @@
-"""What all tests share."""
+"""Set-up that all tests share."""
+
+import os
 
 import pytest
 import torch
@@ -6,6 +8,8 @@ import torch
 from suite.torchvision_ops import make_torchvision_importable
 
 make_torchvision_importable()  # tests import timm directly, to compare with it
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes, which share the cores
+    torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items):
