@@ -1,4 +1,6 @@
-"""Run store -> what is known about every cell of a profile. Reads files only and never decides what they mean.
+"""Run store -> what is known about every cell of a profile, and the metrics that a result may show there.
+
+Reads files only, and never decides which of them count.
 
 Every result that exists is read, whatever its seed: to leave one out would be to choose. One that no longer holds, as
 the protocol has changed, is no result of this experiment: it is told as void, or those of its numbers are.
