@@ -24,6 +24,10 @@ from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _PARTIAL = "partial-"
 _LAYOUT = "layout.json"
+_UNREADABLE = (  # what torch and DeepSpeed say of files that are no checkpoint
+    *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError, AssertionError),
+    pickle.UnpicklingError,
+)
 
 
 @watch_for_lost_peers()
@@ -93,7 +97,7 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
     try:
         _check_layout(path, resources)
         loaded, client_state = engine.load_checkpoint(str(run.checkpoint_path), tag=path.name)
-    except (OSError, RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError) as error:
+    except _UNREADABLE as error:
         loaded, client_state = None, {"error": f"{type(error).__name__}: {error}"}
     if loaded is None:
         raise RunError(

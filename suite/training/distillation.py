@@ -87,7 +87,7 @@ def _from_timm(name: str, weights: str | None, num_classes: int) -> nn.Module:
         raise missing_weights(name)
     network: nn.Module = timm.create_model(name, num_classes=num_classes)
     try:
-        load_checkpoint(network, str(Path(weights)))
+        load_checkpoint(network, str(Path(weights)), weights_only=True)
     except (OSError, RuntimeError, KeyError, ValueError) as error:
         raise DataError(f"{weights} are no weights of {name} for {num_classes} classes: {error}") from error
     return network

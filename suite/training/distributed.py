@@ -1,4 +1,4 @@
-"""Ranks and DeepSpeed: the only module that imports deepspeed.
+"""Ranks and DeepSpeed: the only module that imports deepspeed, with ``checkpoint_engine``, which it imports late.
 
 A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which one this is
 (torchrun's names); where they are missing the process is alone.
@@ -184,6 +184,8 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         )
     import deepspeed
 
+    from suite.training.checkpoint_engine import DataOnlyFiles
+
     whole = resources.zero_stage == 0  # each rank has all gradients, and the optimizer is ours
     if whole and recipe.clip_grad_norm:
         clip_before_steps(optimizer, model, recipe.clip_grad_norm)
@@ -200,6 +202,9 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         "steps_per_print": 10**9,
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
+    engine.checkpoint_engine = DataOnlyFiles(
+        engine._config
+    )  # no setting of DeepSpeed's chooses one that is not its own
     if whole and resources.num_ranks == 1:
         engine.enable_backward_allreduce = False  # there is nothing to add up, and it copies each gradient twice
     return engine
