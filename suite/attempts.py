@@ -36,6 +36,7 @@ class Attempt(Frozen):
     num_nodes: int = 1
     num_ranks: int = 1
     from_step: int = 0  # of the checkpoint that it went on from
+    num_unusable_checkpoints: int = 0  # newer ones than that, which were damaged
 
     @property
     def seconds(self) -> float:
@@ -62,6 +63,16 @@ def record_start(run: RunDirectory, num_ranks: int) -> None:
 def record_end(run: RunDirectory, end: End, why: str = "") -> None:
     """End this job's attempt; where it began none, nothing is counted."""
     _append(run, ended_at=time.time(), end=end, **this_job(), **({"why": why} if why else {}))
+
+
+def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> None:
+    """Note that this attempt could not go on from its run's newest checkpoint.
+
+    Args:
+        from_step: what it goes on from instead; 0 = the start.
+        num_unusable: checkpoints that were passed over.
+    """
+    _append(run, from_step=from_step, num_unusable_checkpoints=num_unusable, **this_job())
 
 
 def this_job() -> dict[str, Any]:

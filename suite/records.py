@@ -5,7 +5,7 @@
         environment.json   where and with which versions the latest attempt ran
         attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
         metrics.jsonl      one line per logged step
-        checkpoint/        step-<n>/ folders, each complete from the moment it has its name
+        checkpoint/        step-<n>/ folders, each complete from the moment it has its name; the newest two are kept
         weights.safetensors, result.json   only of a finished run
         maps.safetensors   of a finished run of kind "maps": what ``suite.training.maps`` recorded
         failure.json       why the latest attempt failed
@@ -35,7 +35,7 @@ from suite.files import disk_error, write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
 from suite.spec import Experiment, Frozen, StorageFormat
 
-CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
+_CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
@@ -65,6 +65,7 @@ class Result(Frozen):
     num_nodes: int = 1
     num_attempts: int
     num_requeues: int = 0  # by SLURM
+    num_unusable_checkpoints: int = 0  # that were damaged since they were written, and not gone on from
     device_hours: float = 0.0  # of all ranks in all attempts, start-up and evaluation included: GPU-hours on a GPU
     mfu_percent: float | None = None  # model FLOPs over the device's peak; None where the peak is not known
     inference_images_per_s: float = 0.0  # of the last evaluation's forward passes, on one device
@@ -172,14 +173,19 @@ class RunDirectory:
             os.close(descriptor)
         return False
 
+    def checkpoint_at(self, step: int) -> Path:
+        """The folder of the checkpoint after so many steps, which need not exist."""
+        return self.checkpoint_path / f"{_CHECKPOINT_PREFIX}{step}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """List the steps of all complete checkpoints, the newest first."""
+        folders = self.checkpoint_path.glob(f"{_CHECKPOINT_PREFIX}*")
+        names = [folder.name.removeprefix(_CHECKPOINT_PREFIX) for folder in folders]
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+
     def newest_checkpoint(self) -> int | None:
         """Find the step of the newest complete checkpoint, or None."""
-        if not self.checkpoint_path.is_dir():
-            return None
-        names = [
-            path.name.removeprefix(CHECKPOINT_PREFIX) for path in self.checkpoint_path.glob(f"{CHECKPOINT_PREFIX}*")
-        ]
-        return max((int(name) for name in names if name.isdecimal()), default=None)
+        return next(iter(self.checkpoint_steps()), None)
 
     # -- results
 

@@ -1,4 +1,4 @@
-"""How the files of a DeepSpeed checkpoint are read: as tensors and plain data, never as code.
+"""The files of a DeepSpeed checkpoint: hashed as they are written, and read as data, never as code.
 
 ``distributed`` imports it once DeepSpeed may start, and gives it to the engine in place of DeepSpeed's own, which
 unpickles whatever a file asks for.
@@ -6,7 +6,9 @@ unpickles whatever a file asks for.
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import torch
 from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
@@ -17,8 +19,23 @@ from deepspeed.utils.tensor_fragment import fragment_address
 _KNOWN_TYPES = [LossScaler, ZeroStageEnum, fragment_address]  # ZeRO keeps these beside its tensors
 
 
-class DataOnlyFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed is untyped
-    """Reads what DeepSpeed has written, and refuses a file that holds anything but data."""
+class HashedDataFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed is untyped
+    """Writes and reads the files of checkpoints.
+
+    Attributes:
+        digests: the SHA-256, in hex, of each file that this rank has written last, by its name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.digests: dict[str, str] = {}
+
+    def save(self, state_dict: Any, path: str) -> None:
+        """Write one file, and keep the digest of what was meant to be written."""
+        with Path(path).open("wb") as file:
+            hashed = _HashedFile(file)
+            torch.save(state_dict, hashed)
+        self.digests[Path(path).name] = hashed.sha256.hexdigest()
 
     def load(self, path: str, map_location: Any = None) -> Any:
         """Read one file.
@@ -28,3 +45,17 @@ class DataOnlyFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed i
         """
         with torch.serialization.safe_globals(_KNOWN_TYPES):
             return torch.load(path, map_location=map_location, weights_only=True)
+
+
+class _HashedFile:
+    """Hashes what passes through it, which torch writes from front to back."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.sha256 = file, hashlib.sha256()
+
+    def write(self, data: memoryview) -> int:
+        self.sha256.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()

@@ -74,6 +74,11 @@ class Ranks:
             return list(flags)
         return [count > 0 for count in self.sum(torch.tensor(flags, dtype=torch.float32, device=self.device)).tolist()]
 
+    def hear_first(self, number: int) -> int:
+        """Tell all ranks the first one's number."""
+        mine = number if self.is_first else 0
+        return int(self.sum(torch.tensor(mine, device=self.device)).item()) if self.num_ranks > 1 else number
+
     @watch_for_lost_peers()
     def union(self, items: set[Any]) -> set[Any]:
         """Collect the items that any rank has."""
@@ -184,7 +189,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         )
     import deepspeed
 
-    from suite.training.checkpoint_engine import DataOnlyFiles
+    from suite.training.checkpoint_engine import HashedDataFiles
 
     whole = resources.zero_stage == 0  # each rank has all gradients, and the optimizer is ours
     if whole and recipe.clip_grad_norm:
@@ -202,9 +207,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         "steps_per_print": 10**9,
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
-    engine.checkpoint_engine = DataOnlyFiles(
-        engine._config
-    )  # no setting of DeepSpeed's chooses one that is not its own
+    engine.checkpoint_engine = HashedDataFiles()  # DeepSpeed's settings choose among its own ones
     if whole and resources.num_ranks == 1:
         engine.enable_backward_allreduce = False  # there is nothing to add up, and it copies each gradient twice
     return engine

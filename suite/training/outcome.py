@@ -85,6 +85,7 @@ def make_result(
         num_nodes=attempts[-1].num_nodes if attempts else 1,
         num_attempts=len(attempts),
         num_requeues=num_requeues(attempts),
+        num_unusable_checkpoints=sum(attempt.num_unusable_checkpoints for attempt in attempts),
         device_hours=device_hours(attempts),
         mfu_percent=mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
         if experiment.is_trained
