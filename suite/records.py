@@ -75,6 +75,7 @@ class Result(Frozen):
     lineage_train_s: float = 0.0  # ``train_s``, and that of the runs whose weights this one started from
     mean_nonlocality: float | None = None  # over layers and heads, in patches
     mean_gate: float | None = None  # over GPSA layers and heads
+    weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
     parent: str = ""  # id of the experiment whose finished run this one took over
     teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
     protocol_version: int = 1

@@ -7,6 +7,7 @@ newest two are kept: where the files of one are not those that were written, tra
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import pickle
 import shutil
@@ -176,6 +177,8 @@ def _flush(folder: Path) -> None:
             os.close(descriptor)
 
 
-def save_weights(weights: dict[str, Tensor], path: Path) -> None:
-    """A finished model's state as safetensors, visible at once."""
-    write_atomically(path, serialize(weights))
+def save_weights(weights: dict[str, Tensor], path: Path) -> str:
+    """Write a finished model's state as safetensors, visible at once; returns the file's SHA-256 in hex."""
+    data = serialize(weights)
+    write_atomically(path, data)
+    return hashlib.sha256(data).hexdigest()

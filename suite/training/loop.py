@@ -277,7 +277,7 @@ class Training:
         weights = full_state_dict(self.engine, self.resources.zero_stage)
         if not self.ranks.is_first:
             return None
-        checkpoint.save_weights(weights, self.directory.weights_path)
+        weights_sha256 = checkpoint.save_weights(weights, self.directory.weights_path)
         if self.probe is not None and not self.looked:  # resumed from a checkpoint after the last step
             self.looked = self.probe.measure(self.engine.module)
         work = Work(
@@ -289,6 +289,7 @@ class Training:
             nonlocality=probing.mean(self.looked.get("nonlocality")),
             gate=probing.mean(self.looked.get("gates")),
             teacher_sha256="" if self.teacher is None else self.teacher.weights_sha256,
+            weights_sha256=weights_sha256,
         )
         return make_result(
             run=self.directory,

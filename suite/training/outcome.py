@@ -36,6 +36,7 @@ class Work:
     nonlocality: float | None = None  # mean over layers and heads
     gate: float | None = None
     teacher_sha256: str = ""
+    weights_sha256: str = ""  # of what it has left
 
 
 def make_result(
@@ -97,6 +98,7 @@ def make_result(
         lineage_train_s=work.train_s + inherited_s,
         mean_nonlocality=work.nonlocality,
         mean_gate=work.gate,
+        weights_sha256=work.weights_sha256,
         parent=parent.experiment.id if parent is not None else "",
         teacher_sha256=work.teacher_sha256,
         protocol_version=PROTOCOL_VERSION,

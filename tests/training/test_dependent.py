@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from imagesets.catalog import get_info
 from imagesets.loader import ImageLoader
-from suite.errors import SpecError
+from suite.errors import RunError, SpecError
 from suite.execute import run
 from suite.exit_codes import Exit
 from suite.models.head_pruning import degenerate_heads
@@ -339,6 +339,22 @@ def test_a_timm_teachers_weights_come_from_its_file(tmp_path):
     teacher = Teacher(RunDirectory.of(tmp_path, student), student, resources, INFO, torch.device("cpu"))
     batch = torch.randn(3, 3, 32, 32)
     assert torch.equal(teacher.labels(batch), logits(network, batch).argmax(-1))
+
+
+@pytest.mark.parametrize("damage", ["a flipped bit", "cut", "rubbish", "gone"])
+def test_a_parent_whose_weights_are_not_those_it_has_left_is_refused(store, damage):
+    path = RunDirectory.of(store, GENERALIZED).weights_path
+    whole = path.read_bytes()
+    damaged = {"a flipped bit": whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:], "cut": whole[:-1], "rubbish": b"no"}
+    try:
+        path.unlink()
+        if damage != "gone":
+            path.write_bytes(damaged[damage])
+        with pytest.raises(RunError, match=r"cannot take over .*weights\.safetensors: .*Delete .*result\.json"):
+            start_network(RunDirectory.of(store, PRUNED), PRUNED, 10)
+    finally:
+        path.write_bytes(whole)
+    start_network(RunDirectory.of(store, PRUNED), PRUNED, 10)
 
 
 def test_an_experiment_that_depends_on_another_is_named_by_it():
