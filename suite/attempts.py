@@ -36,7 +36,7 @@ class Attempt(Frozen):
     num_nodes: int = 1
     num_ranks: int = 1
     from_step: int = 0  # of the checkpoint that it went on from
-    num_unusable_checkpoints: int = 0  # newer ones than that, which were damaged
+    num_unusable_checkpoints: int = 0  # newer ones than that, damaged or not its own
 
     @property
     def seconds(self) -> float:

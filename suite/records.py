@@ -65,7 +65,7 @@ class Result(Frozen):
     num_nodes: int = 1
     num_attempts: int
     num_requeues: int = 0  # by SLURM
-    num_unusable_checkpoints: int = 0  # that were damaged since they were written, and not gone on from
+    num_unusable_checkpoints: int = 0  # damaged or another run's, and not gone on from
     device_hours: float = 0.0  # of all ranks in all attempts, start-up and evaluation included: GPU-hours on a GPU
     mfu_percent: float | None = None  # model FLOPs over the device's peak; None where the peak is not known
     inference_images_per_s: float = 0.0  # of the last evaluation's forward passes, on one device

@@ -1,7 +1,8 @@
 """Checkpoints: folders that appear at once, under ``checkpoint/step-<n>``, and hold all that a resume needs.
 
 Since every random number is a function of (seed, step), weights and optimizer state are all there is to keep. The
-newest two are kept: where the files of one are not those that were written, training goes on from the one before.
+newest two are kept: where the files of one are not those that were written, or are another run's, training goes on from
+the one before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from suite.errors import LostPeerError, RunError
 from suite.files import disk_error, write_atomically
 from suite.records import RunDirectory
 from suite.spec import Resources
-from suite.training.checkpoint_manifest import DamageError, Layout, Manifest
+from suite.training.checkpoint_manifest import DamageError, Layout, Manifest, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _NUM_KEPT = 2
@@ -36,7 +37,13 @@ _UNREADABLE = (  # what torch and DeepSpeed say of files that are no checkpoint
 
 @watch_for_lost_peers()
 def save(
-    engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, step: int, client_state: dict[str, Any]
+    engine: Any,
+    run: RunDirectory,
+    ranks: Ranks,
+    resources: Resources,
+    origin: Origin,
+    step: int,
+    client_state: dict[str, Any],
 ) -> None:
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
@@ -44,6 +51,7 @@ def save(
         engine: DeepSpeed's.
         run: gets the folder ``checkpoint/step-<step>``.
         resources: their ZeRO stage and ranks are kept with it.
+        origin: whose state it is.
         client_state: plain data, which ``load_newest`` returns.
 
     Raises:
@@ -58,7 +66,8 @@ def save(
         engine.save_checkpoint(str(folder), tag=partial.name, client_state=client_state, save_latest=False)
         digests = ranks.union(set(engine.checkpoint_engine.digests.items()))  # each rank has written files of its own
         if ranks.is_first:
-            Manifest(layout=Layout.of(resources), files=dict(sorted(digests))).write(partial)
+            manifest = Manifest(layout=Layout.of(resources), origin=origin, files=dict(sorted(digests)))
+            manifest.write(partial)
             _flush(partial)
             partial.rename(run.checkpoint_at(step))
             _drop_older(run)
@@ -79,17 +88,18 @@ def _drop_older(run: RunDirectory) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources) -> dict[str, Any]:
-    """Restore the newest checkpoint that is whole and return its client state; {} where there is none.
+def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, origin: Origin) -> dict[str, Any]:
+    """Restore the newest checkpoint that is whole and belongs here; returns its client state, {} where there is none.
 
     Args:
         engine: DeepSpeed's, whose weights and optimizer are replaced.
         resources: of this attempt, which must fit those that it was written with.
+        origin: whose state may be gone on from.
 
     Raises:
         RunError: if it is whole and cannot be read, or was written with another ZeRO stage.
     """
-    step = ranks.hear_first(_choose(run, resources) if ranks.is_first else 0)
+    step = ranks.hear_first(_choose(run, resources, origin) if ranks.is_first else 0)
     if not step:
         return {}
     path = run.checkpoint_at(step)
@@ -106,11 +116,11 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
     return dict(client_state)
 
 
-def _choose(run: RunDirectory, resources: Resources) -> int:
-    """The step of the newest checkpoint that is whole; 0 = there is none. Newer ones are set aside, and counted."""
+def _choose(run: RunDirectory, resources: Resources, origin: Origin) -> int:
+    """The step of the newest checkpoint to go on from; 0 = there is none. Newer ones are set aside, and counted."""
     steps = run.checkpoint_steps()
     for num_unusable, step in enumerate(steps):
-        reason = _why_unusable(run.checkpoint_at(step), resources)
+        reason = _why_unusable(run.checkpoint_at(step), resources, origin)
         if not reason:
             return _chosen(run, step, num_unusable)
         print(f"the checkpoint after step {step} cannot be gone on from: {reason}", flush=True)
@@ -125,7 +135,7 @@ def _chosen(run: RunDirectory, step: int, num_unusable: int) -> int:
     return step
 
 
-def _why_unusable(path: Path, resources: Resources) -> str:
+def _why_unusable(path: Path, resources: Resources, origin: Origin) -> str:
     """Why a checkpoint is not to be gone on from; "" where it is.
 
     Raises:
@@ -137,15 +147,24 @@ def _why_unusable(path: Path, resources: Resources) -> str:
             "it, or delete that folder and use --retry-failed to train it from its start"
         )
     try:
-        written, ours = Manifest.read(path).layout, Layout.of(resources)
+        manifest = Manifest.read(path)
     except DamageError as error:
         return str(error)
+    if manifest.origin != origin:
+        return f"it is of {_names(manifest.origin, origin)}, this attempt of {_names(origin, manifest.origin)}"
+    written, ours = manifest.layout, Layout.of(resources)
     if written != ours:
         raise RunError(
             f"the checkpoint {path} was written with {written}, this attempt has {ours}: start the grid with the "
             "former --zero-stage and --ranks-per-node, or delete that folder and use --retry-failed"
         )
     return ""
+
+
+def _names(origin: Origin, other: Origin) -> str:
+    """What tells an origin from another one."""
+    fields = origin.model_dump()
+    return ", ".join(f"{name} {value or 'none'}" for name, value in fields.items() if value != getattr(other, name))
 
 
 def _set_aside(path: Path) -> None:

@@ -33,10 +33,20 @@ class Layout(Frozen):
         return cls(zero_stage=stage, num_ranks=resources.num_ranks if stage else 0)
 
 
+class Origin(Frozen):
+    """Fields that must match to go on from a checkpoint: whose it is, and which runs and files made it what it is."""
+
+    experiment: str  # its id, which names the seed too
+    parent: str = ""  # id of the finished run that was taken over
+    parent_sha256: str = ""  # of that run's weights
+    teacher_sha256: str = ""  # of the file of weights that teaches, where that is no run's
+
+
 class Manifest(Frozen):
     """``files`` maps a checkpoint's files to their SHA-256; ``sha256`` is that of the manifest's other fields."""
 
     layout: Layout
+    origin: Origin
     files: dict[str, str]
     sha256: str = ""
 

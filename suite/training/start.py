@@ -18,7 +18,7 @@ from safetensors.torch import load
 from torch import Tensor, nn
 
 from suite.errors import RunError
-from suite.files import read_file
+from suite.files import read_file, sha256_of
 from suite.models.build import build_model
 from suite.models.cmhsa import AttentionPhase, ConvolutionPhase, transfer
 from suite.models.cordonnier import SelfAttentionNetwork
@@ -35,6 +35,11 @@ class Parent:
     experiment: Experiment
     run: RunDirectory
     result: Result
+
+    @property
+    def weights_sha256(self) -> str:
+        """Of the weights that it has left, also where its result is from before that was recorded."""
+        return self.result.weights_sha256 or sha256_of(self.run.weights_path)
 
 
 def choose_parent(run: RunDirectory, experiment: Experiment) -> Parent | None:

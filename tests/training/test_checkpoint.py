@@ -15,9 +15,10 @@ from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.training import checkpoint, distributed
-from suite.training.checkpoint_manifest import DamageError, Manifest
+from suite.training.checkpoint_manifest import DamageError, Manifest, Origin
 from suite.training.optim import build_optimizer
 
+ORIGIN = Origin(experiment="deit_micro-0/seed-0")
 RECIPE = DEIT_LAPTOP.model_copy(update={"batch_size": 8})
 
 
@@ -43,9 +44,9 @@ def test_a_training_goes_on_from_a_checkpoint_bit_by_bit(tmp_path, process_group
     run, resources = RunDirectory(tmp_path), Resources(zero_stage=zero_stage)
     engine = make_engine(zero_stage)
     take_step(engine)
-    checkpoint.save(engine, run, process_group, resources, 1, {"number": 7})
+    checkpoint.save(engine, run, process_group, resources, ORIGIN, 1, {"number": 7})
     resumed = make_engine(zero_stage, seed=1)
-    assert checkpoint.load_newest(resumed, run, process_group, resources)["number"] == 7
+    assert checkpoint.load_newest(resumed, run, process_group, resources, ORIGIN)["number"] == 7
     for one in (engine, resumed):
         take_step(one)
     expected, found = weights(engine, zero_stage), weights(resumed, zero_stage)
@@ -64,7 +65,7 @@ def saved(tmp_path, engine, process_group):
     run.path.mkdir()
     attempts.record_start(run, num_ranks=1)
     for step in (1, 2, 3):
-        checkpoint.save(engine, run, process_group, Resources(), step, {"number": step})
+        checkpoint.save(engine, run, process_group, Resources(), ORIGIN, step, {"number": step})
     return run
 
 
@@ -74,8 +75,8 @@ def flip_bit(path, place):
     path.write_bytes(data)
 
 
-def load(engine, run, ranks, **resources):
-    return checkpoint.load_newest(engine, run, ranks, Resources(**resources))
+def load(engine, run, ranks, origin=ORIGIN, **resources):
+    return checkpoint.load_newest(engine, run, ranks, Resources(**resources), origin)
 
 
 def test_every_flipped_bit_of_a_checkpoint_is_noticed(saved):
@@ -98,7 +99,7 @@ def test_training_goes_on_from_the_checkpoint_before_a_damaged_one_and_counts_th
     assert load(engine, saved, process_group)["number"] == 2
     assert "the checkpoint after step 3 cannot be gone on from: mp_rank_00" in capsys.readouterr().out
     assert [(one.from_step, one.num_unusable_checkpoints) for one in attempts.read_attempts(saved)] == [(2, 1)]
-    checkpoint.save(engine, saved, process_group, Resources(), 3, {"number": 4})
+    checkpoint.save(engine, saved, process_group, Resources(), ORIGIN, 3, {"number": 4})
     assert load(engine, saved, process_group)["number"] == 4
     assert sorted(path.name for path in saved.checkpoint_path.iterdir()) == ["step-2", "step-3"]
 
@@ -129,6 +130,25 @@ def test_a_checkpoint_that_another_attempt_could_go_on_from_is_kept(saved, engin
     assert saved.checkpoint_steps() == [3, 2]
 
 
+@pytest.mark.parametrize(
+    "ours",
+    [
+        {"experiment": "deit_micro-0/seed-1"},
+        {"parent": "deit_micro-1/seed-0"},
+        {"parent_sha256": "0"},
+        {"teacher_sha256": "0"},
+    ],
+    ids=str,
+)
+def test_what_another_run_or_another_parent_has_made_is_not_gone_on_from(saved, engine, process_group, ours, capsys):
+    origin = ORIGIN.model_copy(update=ours)
+    checkpoint.save(engine, saved, process_group, Resources(), origin, 4, {"number": 4})
+    assert load(engine, saved, process_group)["number"] == 3
+    assert "the checkpoint after step 4 cannot be gone on from: it is of" in capsys.readouterr().out
+    assert load(engine, saved, process_group, origin) == {}
+    assert attempts.read_attempts(saved)[-1].num_unusable_checkpoints == 1
+
+
 class Prepared:
     """What it becomes when unpickled without care: an open door."""
 
@@ -143,7 +163,7 @@ class Prepared:
 def test_a_prepared_checkpoint_is_refused_and_starts_nothing(tmp_path, process_group, zero_stage):
     run = RunDirectory(tmp_path / "run")
     engine = make_engine(zero_stage)
-    checkpoint.save(engine, run, process_group, Resources(zero_stage=zero_stage), 1, {})
+    checkpoint.save(engine, run, process_group, Resources(zero_stage=zero_stage), ORIGIN, 1, {})
     folder = run.checkpoint_at(1)
     manifest = Manifest.read(folder)
     for name in manifest.files:
