@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from suite.errors import LostPeerError, RunError
 from suite.spec import Recipe, Resources
+from suite.training.environment import commit
 from suite.training.optim import clip_before_steps
 
 _LOST_PEER_WORDS = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
@@ -96,7 +97,11 @@ class Ranks:
 
 
 def preload(resources: Resources) -> None:
-    """Import DeepSpeed ahead of the first use, for a process that forks others: none may touch a GPU before."""
+    """Import DeepSpeed ahead of the first use, for a process that forks others: none may touch a GPU before.
+
+    The others run the code that is loaded here, so they say the commit that is read here.
+    """
+    commit()
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asks the driver for GPUs without starting CUDA
     if resources.device == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
