@@ -25,13 +25,21 @@ import shutil
 from collections.abc import Collection, Iterator
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import filelock
-from pydantic import ValidationError
+from pydantic import (
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from suite.errors import RecordError
-from suite.files import disk_error, write_atomically
+from suite.files import disk_error, read_file, write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
 from suite.spec import Experiment, Frozen, StorageFormat
 
@@ -42,45 +50,66 @@ _without_seed = attrgetter(*(name for name in Experiment.model_fields if name !=
 FailureKind = Literal["error", "killed"]
 
 
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
 class Result(Frozen):
-    """The outcome of a finished run. Accuracies are of the last weights on the whole test split, in percent."""
+    """The outcome of a finished run. Accuracies are of the last weights on the whole test split, in percent.
+
+    Only what a run can have measured is valid: finite numbers of the right type, in range, that fit each other and the
+    experiment.
+    """
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
     experiment: Experiment
-    top1_percent: float
-    top5_percent: float
-    test_loss: float
-    best_top1_percent: float  # of all evaluations
-    num_evaluations: int = 0  # during the training, the last one included; 0 = not recorded
-    num_parameters: int
-    num_train_images: int
-    num_test_images: int
+    top1_percent: Percent
+    top5_percent: Percent
+    test_loss: NonNegativeFloat
+    best_top1_percent: Percent  # of all evaluations
+    num_evaluations: NonNegativeInt = 0  # during the training, the last one included; 0 = not recorded
+    num_parameters: PositiveInt
+    num_train_images: PositiveInt
+    num_test_images: PositiveInt
     loader: StorageFormat = "memory"
-    num_corrupt_images: int = 0  # that could not be decoded and were skipped, of both splits
-    num_steps: int
-    images_seen: int
-    train_s: float  # seconds of training steps over all attempts, without start-up and evaluation
-    images_per_s: float
+    num_corrupt_images: NonNegativeInt = 0  # that could not be decoded and were skipped, of both splits
+    num_steps: NonNegativeInt
+    images_seen: NonNegativeInt
+    train_s: NonNegativeFloat  # seconds of training steps over all attempts, without start-up and evaluation
+    images_per_s: NonNegativeFloat
     device: str
-    num_ranks: int
-    num_nodes: int = 1
-    num_attempts: int
-    num_requeues: int = 0  # by SLURM
-    num_unusable_checkpoints: int = 0  # damaged or another run's, and not gone on from
-    device_hours: float = 0.0  # of all ranks in all attempts, start-up and evaluation included: GPU-hours on a GPU
-    mfu_percent: float | None = None  # model FLOPs over the device's peak; None where the peak is not known
-    inference_images_per_s: float = 0.0  # of the last evaluation's forward passes, on one device
-    num_macs: int = 0  # multiply-adds of one image's forward pass
-    num_linear_macs: int = 0  # of these, in linear layers and convolutions
-    num_pruned_heads: tuple[int, ...] = ()  # of each layer; () where nothing was pruned
-    lineage_train_s: float = 0.0  # ``train_s``, and that of the runs whose weights this one started from
-    mean_nonlocality: float | None = None  # over layers and heads, in patches
-    mean_gate: float | None = None  # over GPSA layers and heads
+    num_ranks: PositiveInt
+    num_nodes: PositiveInt = 1
+    num_attempts: NonNegativeInt
+    num_requeues: NonNegativeInt = 0  # by SLURM
+    num_unusable_checkpoints: NonNegativeInt = 0  # damaged or another run's, and not gone on from
+    device_hours: NonNegativeFloat = 0.0  # of all ranks in all attempts, start-up and evaluation included
+    mfu_percent: float | None = Field(None, ge=0)  # model FLOPs over the device's peak; None where that is not known
+    inference_images_per_s: NonNegativeFloat = 0.0  # of the last evaluation's forward passes, on one device
+    num_macs: NonNegativeInt = 0  # multiply-adds of one image's forward pass
+    num_linear_macs: NonNegativeInt = 0  # of these, in linear layers and convolutions
+    num_pruned_heads: tuple[NonNegativeInt, ...] = ()  # of each layer; () where nothing was pruned
+    lineage_train_s: NonNegativeFloat = 0.0  # ``train_s``, and that of the runs whose weights this one started from
+    mean_nonlocality: float | None = Field(None, ge=0)  # over layers and heads, in patches
+    mean_gate: float | None = Field(None, ge=0, le=1)  # over GPSA layers and heads
     weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
     parent: str = ""  # id of the experiment whose finished run this one took over
     teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
-    protocol_version: int = 1
+    protocol_version: NonNegativeInt = 1
     commit: str
     finished_at: str  # ISO 8601, UTC
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        num_steps = self.experiment.num_steps(self.num_train_images)
+        images_seen = num_steps * self.experiment.recipe.batch_size
+        for name, expected in (("num_steps", num_steps), ("images_seen", images_seen)):
+            if (found := getattr(self, name)) != expected:
+                raise ValueError(f"{name} is {found}, expected {expected} of this experiment")
+        for name in ("top5_percent", "best_top1_percent"):
+            if (found := getattr(self, name)) < self.top1_percent:
+                raise ValueError(f"{name} is {found}, below top1_percent, which is {self.top1_percent}")
+        return self
 
 
 class Failure(Frozen):
@@ -197,11 +226,12 @@ class RunDirectory:
             RecordError: if the file is corrupt or belongs to another experiment.
         """
         try:
-            with open(self.result_path, "rb") as file:
-                result = Result.model_validate_json(file.read())
+            data = read_file(self.result_path)
+            result = Result.model_validate_json(data)
+            json.loads(data, object_pairs_hook=_each_once)
         except FileNotFoundError:
             return None
-        except (OSError, ValidationError) as error:
+        except (OSError, ValueError) as error:
             raise self._corrupt(self.result_path, error) from error
         if not self._is_of(result.experiment):
             raise RecordError(
@@ -226,10 +256,10 @@ class RunDirectory:
 
     def read_failure(self) -> Failure | None:
         try:
-            return Failure.model_validate_json(self.failure_path.read_bytes())
+            return Failure.model_validate_json(read_file(self.failure_path))
         except FileNotFoundError:
             return None
-        except (OSError, ValidationError) as error:
+        except (OSError, ValueError) as error:
             raise self._corrupt(self.failure_path, error) from error
 
     def write_failure(self, failure: Failure) -> None:
@@ -292,8 +322,25 @@ class RunDirectory:
         return merged
 
     def _corrupt(self, path: Path, error: Exception) -> RecordError:
-        found = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
+        found = describe(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
         return RecordError(f"cannot read {path}: {found}. Use --retry-failed: it sets the file aside and trains again.")
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse a JSON object with two values for one name, of which its reader would take either."""
+    names = [name for name, _ in pairs]
+    if doubled := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{doubled!r} is there twice")
+
+
+def describe(error: ValidationError) -> str:
+    """The first thing that is wrong, by the field's name: "top1_percent is 150: Input should be ..."."""
+    first = error.errors(include_url=False)[0]
+    name, found = ".".join(map(str, first["loc"])), first["input"]
+    if not name:
+        return first["msg"].removeprefix("Value error, ")
+    is_shown = first["type"] != "missing" and isinstance(found, bool | int | float | str | None)
+    return f"{name} is {str(found)[:40]!r}: {first['msg']}" if is_shown else f"{name}: {first['msg']}"
 
 
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
