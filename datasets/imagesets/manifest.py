@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from imagesets.fetch.storage import write_file
 from suite.errors import DataError
+from suite.files import open_file, read_file
 from suite.spec import Frozen, StorageFormat
 
 Split = Literal["train", "test"]
@@ -150,7 +151,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
+        manifest = Manifest.model_validate_json(read_file(path))
     except FileNotFoundError as error:
         half_made = "is half made" if folder.is_dir() or partial_folder(folder).is_dir() else "is not there"
         raise DataError(
@@ -196,5 +197,5 @@ def check_bytes(path: Path, expected: StoredFile) -> None:
 
 def describe_file(path: Path) -> StoredFile:
     """A file's size and checksum, as a manifest lists them."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return StoredFile(num_bytes=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())
