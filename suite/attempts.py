@@ -14,9 +14,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import ConfigDict
 
-from suite.files import disk_error
+from suite.files import disk_error, read_file
+from suite.reading import read_object
 from suite.records import RunDirectory
 from suite.spec import Frozen
 
@@ -25,6 +26,8 @@ End = Literal["finished", "failed", "interrupted", "lost"]  # lost: killed witho
 
 class Attempt(Frozen):
     """One attempt at a run. Times are in seconds since 1970."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     started_at: float
     ended_at: float | None = None
@@ -87,13 +90,13 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
     """All attempts, in order; [] before the first. The last one is still going on if its ``end`` is None: then
     ``ended_at`` is the run's last sign of life."""
     try:
-        lines = run.attempts_path.read_text().split("\n")[:-1]  # what follows the last newline is incomplete
-    except FileNotFoundError:
+        text = read_file(run.attempts_path).decode(errors="replace")
+    except OSError:  # not there yet, or unreadable, which the attempt itself will say
         return []
     attempts: list[Attempt] = []
-    for line in lines:
-        with contextlib.suppress(ValueError, ValidationError):  # a line that a full disk cut costs a count, not the run
-            fields: dict[str, Any] = json.loads(line)
+    for line in text.split("\n")[:-1]:  # what follows the last newline is incomplete
+        with contextlib.suppress(ValueError):  # a line that a full disk cut, or damage, costs a count, not the run
+            fields = read_object(line)
             if "started_at" in fields:
                 attempts.append(Attempt.model_validate(fields))
             elif attempts and (attempts[-1].job, attempts[-1].restarts) == (fields.get("job"), fields.get("restarts")):

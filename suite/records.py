@@ -34,13 +34,13 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
-    ValidationError,
     model_validator,
 )
 
 from suite.errors import RecordError
-from suite.files import disk_error, read_file, write_atomically
+from suite.files import disk_error, open_file, read_file, write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
+from suite.reading import check_each_once, describe, read_metrics_line
 from suite.spec import Experiment, Frozen, StorageFormat
 
 _CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
@@ -163,13 +163,24 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(self.path, error) from error
-        with contextlib.suppress(OSError, ValidationError):  # missing, or broken by a crash: written below
+        with contextlib.suppress(RecordError):  # missing, or broken by a crash: written below
             if self.read_experiment().id == experiment.id:
                 return
         write_atomically(self.experiment_path, experiment.model_dump_json(indent=1).encode())
 
     def read_experiment(self) -> Experiment:
-        return Experiment.model_validate_json(self.experiment_path.read_bytes())
+        """Read what is to be trained.
+
+        Raises:
+            RecordError: if it is not there, or cannot be read.
+        """
+        try:
+            return Experiment.model_validate_json(read_file(self.experiment_path))
+        except (OSError, ValueError) as error:
+            raise RecordError(
+                f"cannot read {self.experiment_path}: {describe(error)}. "
+                "Expected a run's folder as the grid makes it: start the grid again."
+            ) from error
 
     @contextlib.contextmanager
     def claim(self, patience_s: float = 0.0) -> Iterator[bool]:
@@ -192,7 +203,7 @@ class RunDirectory:
     def is_claimed(self) -> bool:
         """Say whether a process holds the claim. Asks with a shared lock, which needs no right to write."""
         try:
-            descriptor = os.open(self.claim_path, os.O_RDONLY)
+            descriptor = os.open(self.claim_path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:  # not there, so never claimed, or not ours to look at
             return False
         try:
@@ -228,7 +239,7 @@ class RunDirectory:
         try:
             data = read_file(self.result_path)
             result = Result.model_validate_json(data)
-            json.loads(data, object_pairs_hook=_each_once)
+            check_each_once(data)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -271,20 +282,24 @@ class RunDirectory:
         """Read all complete lines. A half-written last line (a killed writer) is left out.
 
         Raises:
-            RecordError: if a line before the last is not JSON.
+            RecordError: if a line before the last is none, or the file cannot be read.
         """
         try:
-            text = self.metrics_path.read_text(encoding="utf-8", errors="replace")
+            text = read_file(self.metrics_path).decode(errors="replace")
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise RecordError(
+                f"cannot read {self.metrics_path}: {describe(error)}. Remove it, and train again."
+            ) from error
         lines = text.split("\n")
         records = []
         for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is incomplete
             try:
-                records.append(json.loads(line))
+                records.append(read_metrics_line(line))
             except ValueError as error:
                 raise RecordError(
-                    f"{self.metrics_path}:{number} is not JSON: {line[:80]!r}. "
+                    f"{self.metrics_path}:{number} is {error}: {line[:80]!r}. "
                     "Delete that line; the run goes on from its checkpoint."
                 ) from error
         return records
@@ -310,37 +325,21 @@ class RunDirectory:
     def last_metrics(self) -> dict[str, Any]:
         """Merge the latest logged values over the file's last lines; {} where there are none yet."""
         try:
-            with self.metrics_path.open("rb") as file:
+            with open_file(self.metrics_path) as file:
                 file.seek(max(0, self.metrics_path.stat().st_size - _TAIL_BYTES))
                 lines = file.read().split(b"\n")[:-1]
         except OSError:  # not there yet, or unreadable, which the run itself will say
             return {}
         merged: dict[str, Any] = {}
         for line in lines:
-            with contextlib.suppress(ValueError):  # the first line of the window may be cut
-                merged.update(json.loads(line))
+            with contextlib.suppress(ValueError):  # the first line of the window may be cut; others, the run will name
+                merged.update(read_metrics_line(line.decode(errors="replace")))
         return merged
 
     def _corrupt(self, path: Path, error: Exception) -> RecordError:
-        found = describe(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
-        return RecordError(f"cannot read {path}: {found}. Use --retry-failed: it sets the file aside and trains again.")
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse a JSON object with two values for one name, of which its reader would take either."""
-    names = [name for name, _ in pairs]
-    if doubled := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{doubled!r} is there twice")
-
-
-def describe(error: ValidationError) -> str:
-    """The first thing that is wrong, by the field's name: "top1_percent is 150: Input should be ..."."""
-    first = error.errors(include_url=False)[0]
-    name, found = ".".join(map(str, first["loc"])), first["input"]
-    if not name:
-        return first["msg"].removeprefix("Value error, ")
-    is_shown = first["type"] != "missing" and isinstance(found, bool | int | float | str | None)
-    return f"{name} is {str(found)[:40]!r}: {first['msg']}" if is_shown else f"{name}: {first['msg']}"
+        return RecordError(
+            f"cannot read {path}: {describe(error)}. Use --retry-failed: it sets the file aside and trains again."
+        )
 
 
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from suite.attempts import read_attempts
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
 from suite.protocols.deit import DEIT_LAPTOP
@@ -83,6 +84,37 @@ def test_a_broken_line_before_the_last_is_named_with_its_number(run):
     run.metrics_path.write_text('{"step": 1}\nrubbish\n{"step": 3}\n')
     with pytest.raises(RecordError, match=r"metrics\.jsonl:2 is not JSON: 'rubbish'"):
         run.read_metrics()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("null", "no JSON object"),
+        ("3", "no JSON object"),
+        ("[" * 10_000, "not JSON"),
+        ('{"loss": 1.0}', "without the number of its step"),
+        ('{"step": "2"}', "without the number of its step"),
+        ('{"step": 2, "loss": null}', "no line of numbers, as loss is 'None'"),
+        ('{"step": 2, "loss": NaN}', "no line of numbers, as loss is 'nan'"),
+    ],
+)
+def test_a_line_that_is_no_line_of_metrics_is_named_and_changes_nothing_that_is_shown(run, line, found):
+    run.metrics_path.write_text('{"step": 1}\n' + line + "\n")
+    with pytest.raises(RecordError, match=rf"metrics\.jsonl:2 is {found}"):
+        run.read_metrics()
+    assert run.last_metrics() == {"step": 1}
+
+
+@pytest.mark.parametrize("name", ["result", "failure", "metrics", "attempts", "experiment", "claim"])
+def test_a_fifo_in_a_files_place_is_not_waited_for(run, name):
+    path = getattr(run, f"{name}_path")
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    found = stand(run, {})
+    assert found.state == ("failed" if name in ("result", "failure") else "interrupted" if path in
+                           (run.metrics_path, run.attempts_path) else "new")  # fmt: skip
+    assert "it is no regular file" in found.reason or found.state != "failed"
+    assert (run.last_metrics(), read_attempts(run)) == ({}, [])
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"top1_percent": 3}', RESULT.model_dump_json()[:-20]])
