@@ -365,6 +365,21 @@ def test_a_teachers_file_that_holds_no_weights_of_it_is_named(tmp_path, content,
         )
 
 
+def test_a_measured_loss_that_is_not_finite_is_an_error_and_no_record(store, monkeypatch):
+    start = sys.modules["suite.training.measure"].trained_network
+
+    def overflowing(*arguments):
+        network = start(*arguments)
+        with torch.no_grad():
+            network.head.weight.fill_(float("inf"))
+        return network
+
+    monkeypatch.setattr("suite.training.measure.trained_network", overflowing)
+    masking = MASKS["content"]
+    with pytest.raises(RunError, match=rf"the test loss is nan.*the network of {CONVIT.id}"):
+        measure(RunDirectory.of(store, masking), masking, Resources(), Ranks(0, 1, torch.device("cpu")))
+
+
 @pytest.mark.parametrize("damage", ["a flipped bit", "cut", "rubbish", "gone"])
 def test_a_parent_whose_weights_are_not_those_it_has_left_is_refused(store, damage):
     path = RunDirectory.of(store, GENERALIZED).weights_path
