@@ -127,16 +127,30 @@ def read_index(folder: Path, split: Split) -> Index:
     """
     path = folder / INDEX
     try:
-        arrays = safetensors.numpy.load_file(path)
+        arrays = safetensors.numpy.load(read_file(path))
         own = {name.removeprefix(f"{split}."): array for name, array in arrays.items() if name.startswith(f"{split}.")}
         places = {name.removeprefix("place."): array for name, array in own.items() if name.startswith("place.")}
         index = Index(own["labels"], own["sizes"], own["names"], places)
-    except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
+        _check_arrays(index)
+        lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
+    except (OSError, LookupError, ValueError, TypeError, AttributeError, safetensors.SafetensorError) as error:
         raise DataError(f"{path} cannot be read ({error!r}). Prepare the image set again.") from error
-    lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
     if len(lengths) != 1:
         raise DataError(f"{path} has arrays of lengths {sorted(lengths)}, expected one. Prepare the image set again.")
     return index
+
+
+def _check_arrays(index: Index) -> None:
+    """Refuse what could only be misread: numbers of another type or shape, and images or places that cannot be."""
+    expected = {"labels": (np.int64, 1), "sizes": (np.int32, 2), "names_blob": (np.uint8, 1)}
+    arrays = {name: getattr(index, name) for name in expected} | index.places
+    for name, array in arrays.items():
+        dtype, num_axes = expected.get(name, (np.int64, 1))
+        if (array.dtype, array.ndim) != (dtype, num_axes) or (num_axes == 2 and array.shape[1] != 2):
+            raise ValueError(f"{name} is {array.dtype}{array.shape}")
+        least = 1 if name == "sizes" else 0
+        if array.min(initial=least) < least:
+            raise ValueError(f"{name} has numbers below {least}")
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
