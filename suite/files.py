@@ -6,8 +6,8 @@ import errno
 import hashlib
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 import platformdirs
 
@@ -32,7 +32,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise disk_error(path, error) from error
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BufferedReader:
     """Open a regular file for reading: a FIFO of its name would keep its reader waiting without end.
 
     Raises:

@@ -58,7 +58,7 @@ def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
 
 
 def describe(error: Exception) -> str:
-    """What is wrong with a file, in one line; of a record's fields the first: "top1_percent is 150: Input ..."."""
+    """Say in one line what is wrong with a file; of a record's fields the first: "top1_percent is 150: Input ..."."""
     if not isinstance(error, ValidationError):
         return str(error).splitlines()[0]
     first = error.errors(include_url=False)[0]

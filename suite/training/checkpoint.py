@@ -162,7 +162,7 @@ def _why_unusable(path: Path, resources: Resources, origin: Origin) -> str:
 
 
 def _names(origin: Origin, other: Origin) -> str:
-    """What tells an origin from another one."""
+    """Name the fields that tell an origin from another one."""
     fields = origin.model_dump()
     return ", ".join(f"{name} {value or 'none'}" for name, value in fields.items() if value != getattr(other, name))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 import torch
 from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
@@ -34,7 +34,7 @@ class HashedDataFiles(TorchCheckpointEngine):  # type: ignore[misc]  # DeepSpeed
         """Write one file, and keep the digest of what was meant to be written."""
         with Path(path).open("wb") as file:
             hashed = _HashedFile(file)
-            torch.save(state_dict, hashed)
+            torch.save(state_dict, cast(IO[bytes], hashed))
         self.digests[Path(path).name] = hashed.sha256.hexdigest()
 
     def load(self, path: str, map_location: Any = None) -> Any:
