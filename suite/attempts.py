@@ -14,9 +14,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import ConfigDict
 
-from suite.files import disk_error
+from suite.files import disk_error, read_file
+from suite.reading import read_object
 from suite.records import RunDirectory
 from suite.spec import Frozen
 
@@ -25,6 +26,8 @@ End = Literal["finished", "failed", "interrupted", "lost"]  # lost: killed witho
 
 class Attempt(Frozen):
     """One attempt at a run. Times are in seconds since 1970."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     started_at: float
     ended_at: float | None = None
@@ -36,6 +39,7 @@ class Attempt(Frozen):
     num_nodes: int = 1
     num_ranks: int = 1
     from_step: int = 0  # of the checkpoint that it went on from
+    num_unusable_checkpoints: int = 0  # newer ones than that, damaged or not its own
 
     @property
     def seconds(self) -> float:
@@ -64,6 +68,16 @@ def record_end(run: RunDirectory, end: End, why: str = "") -> None:
     _append(run, ended_at=time.time(), end=end, **this_job(), **({"why": why} if why else {}))
 
 
+def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> None:
+    """Note that this attempt could not go on from its run's newest checkpoint.
+
+    Args:
+        from_step: what it goes on from instead; 0 = the start.
+        num_unusable: checkpoints that were passed over.
+    """
+    _append(run, from_step=from_step, num_unusable_checkpoints=num_unusable, **this_job())
+
+
 def this_job() -> dict[str, Any]:
     """Which job of SLURM's this process belongs to, and how often that was requeued."""
     environment = os.environ
@@ -76,13 +90,13 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
     """All attempts, in order; [] before the first. The last one is still going on if its ``end`` is None: then
     ``ended_at`` is the run's last sign of life."""
     try:
-        lines = run.attempts_path.read_text().split("\n")[:-1]  # what follows the last newline is incomplete
-    except FileNotFoundError:
+        text = read_file(run.attempts_path).decode(errors="replace")
+    except OSError:  # not there yet, or unreadable, which the attempt itself will say
         return []
     attempts: list[Attempt] = []
-    for line in lines:
-        with contextlib.suppress(ValueError, ValidationError):  # a line that a full disk cut costs a count, not the run
-            fields: dict[str, Any] = json.loads(line)
+    for line in text.split("\n")[:-1]:  # what follows the last newline is incomplete
+        with contextlib.suppress(ValueError):  # a line that a full disk cut, or damage, costs a count, not the run
+            fields = read_object(line)
             if "started_at" in fields:
                 attempts.append(Attempt.model_validate(fields))
             elif attempts and (attempts[-1].job, attempts[-1].restarts) == (fields.get("job"), fields.get("restarts")):

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suite import attempts
-from suite.errors import LostPeerError, SuiteError
+from suite.errors import LostPeerError, RecordError, SuiteError
 from suite.exit_codes import Exit
 from suite.files import write_atomically
 from suite.records import Failure, FailureKind, RunDirectory
@@ -180,10 +180,14 @@ def die_with_parent() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("run_directory", type=Path)
-    parser.add_argument("--resources", default="{}", help="Resources as JSON")
+    parser.add_argument("--resources", type=Resources.model_validate_json, default="{}", help="Resources as JSON")
     arguments = parser.parse_args()
     die_with_parent()
-    resources = Resources.model_validate_json(arguments.resources)
+    resources = arguments.resources
+    try:
+        RunDirectory(arguments.run_directory).read_experiment()
+    except RecordError as error:
+        parser.error(str(error))
     if "RANK" in os.environ:
         return _attempt(RunDirectory(arguments.run_directory), resources)
     return run(arguments.run_directory, resources)

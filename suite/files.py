@@ -1,9 +1,12 @@
-"""Writing files so that nothing half-written is ever read, also when the disk is full."""
+"""Writing files so that nothing half-written is ever read, also when the disk is full; reading without waiting."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import stat
+from io import BufferedReader
 from pathlib import Path
 
 import platformdirs
@@ -27,6 +30,31 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise disk_error(path, error) from error
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a regular file for reading: a FIFO of its name would keep its reader waiting without end.
+
+    Raises:
+        OSError: also for what is there and is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_file(path: Path) -> bytes:
+    """All bytes of a regular file; errors as of ``open_file``."""
+    with open_file(path) as file:
+        return file.read()
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a regular file, in hex; errors as of ``open_file``."""
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_folder(name: str) -> Path:

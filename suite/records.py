@@ -5,7 +5,7 @@
         environment.json   where and with which versions the latest attempt ran
         attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
         metrics.jsonl      one line per logged step
-        checkpoint/        step-<n>/ folders, each complete from the moment it has its name
+        checkpoint/        step-<n>/ folders, each complete from the moment it has its name; the newest two are kept
         weights.safetensors, result.json   only of a finished run
         maps.safetensors   of a finished run of kind "maps": what ``suite.training.maps`` recorded
         failure.json       why the latest attempt failed
@@ -25,60 +25,91 @@ import shutil
 from collections.abc import Collection, Iterator
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import filelock
-from pydantic import ValidationError
+from pydantic import (
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    model_validator,
+)
 
 from suite.errors import RecordError
-from suite.files import disk_error, write_atomically
+from suite.files import disk_error, open_file, read_file, write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
+from suite.reading import check_each_once, describe, read_metrics_line
 from suite.spec import Experiment, Frozen, StorageFormat
 
-CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
+_CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
 FailureKind = Literal["error", "killed"]
 
 
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
 class Result(Frozen):
-    """The outcome of a finished run. Accuracies are of the last weights on the whole test split, in percent."""
+    """The outcome of a finished run. Accuracies are of the last weights on the whole test split, in percent.
+
+    Only what a run can have measured is valid: finite numbers of the right type, in range, that fit each other and the
+    experiment.
+    """
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
     experiment: Experiment
-    top1_percent: float
-    top5_percent: float
-    test_loss: float
-    best_top1_percent: float  # of all evaluations
-    num_evaluations: int = 0  # during the training, the last one included; 0 = not recorded
-    num_parameters: int
-    num_train_images: int
-    num_test_images: int
+    top1_percent: Percent
+    top5_percent: Percent
+    test_loss: NonNegativeFloat
+    best_top1_percent: Percent  # of all evaluations
+    num_evaluations: NonNegativeInt = 0  # during the training, the last one included; 0 = not recorded
+    num_parameters: PositiveInt
+    num_train_images: PositiveInt
+    num_test_images: PositiveInt
     loader: StorageFormat = "memory"
-    num_corrupt_images: int = 0  # that could not be decoded and were skipped, of both splits
-    num_steps: int
-    images_seen: int
-    train_s: float  # seconds of training steps over all attempts, without start-up and evaluation
-    images_per_s: float
+    num_corrupt_images: NonNegativeInt = 0  # that could not be decoded and were skipped, of both splits
+    num_steps: NonNegativeInt
+    images_seen: NonNegativeInt
+    train_s: NonNegativeFloat  # seconds of training steps over all attempts, without start-up and evaluation
+    images_per_s: NonNegativeFloat
     device: str
-    num_ranks: int
-    num_nodes: int = 1
-    num_attempts: int
-    num_requeues: int = 0  # by SLURM
-    device_hours: float = 0.0  # of all ranks in all attempts, start-up and evaluation included: GPU-hours on a GPU
-    mfu_percent: float | None = None  # model FLOPs over the device's peak; None where the peak is not known
-    inference_images_per_s: float = 0.0  # of the last evaluation's forward passes, on one device
-    num_macs: int = 0  # multiply-adds of one image's forward pass
-    num_linear_macs: int = 0  # of these, in linear layers and convolutions
-    num_pruned_heads: tuple[int, ...] = ()  # of each layer; () where nothing was pruned
-    lineage_train_s: float = 0.0  # ``train_s``, and that of the runs whose weights this one started from
-    mean_nonlocality: float | None = None  # over layers and heads, in patches
-    mean_gate: float | None = None  # over GPSA layers and heads
+    num_ranks: PositiveInt
+    num_nodes: PositiveInt = 1
+    num_attempts: NonNegativeInt
+    num_requeues: NonNegativeInt = 0  # by SLURM
+    num_unusable_checkpoints: NonNegativeInt = 0  # damaged or another run's, and not gone on from
+    device_hours: NonNegativeFloat = 0.0  # of all ranks in all attempts, start-up and evaluation included
+    mfu_percent: float | None = Field(None, ge=0)  # model FLOPs over the device's peak; None where that is not known
+    inference_images_per_s: NonNegativeFloat = 0.0  # of the last evaluation's forward passes, on one device
+    num_macs: NonNegativeInt = 0  # multiply-adds of one image's forward pass
+    num_linear_macs: NonNegativeInt = 0  # of these, in linear layers and convolutions
+    num_pruned_heads: tuple[NonNegativeInt, ...] = ()  # of each layer; () where nothing was pruned
+    lineage_train_s: NonNegativeFloat = 0.0  # ``train_s``, and that of the runs whose weights this one started from
+    mean_nonlocality: float | None = Field(None, ge=0)  # over layers and heads, in patches
+    mean_gate: float | None = Field(None, ge=0, le=1)  # over GPSA layers and heads
+    weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
     parent: str = ""  # id of the experiment whose finished run this one took over
     teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
-    protocol_version: int = 1
+    protocol_version: NonNegativeInt = 1
     commit: str
     finished_at: str  # ISO 8601, UTC
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        num_steps = self.experiment.num_steps(self.num_train_images)
+        images_seen = num_steps * self.experiment.recipe.batch_size
+        for name, expected in (("num_steps", num_steps), ("images_seen", images_seen)):
+            if (found := getattr(self, name)) != expected:
+                raise ValueError(f"{name} is {found}, expected {expected} of this experiment")
+        for name in ("top5_percent", "best_top1_percent"):
+            if (found := getattr(self, name)) < self.top1_percent:
+                raise ValueError(f"{name} is {found}, below top1_percent, which is {self.top1_percent}")
+        return self
 
 
 class Failure(Frozen):
@@ -132,13 +163,24 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(self.path, error) from error
-        with contextlib.suppress(OSError, ValidationError):  # missing, or broken by a crash: written below
+        with contextlib.suppress(RecordError):  # missing, or broken by a crash: written below
             if self.read_experiment().id == experiment.id:
                 return
         write_atomically(self.experiment_path, experiment.model_dump_json(indent=1).encode())
 
     def read_experiment(self) -> Experiment:
-        return Experiment.model_validate_json(self.experiment_path.read_bytes())
+        """Read what is to be trained.
+
+        Raises:
+            RecordError: if it is not there, or cannot be read.
+        """
+        try:
+            return Experiment.model_validate_json(read_file(self.experiment_path))
+        except (OSError, ValueError) as error:
+            raise RecordError(
+                f"cannot read {self.experiment_path}: {describe(error)}. "
+                "Expected a run's folder as the grid makes it: start the grid again."
+            ) from error
 
     @contextlib.contextmanager
     def claim(self, patience_s: float = 0.0) -> Iterator[bool]:
@@ -161,7 +203,7 @@ class RunDirectory:
     def is_claimed(self) -> bool:
         """Say whether a process holds the claim. Asks with a shared lock, which needs no right to write."""
         try:
-            descriptor = os.open(self.claim_path, os.O_RDONLY)
+            descriptor = os.open(self.claim_path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:  # not there, so never claimed, or not ours to look at
             return False
         try:
@@ -172,14 +214,19 @@ class RunDirectory:
             os.close(descriptor)
         return False
 
+    def checkpoint_at(self, step: int) -> Path:
+        """The folder of the checkpoint after so many steps, which need not exist."""
+        return self.checkpoint_path / f"{_CHECKPOINT_PREFIX}{step}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """List the steps of all complete checkpoints, the newest first."""
+        folders = self.checkpoint_path.glob(f"{_CHECKPOINT_PREFIX}*")
+        names = [folder.name.removeprefix(_CHECKPOINT_PREFIX) for folder in folders]
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+
     def newest_checkpoint(self) -> int | None:
         """Find the step of the newest complete checkpoint, or None."""
-        if not self.checkpoint_path.is_dir():
-            return None
-        names = [
-            path.name.removeprefix(CHECKPOINT_PREFIX) for path in self.checkpoint_path.glob(f"{CHECKPOINT_PREFIX}*")
-        ]
-        return max((int(name) for name in names if name.isdecimal()), default=None)
+        return next(iter(self.checkpoint_steps()), None)
 
     # -- results
 
@@ -190,11 +237,12 @@ class RunDirectory:
             RecordError: if the file is corrupt or belongs to another experiment.
         """
         try:
-            with open(self.result_path, "rb") as file:
-                result = Result.model_validate_json(file.read())
+            data = read_file(self.result_path)
+            result = Result.model_validate_json(data)
+            check_each_once(data)
         except FileNotFoundError:
             return None
-        except (OSError, ValidationError) as error:
+        except (OSError, ValueError) as error:
             raise self._corrupt(self.result_path, error) from error
         if not self._is_of(result.experiment):
             raise RecordError(
@@ -219,10 +267,10 @@ class RunDirectory:
 
     def read_failure(self) -> Failure | None:
         try:
-            return Failure.model_validate_json(self.failure_path.read_bytes())
+            return Failure.model_validate_json(read_file(self.failure_path))
         except FileNotFoundError:
             return None
-        except (OSError, ValidationError) as error:
+        except (OSError, ValueError) as error:
             raise self._corrupt(self.failure_path, error) from error
 
     def write_failure(self, failure: Failure) -> None:
@@ -234,20 +282,24 @@ class RunDirectory:
         """Read all complete lines. A half-written last line (a killed writer) is left out.
 
         Raises:
-            RecordError: if a line before the last is not JSON.
+            RecordError: if a line before the last is none, or the file cannot be read.
         """
         try:
-            text = self.metrics_path.read_text(encoding="utf-8", errors="replace")
+            text = read_file(self.metrics_path).decode(errors="replace")
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise RecordError(
+                f"cannot read {self.metrics_path}: {describe(error)}. Remove it, and train again."
+            ) from error
         lines = text.split("\n")
         records = []
         for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is incomplete
             try:
-                records.append(json.loads(line))
+                records.append(read_metrics_line(line))
             except ValueError as error:
                 raise RecordError(
-                    f"{self.metrics_path}:{number} is not JSON: {line[:80]!r}. "
+                    f"{self.metrics_path}:{number} is {error}: {line[:80]!r}. "
                     "Delete that line; the run goes on from its checkpoint."
                 ) from error
         return records
@@ -273,20 +325,21 @@ class RunDirectory:
     def last_metrics(self) -> dict[str, Any]:
         """Merge the latest logged values over the file's last lines; {} where there are none yet."""
         try:
-            with self.metrics_path.open("rb") as file:
+            with open_file(self.metrics_path) as file:
                 file.seek(max(0, self.metrics_path.stat().st_size - _TAIL_BYTES))
                 lines = file.read().split(b"\n")[:-1]
         except OSError:  # not there yet, or unreadable, which the run itself will say
             return {}
         merged: dict[str, Any] = {}
         for line in lines:
-            with contextlib.suppress(ValueError):  # the first line of the window may be cut
-                merged.update(json.loads(line))
+            with contextlib.suppress(ValueError):  # the first line of the window may be cut; others, the run will name
+                merged.update(read_metrics_line(line.decode(errors="replace")))
         return merged
 
     def _corrupt(self, path: Path, error: Exception) -> RecordError:
-        found = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
-        return RecordError(f"cannot read {path}: {found}. Use --retry-failed: it sets the file aside and trains again.")
+        return RecordError(
+            f"cannot read {path}: {describe(error)}. Use --retry-failed: it sets the file aside and trains again."
+        )
 
 
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:

@@ -104,6 +104,10 @@ class Recipe(Frozen):
     def num_mix_groups(self) -> int:
         return self.batch_size // self.mix_group if self.mix_group else 1
 
+    def num_steps(self, num_train_images: int) -> int:
+        """Count the batches in a whole training: floor(epochs * images / batch), at least one."""
+        return max(1, int(self.epochs * num_train_images / self.batch_size + 1e-6))
+
     def with_epochs(self, epochs: float, warmup_epochs: float | None = None) -> Recipe:
         """Change the recipe's length; warm-up keeps its number of epochs unless given."""
         warmup = self.warmup_epochs if warmup_epochs is None else warmup_epochs
@@ -192,6 +196,10 @@ class Experiment(Frozen):
     def is_trained(self) -> bool:
         """Whether there is anything to train; else the experiment only measures."""
         return self.kind not in ("masking", "maps")
+
+    def num_steps(self, num_train_images: int) -> int:
+        """Count the steps of a whole run on so many images; 0 where it only measures."""
+        return self.recipe.num_steps(num_train_images) if self.is_trained else 0
 
     @property
     def inherits_weights(self) -> bool:

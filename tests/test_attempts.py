@@ -57,6 +57,17 @@ def test_requeues_are_counted_by_job(run, monkeypatch):
     assert read_attempts(run)[-1].job == "7_2"
 
 
+@pytest.mark.parametrize(
+    "line", [b"null", b"7", b"\xff", b"[" * 10_000, b'{"started_at": NaN}', b'{"started_at": 1e999}']
+)
+def test_a_damaged_line_costs_a_count_and_no_more(run, line):
+    record_start(run, num_ranks=1)
+    with run.attempts_path.open("ab") as file:
+        file.write(line + b"\n")
+    record_end(run, "finished")
+    assert [attempt.end for attempt in read_attempts(run)] == ["finished"]
+
+
 def test_a_half_written_line_costs_a_count_and_no_more(run):
     record_start(run, num_ranks=1)
     record_end(run, "finished")

@@ -20,9 +20,11 @@ def in_bf16(experiment):
 
 
 def result(experiment, version=1, device=CPU, num_ranks=1, **fields):
+    num_steps = experiment.num_steps(320)
     return Result(
         experiment=experiment, top1_percent=50, top5_percent=80, test_loss=1, best_top1_percent=50, num_parameters=1,
-        num_train_images=320, num_test_images=64, num_steps=60, images_seen=1920, train_s=1, images_per_s=1920,
+        num_train_images=320, num_test_images=64, num_steps=num_steps,
+        images_seen=num_steps * experiment.recipe.batch_size, train_s=1, images_per_s=1920,
         device=device, num_ranks=num_ranks, num_attempts=1, commit="0" * 40, finished_at="2000-01-01",
         protocol_version=version, **fields,
     )  # fmt: skip

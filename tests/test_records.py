@@ -1,10 +1,13 @@
 """A run directory: what a reader sees when writers were killed, disks full, files corrupt."""
 
+import json
 import multiprocessing
 import os
+import re
 
 import pytest
 
+from suite.attempts import read_attempts
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
 from suite.protocols.deit import DEIT_LAPTOP
@@ -22,8 +25,8 @@ RESULT = Result(
     num_parameters=1,
     num_train_images=50000,
     num_test_images=10000,
-    num_steps=10,
-    images_seen=640,
+    num_steps=EXPERIMENT.num_steps(50000),
+    images_seen=EXPERIMENT.num_steps(50000) * DEIT_LAPTOP.batch_size,
     train_s=1.0,
     images_per_s=640.0,
     device="test",
@@ -33,6 +36,7 @@ RESULT = Result(
     finished_at="2026-01-01T00:00:00+00:00",
     protocol_version=PROTOCOL_VERSION,
 )
+MEASURED = {"num_steps": 0, "images_seen": 0}  # where nothing is trained
 
 
 @pytest.fixture
@@ -82,6 +86,37 @@ def test_a_broken_line_before_the_last_is_named_with_its_number(run):
         run.read_metrics()
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("null", "no JSON object"),
+        ("3", "no JSON object"),
+        ("[" * 10_000, "not JSON"),
+        ('{"loss": 1.0}', "without the number of its step"),
+        ('{"step": "2"}', "without the number of its step"),
+        ('{"step": 2, "loss": null}', "no line of numbers, as loss is 'None'"),
+        ('{"step": 2, "loss": NaN}', "no line of numbers, as loss is 'nan'"),
+    ],
+)
+def test_a_line_that_is_no_line_of_metrics_is_named_and_changes_nothing_that_is_shown(run, line, found):
+    run.metrics_path.write_text('{"step": 1}\n' + line + "\n")
+    with pytest.raises(RecordError, match=rf"metrics\.jsonl:2 is {found}"):
+        run.read_metrics()
+    assert run.last_metrics() == {"step": 1}
+
+
+@pytest.mark.parametrize("name", ["result", "failure", "metrics", "attempts", "experiment", "claim"])
+def test_a_fifo_in_a_files_place_is_not_waited_for(run, name):
+    path = getattr(run, f"{name}_path")
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    found = stand(run, {})
+    assert found.state == ("failed" if name in ("result", "failure") else "interrupted" if path in
+                           (run.metrics_path, run.attempts_path) else "new")  # fmt: skip
+    assert "it is no regular file" in found.reason or found.state != "failed"
+    assert (run.last_metrics(), read_attempts(run)) == ({}, [])
+
+
 @pytest.mark.parametrize("content", ["", "{", '{"top1_percent": 3}', RESULT.model_dump_json()[:-20]])
 def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     run.result_path.write_text(content)
@@ -94,11 +129,39 @@ def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     assert run.result_path.with_suffix(".json.corrupt").exists()
 
 
+@pytest.mark.parametrize(
+    ("field", "found"),
+    [
+        *[("top1_percent", value) for value in ("NaN", "1e999", '"nan"', '"40.0"', "true", "null", "150", "-5")],
+        *[("test_loss", value) for value in ("NaN", "Infinity", "-0.5", '"1.5"')],
+        *[("num_steps", value) for value in ("1", "10.5", "true", "0", "1" + 20 * "0")],
+        *[("device_hours", "-1.0"), ("train_s", "-1"), ("images_seen", "640"), ("num_ranks", "0"), ("loader", '"zip"')],
+        *[("top5_percent", "39.9"), ("best_top1_percent", "39.9"), ("num_test_images", "0"), ("commit", "7")],
+    ],
+)
+def test_a_result_that_no_run_can_have_measured_is_corrupt_by_the_fields_name(run, field, found):
+    run.write_result(RESULT)
+    fields = {name: json.dumps(value) for name, value in json.loads(run.result_path.read_text()).items()}
+    pairs = (f'"{name}": {text}' for name, text in (fields | {field: found}).items())
+    run.result_path.write_text("{" + ",".join(pairs) + "}")
+    standing = stand(run, {})
+    assert standing.state == "failed"
+    assert re.search(rf"cannot read .*result\.json: {field}.*--retry-failed", standing.reason), standing.reason
+
+
+@pytest.mark.parametrize("field", ["top1_percent", "seed"])
+def test_a_result_that_names_a_field_twice_is_corrupt(run, field):
+    run.write_result(RESULT)
+    text = run.result_path.read_text()
+    run.result_path.write_text(re.sub(rf'("{field}": *)(\S+?),', r"\1 99,\1\2,", text))
+    assert f"'{field}' is there twice" in stand(run, {}).reason
+
+
 def test_a_void_result_and_what_was_taken_over_from_it_are_set_aside_on_retry(tmp_path, run):
     masked = EXPERIMENT.then("masking", mask="position_embedding")
     child = RunDirectory.of(tmp_path, masked)
     child.create(masked)
-    child.write_result(RESULT.model_copy(update={"experiment": masked, "parent": EXPERIMENT.id}))
+    child.write_result(RESULT.model_copy(update={**MEASURED, "experiment": masked, "parent": EXPERIMENT.id}))
     pairs = ((run, EXPERIMENT), (child, masked))
     for protocol_version, state in ((PROTOCOL_VERSION, "done"), (0, "void")):
         run.write_result(RESULT.model_copy(update={"protocol_version": protocol_version}))

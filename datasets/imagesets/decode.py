@@ -293,6 +293,20 @@ def _check(handle: int, status: int) -> None:
 def _decode_pillow(source: Pixels) -> Pixels:
     try:
         with Image.open(io.BytesIO(source.data), formats=("JPEG", "PNG")) as image:
-            return np.array(image.convert("RGB"))
+            return to_rgb(image)
     except (OSError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError) as error:
         raise ValueError(str(error)) from error
+
+
+def to_rgb(image: Image.Image) -> Pixels:
+    """An opened image's pixels, (H, W, 3), as Pillow converts them; but grey of 16 bits, where Pillow turns all above
+    255 to white, keeps its high byte, as colours of 16 bits do.
+
+    Raises:
+        ValueError: if they are numbers whose range is not known.
+    """
+    if image.mode == "F" or (image.mode == "I" and image.format not in ("PNG", "PPM")):
+        raise ValueError(f"its pixels are numbers of unknown range (mode {image.mode}), expected 8 or 16 bits of each")
+    if image.mode.startswith("I"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    return np.array(image.convert("RGB"))

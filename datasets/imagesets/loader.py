@@ -118,8 +118,7 @@ class ImageLoader:
 
     @property
     def num_steps(self) -> int:
-        """Batches in the whole training: floor(epochs * images / batch), at least one."""
-        return max(1, int(self.recipe.epochs * self.num_train / self.recipe.batch_size + 1e-6))
+        return self.recipe.num_steps(self.num_train)
 
     # -- training
 

@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from imagesets.fetch.storage import write_file
 from suite.errors import DataError
+from suite.files import open_file, read_file
 from suite.spec import Frozen, StorageFormat
 
 Split = Literal["train", "test"]
@@ -126,16 +127,30 @@ def read_index(folder: Path, split: Split) -> Index:
     """
     path = folder / INDEX
     try:
-        arrays = safetensors.numpy.load_file(path)
+        arrays = safetensors.numpy.load(read_file(path))
         own = {name.removeprefix(f"{split}."): array for name, array in arrays.items() if name.startswith(f"{split}.")}
         places = {name.removeprefix("place."): array for name, array in own.items() if name.startswith("place.")}
         index = Index(own["labels"], own["sizes"], own["names"], places)
-    except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
+        _check_arrays(index)
+        lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
+    except (OSError, LookupError, ValueError, TypeError, AttributeError, safetensors.SafetensorError) as error:
         raise DataError(f"{path} cannot be read ({error!r}). Prepare the image set again.") from error
-    lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
     if len(lengths) != 1:
         raise DataError(f"{path} has arrays of lengths {sorted(lengths)}, expected one. Prepare the image set again.")
     return index
+
+
+def _check_arrays(index: Index) -> None:
+    """Refuse what could only be misread: numbers of another type or shape, and images or places that cannot be."""
+    expected = {"labels": (np.int64, 1), "sizes": (np.int32, 2), "names_blob": (np.uint8, 1)}
+    arrays = {name: getattr(index, name) for name in expected} | index.places
+    for name, array in arrays.items():
+        dtype, num_axes = expected.get(name, (np.int64, 1))
+        if (array.dtype, array.ndim) != (dtype, num_axes) or (num_axes == 2 and array.shape[1] != 2):
+            raise ValueError(f"{name} is {array.dtype}{array.shape}")
+        least = 1 if name == "sizes" else 0
+        if array.min(initial=least) < least:
+            raise ValueError(f"{name} has numbers below {least}")
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -150,7 +165,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
+        manifest = Manifest.model_validate_json(read_file(path))
     except FileNotFoundError as error:
         half_made = "is half made" if folder.is_dir() or partial_folder(folder).is_dir() else "is not there"
         raise DataError(
@@ -196,5 +211,5 @@ def check_bytes(path: Path, expected: StoredFile) -> None:
 
 def describe_file(path: Path) -> StoredFile:
     """A file's size and checksum, as a manifest lists them."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return StoredFile(num_bytes=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())

@@ -55,6 +55,9 @@ def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImag
             f"{folder}: the index has {len(index.labels)} {split} images, the manifest {manifest.num_images[split]}. "
             "Prepare the image set again."
         )
-    images = find_format(manifest.format).open(folder, split, index, manifest)
+    try:
+        images = find_format(manifest.format).open(folder, split, index, manifest)
+    except KeyError as error:
+        raise DataError(f"{folder}: the index has no {error} of its images. Prepare the image set again.") from error
     images.max_side = manifest.max_side
     return images

@@ -1,12 +1,14 @@
 """Checkpoints: folders that appear at once, under ``checkpoint/step-<n>``, and hold all that a resume needs.
 
-Since every random number is a function of (seed, step), weights and optimizer state are all there is to keep.
+Since every random number is a function of (seed, step), weights and optimizer state are all there is to keep. The
+newest two are kept: where the files of one are not those that were written, or are another run's, training goes on from
+the one before.
 """
 
 from __future__ import annotations
 
 import errno
-import json
+import hashlib
 import os
 import pickle
 import shutil
@@ -16,19 +18,32 @@ from typing import Any
 from safetensors.torch import save as serialize
 from torch import Tensor
 
+from suite.attempts import record_fallback
 from suite.errors import LostPeerError, RunError
 from suite.files import disk_error, write_atomically
-from suite.records import CHECKPOINT_PREFIX, RunDirectory
+from suite.records import RunDirectory
 from suite.spec import Resources
+from suite.training.checkpoint_manifest import DamageError, Layout, Manifest, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
-_PARTIAL = "partial-"
-_LAYOUT = "layout.json"
+_NUM_KEPT = 2
+_PARTIAL, _UNUSABLE = "partial-", "unusable-"  # what folders under ``checkpoint/`` are called that are no checkpoints
+_LAYOUT_OF_OLD = "layout.json"  # of a checkpoint from before digests
+_UNREADABLE = (  # what torch and DeepSpeed say of files that are no checkpoint
+    *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError, AssertionError),
+    pickle.UnpicklingError,
+)
 
 
 @watch_for_lost_peers()
 def save(
-    engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, step: int, client_state: dict[str, Any]
+    engine: Any,
+    run: RunDirectory,
+    ranks: Ranks,
+    resources: Resources,
+    origin: Origin,
+    step: int,
+    client_state: dict[str, Any],
 ) -> None:
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
@@ -36,6 +51,7 @@ def save(
         engine: DeepSpeed's.
         run: gets the folder ``checkpoint/step-<step>``.
         resources: their ZeRO stage and ranks are kept with it.
+        origin: whose state it is.
         client_state: plain data, which ``load_newest`` returns.
 
     Raises:
@@ -48,10 +64,13 @@ def save(
     ranks.barrier()
     try:
         engine.save_checkpoint(str(folder), tag=partial.name, client_state=client_state, save_latest=False)
-        ranks.barrier()
+        digests = ranks.union(set(engine.checkpoint_engine.digests.items()))  # each rank has written files of its own
         if ranks.is_first:
-            (partial / _LAYOUT).write_text(json.dumps(_layout(resources)))
-            _publish(partial, folder / f"{CHECKPOINT_PREFIX}{step}")
+            manifest = Manifest(layout=Layout.of(resources), origin=origin, files=dict(sorted(digests)))
+            manifest.write(partial)
+            _flush(partial)
+            partial.rename(run.checkpoint_at(step))
+            _drop_older(run)
     except (OSError, RuntimeError, LostPeerError) as error:
         full = _full_disk(error, folder)
         if ranks.is_first:
@@ -62,38 +81,31 @@ def save(
     ranks.barrier()
 
 
-def _publish(partial: Path, final: Path) -> None:
-    _flush(partial)
-    partial.rename(final)
-    for other in final.parent.iterdir():
-        if other != final:
+def _drop_older(run: RunDirectory) -> None:
+    kept = [run.checkpoint_at(step) for step in run.checkpoint_steps()[:_NUM_KEPT]]
+    for other in run.checkpoint_path.iterdir():
+        if other not in kept:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _layout(resources: Resources) -> dict[str, int]:
-    """Fields that must match to read a checkpoint back: stages 1 to 3 cut the state in pieces, one a rank."""
-    stage = resources.zero_stage
-    return {"zero_stage": stage, "num_ranks": resources.num_ranks if stage else 0}
-
-
-def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources) -> dict[str, Any]:
-    """Restore the newest checkpoint and return its client state; {} where there is none.
+def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, origin: Origin) -> dict[str, Any]:
+    """Restore the newest checkpoint that is whole and belongs here; returns its client state, {} where there is none.
 
     Args:
         engine: DeepSpeed's, whose weights and optimizer are replaced.
         resources: of this attempt, which must fit those that it was written with.
+        origin: whose state may be gone on from.
 
     Raises:
-        RunError: if it cannot be read, or was written with another ZeRO stage.
+        RunError: if it is whole and cannot be read, or was written with another ZeRO stage.
     """
-    step = run.newest_checkpoint()
-    if step is None:
+    step = ranks.hear_first(_choose(run, resources, origin) if ranks.is_first else 0)
+    if not step:
         return {}
-    path = run.checkpoint_path / f"{CHECKPOINT_PREFIX}{step}"
+    path = run.checkpoint_at(step)
     try:
-        _check_layout(path, resources)
-        loaded, client_state = engine.load_checkpoint(str(run.checkpoint_path), tag=path.name)
-    except (OSError, RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError) as error:
+        loaded, client_state = engine.load_checkpoint(str(path.parent), tag=path.name)
+    except _UNREADABLE as error:
         loaded, client_state = None, {"error": f"{type(error).__name__}: {error}"}
     if loaded is None:
         raise RunError(
@@ -104,13 +116,65 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
     return dict(client_state)
 
 
-def _check_layout(path: Path, resources: Resources) -> None:
-    written, ours = json.loads((path / _LAYOUT).read_text()), _layout(resources)
+def _choose(run: RunDirectory, resources: Resources, origin: Origin) -> int:
+    """The step of the newest checkpoint to go on from; 0 = there is none. Newer ones are set aside, and counted."""
+    steps = run.checkpoint_steps()
+    for num_unusable, step in enumerate(steps):
+        reason = _why_unusable(run.checkpoint_at(step), resources, origin)
+        if not reason:
+            return _chosen(run, step, num_unusable)
+        print(f"the checkpoint after step {step} cannot be gone on from: {reason}", flush=True)
+        _set_aside(run.checkpoint_at(step))
+    return _chosen(run, 0, len(steps))
+
+
+def _chosen(run: RunDirectory, step: int, num_unusable: int) -> int:
+    if num_unusable:
+        record_fallback(run, step, num_unusable)
+        print(f"going on from {f'the one after step {step}' if step else 'the start'}", flush=True)
+    return step
+
+
+def _why_unusable(path: Path, resources: Resources, origin: Origin) -> str:
+    """Why a checkpoint is not to be gone on from; "" where it is.
+
+    Raises:
+        RunError: where it is whole, and this attempt has to change.
+    """
+    if (path / _LAYOUT_OF_OLD).exists():
+        raise RunError(
+            f"the checkpoint {path} is from before checkpoints had digests: end this run with the version that began "
+            "it, or delete that folder and use --retry-failed to train it from its start"
+        )
+    try:
+        manifest = Manifest.read(path)
+    except DamageError as error:
+        return str(error)
+    if manifest.origin != origin:
+        return f"it is of {_names(manifest.origin, origin)}, this attempt of {_names(origin, manifest.origin)}"
+    written, ours = manifest.layout, Layout.of(resources)
     if written != ours:
         raise RunError(
             f"the checkpoint {path} was written with {written}, this attempt has {ours}: start the grid with the "
             "former --zero-stage and --ranks-per-node, or delete that folder and use --retry-failed"
         )
+    return ""
+
+
+def _names(origin: Origin, other: Origin) -> str:
+    """Name the fields that tell an origin from another one."""
+    fields = origin.model_dump()
+    return ", ".join(f"{name} {value or 'none'}" for name, value in fields.items() if value != getattr(other, name))
+
+
+def _set_aside(path: Path) -> None:
+    """Give it a name that is no checkpoint's, until the next one is written."""
+    aside = path.with_name(f"{_UNUSABLE}{path.name}")
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        path.rename(aside)
+    except OSError as error:
+        raise disk_error(path, error) from error
 
 
 def _full_disk(error: Exception, folder: Path) -> OSError | None:
@@ -132,6 +196,8 @@ def _flush(folder: Path) -> None:
             os.close(descriptor)
 
 
-def save_weights(weights: dict[str, Tensor], path: Path) -> None:
-    """A finished model's state as safetensors, visible at once."""
-    write_atomically(path, serialize(weights))
+def save_weights(weights: dict[str, Tensor], path: Path) -> str:
+    """Write a finished model's state as safetensors, visible at once; returns the file's SHA-256 in hex."""
+    data = serialize(weights)
+    write_atomically(path, data)
+    return hashlib.sha256(data).hexdigest()

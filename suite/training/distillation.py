@@ -8,20 +8,27 @@ augmented images, normalized as those that it was trained on.
 
 from __future__ import annotations
 
-import hashlib
+import pickle
 from pathlib import Path
 
 import timm
 import torch
 import torch.nn.functional as F
+from safetensors import SafetensorError
 from timm.models import load_checkpoint
 from torch import Tensor, nn
 
 from imagesets.catalog import ImageSetInfo, statistics
 from suite.errors import DataError, missing_weights
+from suite.files import sha256_of
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.start import choose_parent, lay_out, trained_network
+
+_UNREADABLE = (  # what timm, torch and safetensors say of files that are no weights
+    *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError),
+    *(pickle.UnpicklingError, SafetensorError),
+)
 
 
 class Teacher:
@@ -49,7 +56,7 @@ class Teacher:
                 network = nn.Sequential(_Renormalize(info, experiment, parent.experiment), network)
         else:
             network = _from_timm(str(experiment.kind_options["teacher"]), resources.teacher_weights, info.num_classes)
-            self.weights_sha256 = hashlib.sha256(Path(str(resources.teacher_weights)).read_bytes()).hexdigest()
+            self.weights_sha256 = sha256_of(Path(str(resources.teacher_weights)))
         self._network = lay_out(network.to(device), device).eval().requires_grad_(False)
         self._autocast = experiment.recipe.precision == "bf16"
 
@@ -87,7 +94,11 @@ def _from_timm(name: str, weights: str | None, num_classes: int) -> nn.Module:
         raise missing_weights(name)
     network: nn.Module = timm.create_model(name, num_classes=num_classes)
     try:
-        load_checkpoint(network, str(Path(weights)))
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
-        raise DataError(f"{weights} are no weights of {name} for {num_classes} classes: {error}") from error
+        load_checkpoint(network, weights, weights_only=True)
+    except _UNREADABLE as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(
+            f"{weights} are no weights of {name} for {num_classes} classes: {reason}. Expected a state dict in a .pth "
+            "or .safetensors file, as timm's own"
+        ) from error
     return network

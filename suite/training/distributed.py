@@ -1,4 +1,4 @@
-"""Ranks and DeepSpeed: the only module that imports deepspeed.
+"""Ranks and DeepSpeed: the only module that imports deepspeed, with ``checkpoint_engine``, which it imports late.
 
 A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which one this is
 (torchrun's names); where they are missing the process is alone.
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from suite.errors import LostPeerError, RunError
 from suite.spec import Recipe, Resources
+from suite.training.environment import commit
 from suite.training.optim import clip_before_steps
 
 _LOST_PEER_WORDS = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
@@ -74,6 +75,11 @@ class Ranks:
             return list(flags)
         return [count > 0 for count in self.sum(torch.tensor(flags, dtype=torch.float32, device=self.device)).tolist()]
 
+    def hear_first(self, number: int) -> int:
+        """Tell all ranks the first one's number."""
+        mine = number if self.is_first else 0
+        return int(self.sum(torch.tensor(mine, device=self.device)).item()) if self.num_ranks > 1 else number
+
     @watch_for_lost_peers()
     def union(self, items: set[Any]) -> set[Any]:
         """Collect the items that any rank has."""
@@ -91,7 +97,11 @@ class Ranks:
 
 
 def preload(resources: Resources) -> None:
-    """Import DeepSpeed ahead of the first use, for a process that forks others: none may touch a GPU before."""
+    """Import DeepSpeed ahead of the first use, for a process that forks others: none may touch a GPU before.
+
+    The others run the code that is loaded here, so they say the commit that is read here.
+    """
+    commit()
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asks the driver for GPUs without starting CUDA
     if resources.device == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
@@ -184,6 +194,8 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         )
     import deepspeed
 
+    from suite.training.checkpoint_engine import HashedDataFiles
+
     whole = resources.zero_stage == 0  # each rank has all gradients, and the optimizer is ours
     if whole and recipe.clip_grad_norm:
         clip_before_steps(optimizer, model, recipe.clip_grad_norm)
@@ -200,6 +212,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         "steps_per_print": 10**9,
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
+    engine.checkpoint_engine = HashedDataFiles()  # DeepSpeed's settings choose among its own ones
     if whole and resources.num_ranks == 1:
         engine.enable_backward_allreduce = False  # there is nothing to add up, and it copies each gradient twice
     return engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import signal
@@ -62,8 +63,12 @@ def device_name(resources: Resources) -> str:
     return platform.processor() or platform.machine()
 
 
+@functools.cache
 def commit() -> str:
-    """The project's git commit, with "+changes" where the working tree differs; "unknown" outside a checkout."""
+    """The project's git commit, with "+changes" where the working tree differs; "unknown" outside a checkout.
+
+    It is read once, as this process starts its run: what is committed while that trains is not the code that trains it.
+    """
     folder = Path(__file__).resolve().parents[2]
     if not (folder / ".git").exists():
         return "unknown"

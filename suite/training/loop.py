@@ -22,6 +22,7 @@ from suite.protocol_changes import Checkpointed, void_metrics, why_void
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
+from suite.training.checkpoint_manifest import Origin
 from suite.training.distillation import Teacher
 from suite.training.distributed import (
     Ranks,
@@ -79,8 +80,9 @@ class Training:
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
-        state = checkpoint.load_newest(self.engine, run, ranks, resources)
-        void = self._check_origin(state)
+        self.origin = self._origin()
+        state = checkpoint.load_newest(self.engine, run, ranks, resources, self.origin)
+        void = self._check_protocol(state.get("protocol_version", PROTOCOL_VERSION))
         self.progress = Progress(**state.get("progress", {}))
         if "best_top1_percent" in void:
             self.progress.best_top1_percent = 0.0
@@ -92,25 +94,20 @@ class Training:
             run.keep_metrics_until(self.progress.step if state else -1, without=void)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
-    def _origin(self) -> dict[str, Any]:
-        """Fields that must match to resume from a checkpoint, beside the experiment; of protocols, one will do that
-        trains it as this one does."""
-        origin: dict[str, Any] = {"protocol_version": PROTOCOL_VERSION}
-        if self.parent is not None:
-            origin |= {"parent": self.parent.experiment.id, "parent_finished_at": self.parent.result.finished_at}
-        return origin
+    def _origin(self) -> Origin:
+        parent, teacher = self.parent, self.teacher
+        return Origin(
+            experiment=self.experiment.id,
+            parent="" if parent is None else parent.experiment.id,
+            parent_sha256="" if parent is None else parent.weights_sha256,
+            teacher_sha256="" if teacher is None else teacher.weights_sha256,
+        )
 
-    def _check_origin(self, state: dict[str, Any]) -> Collection[str]:
-        """Refuse a checkpoint that does not belong here; returns the logged quantities that no longer hold."""
-        ours = self._origin()
-        written = state.get("origin", ours)
+    def _check_protocol(self, version: int) -> Collection[str]:
+        """Refuse a checkpoint of a protocol that trains otherwise; returns the logged quantities that are void."""
         num_ranks = max((attempt.num_ranks for attempt in read_attempts(self.directory)), default=1)
-        version = written["protocol_version"]
         made = Checkpointed(self.experiment, device_name(self.resources), num_ranks, version)
-        reason = why_void(made)
-        if not reason and {**written, "protocol_version": PROTOCOL_VERSION} != ours:
-            reason = f"it was written with {written}, this attempt has {ours}"
-        if reason:
+        if reason := why_void(made):
             raise RunError(
                 f"the checkpoint in {self.directory.checkpoint_path} cannot be resumed from: {reason}. "
                 "Delete that folder and use --retry-failed to train this run from its start"
@@ -264,8 +261,8 @@ class Training:
 
     def _save(self) -> None:
         self.progress.corrupt = self._all_corrupt()
-        state = {"progress": asdict(self.progress), "origin": self._origin()}
-        checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.progress.step, state)
+        step, state = self.progress.step, {"progress": asdict(self.progress), "protocol_version": PROTOCOL_VERSION}
+        checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.origin, step, state)
 
     def _all_corrupt(self) -> list[tuple[str, int]]:
         """List the images skipped so far, by any rank, in any attempt."""
@@ -277,7 +274,7 @@ class Training:
         weights = full_state_dict(self.engine, self.resources.zero_stage)
         if not self.ranks.is_first:
             return None
-        checkpoint.save_weights(weights, self.directory.weights_path)
+        weights_sha256 = checkpoint.save_weights(weights, self.directory.weights_path)
         if self.probe is not None and not self.looked:  # resumed from a checkpoint after the last step
             self.looked = self.probe.measure(self.engine.module)
         work = Work(
@@ -289,6 +286,7 @@ class Training:
             nonlocality=probing.mean(self.looked.get("nonlocality")),
             gate=probing.mean(self.looked.get("gates")),
             teacher_sha256="" if self.teacher is None else self.teacher.weights_sha256,
+            weights_sha256=weights_sha256,
         )
         return make_result(
             run=self.directory,

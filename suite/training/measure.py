@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 from imagesets.loader import ImageLoader
+from suite.errors import RunError
 from suite.models.build import count_parameters
 from suite.records import Result, RunDirectory
 from suite.spec import Experiment, Resources
@@ -24,7 +26,7 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         ranks: share the evaluation.
 
     Raises:
-        RunError: a parent that is not finished, or whose weights are gone.
+        RunError: a parent that is not finished, or whose weights are gone; a measured loss that is not finite.
         SpecError: there is nothing of that kind to mask.
     """
     parent = choose_parent(run, experiment)
@@ -34,6 +36,11 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     network = make_network(*source, images.info.num_classes).to(ranks.device)
     with masked(network, experiment) if experiment.kind == "masking" else contextlib.nullcontext():
         accuracy = evaluate(network, images, ranks, experiment.recipe.precision)
+    if not math.isfinite(accuracy.loss):
+        raise RunError(
+            f"the test loss is {accuracy.loss}, expected a finite number: the network of {source[1].id} overflows in "
+            f"{experiment.recipe.precision}. Look at its metrics; its recipe may need a lower learning rate"
+        )
     corrupt = ranks.union(images.corrupt)  # of all test images: each rank has read its share
     if not ranks.is_first:
         return None

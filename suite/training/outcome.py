@@ -36,6 +36,7 @@ class Work:
     nonlocality: float | None = None  # mean over layers and heads
     gate: float | None = None
     teacher_sha256: str = ""
+    weights_sha256: str = ""  # of what it has left
 
 
 def make_result(
@@ -85,6 +86,7 @@ def make_result(
         num_nodes=attempts[-1].num_nodes if attempts else 1,
         num_attempts=len(attempts),
         num_requeues=num_requeues(attempts),
+        num_unusable_checkpoints=sum(attempt.num_unusable_checkpoints for attempt in attempts),
         device_hours=device_hours(attempts),
         mfu_percent=mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
         if experiment.is_trained
@@ -96,6 +98,7 @@ def make_result(
         lineage_train_s=work.train_s + inherited_s,
         mean_nonlocality=work.nonlocality,
         mean_gate=work.gate,
+        weights_sha256=work.weights_sha256,
         parent=parent.experiment.id if parent is not None else "",
         teacher_sha256=work.teacher_sha256,
         protocol_version=PROTOCOL_VERSION,

@@ -7,16 +7,18 @@ same network.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from suite.errors import RunError
+from suite.files import read_file, sha256_of
 from suite.models.build import build_model
 from suite.models.cmhsa import AttentionPhase, ConvolutionPhase, transfer
 from suite.models.cordonnier import SelfAttentionNetwork
@@ -33,6 +35,11 @@ class Parent:
     experiment: Experiment
     run: RunDirectory
     result: Result
+
+    @property
+    def weights_sha256(self) -> str:
+        """Of the weights that it has left, also where its result is from before that was recorded."""
+        return self.result.weights_sha256 or sha256_of(self.run.weights_path)
 
 
 def choose_parent(run: RunDirectory, experiment: Experiment) -> Parent | None:
@@ -77,17 +84,25 @@ def trained_network(run: RunDirectory, experiment: Experiment, num_classes: int)
     """The network that a finished run has left, on the CPU.
 
     Raises:
-        RunError: its weights cannot be read, or are of another network.
+        RunError: its weights cannot be read, are not those that it has left, or are of another network.
     """
     network = start_network(run, experiment, num_classes)
     try:
-        network.load_state_dict(load_file(run.weights_path))
-    except (OSError, SafetensorError, RuntimeError) as error:
+        network.load_state_dict(load(_read_weights(run)))
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise RunError(
             f"cannot take over {run.weights_path}: {reason}. Delete {run.result_path} to train that run again."
         ) from error
     return network
+
+
+def _read_weights(run: RunDirectory) -> bytes:
+    data, result = read_file(run.weights_path), run.read_result()
+    found, expected = hashlib.sha256(data).hexdigest(), result.weights_sha256 if result is not None else ""
+    if expected and found != expected:
+        raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")
+    return data
 
 
 def lay_out(network: nn.Module, device: torch.device) -> nn.Module:

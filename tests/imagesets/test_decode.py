@@ -18,6 +18,7 @@ from imagesets.decode import (
 )
 from imagesets.fetch import ensure
 from imagesets.fetch.storage import open_arrays
+from imagesets.prepare.images import decode_any
 
 HEIGHT, WIDTH, SIZE = 211, 298, 64
 ENCODINGS = {
@@ -174,3 +175,19 @@ def test_without_libjpeg_turbo_the_pixels_are_the_same(photograph, options, monk
     with_it = window(data, box)
     monkeypatch.setattr(module, "_TURBOJPEG", None)
     np.testing.assert_array_equal(window(data, box), with_it)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "PPM", "TIFF"])
+def test_grey_of_16_bits_keeps_its_high_byte(photograph, kind):
+    low = np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) % 256
+    grey = np.asarray(photograph.convert("L"))
+    values = (grey.astype(np.uint16) << 8) + low.astype(np.uint16)
+    found = decode_any(encode(Image.fromarray(values), kind))
+    np.testing.assert_array_equal(found, np.repeat(grey[..., None], 3, axis=2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_pixels_of_unknown_range_are_refused_instead_of_clipped(dtype):
+    data = encode(Image.fromarray(np.full((4, 4), 1000, dtype)), "TIFF")
+    with pytest.raises(ValueError, match="numbers of unknown range"):
+        decode_any(data)

@@ -71,3 +71,27 @@ def test_killed_twice_and_resumed_equals_uninterrupted_at_atol_0(tmp_path, exper
     assert [name for name in expected if not expected[name].equal(found[name])] == []
     assert without_times(killed.read_metrics()) == without_times(whole.read_metrics())
     assert killed.read_result().num_attempts == 3
+
+
+def test_a_run_whose_newest_checkpoint_is_damaged_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
+    whole, damaged = (RunDirectory.of(tmp_path / name, EXPERIMENT) for name in ("whole", "damaged"))
+    for run in (whole, damaged):
+        run.create(EXPERIMENT)
+    assert start(whole, 1).wait(120) == 0, whole.log_path.read_text()
+    process = start(damaged, 1)
+    while len(damaged.checkpoint_steps()) < 2:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while damaged.is_claimed():
+        time.sleep(0.01)
+    newest, before, *_ = damaged.checkpoint_steps()
+    path = next(damaged.checkpoint_at(newest).glob("*.pt"))
+    data = path.read_bytes()
+    path.write_bytes(data[:100_000] + bytes([data[100_000] ^ 1]) + data[100_001:])
+    assert start(damaged, 1).wait(120) == 0, damaged.log_path.read_text()
+    assert f"the checkpoint after step {newest} cannot be gone on from" in damaged.log_path.read_text()
+    assert read_attempts(damaged)[-1].from_step == before
+    assert damaged.read_result().num_unusable_checkpoints == 1
+    assert damaged.read_result().weights_sha256 == whole.read_result().weights_sha256
+    assert without_times(damaged.read_metrics()) == without_times(whole.read_metrics())

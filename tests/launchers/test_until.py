@@ -32,7 +32,9 @@ def trained(tmp_path):
                     top1 = 50 + shift + SCATTER[seed]
                     run.write_result(Result(
                         experiment=experiment, top1_percent=top1, top5_percent=80, test_loss=1, best_top1_percent=top1,
-                        num_parameters=1, num_train_images=320, num_test_images=10_000, num_steps=60, images_seen=1920,
+                        num_parameters=1, num_train_images=320, num_test_images=10_000,
+                        num_steps=experiment.num_steps(320),
+                        images_seen=experiment.num_steps(320) * experiment.recipe.batch_size,
                         train_s=1, images_per_s=1920, device="cpu", num_ranks=1, num_attempts=1, commit="0" * 40,
                         finished_at="2000-01-01", protocol_version=2,
                     ))  # fmt: skip

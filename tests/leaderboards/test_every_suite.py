@@ -33,7 +33,9 @@ def made_up(experiment):
     digits = [int(experiment.cell_id[i : i + 4], 16) for i in range(0, 16, 4)]
     top1 = 10 + digits[0] / 1000 + experiment.seed
     integers = {"num_parameters": 1_000_000 + digits[1], "num_macs": digits[2], "num_linear_macs": 10**6 * digits[3]}
-    counts = dict.fromkeys(("num_train_images", "num_test_images", "num_steps", "images_seen"), 100)
+    num_steps = experiment.num_steps(100)
+    counts = {"num_train_images": 100, "num_test_images": 100, "num_steps": num_steps}
+    counts["images_seen"] = num_steps * experiment.recipe.batch_size
     return {
         **integers, **counts, "num_ranks": 1, "num_attempts": 1, "device": "cpu", "loader": "memory",
         "top1_percent": top1, "top5_percent": top1 + 15, "best_top1_percent": top1 + 1, "test_loss": digits[1] / 3e4,

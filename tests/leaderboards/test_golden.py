@@ -39,14 +39,16 @@ def write_run(run, experiment):
         run.failure_path.write_text(failure.model_dump_json())
         return
     is_void = digest[0] < 40
-    content = {"experiment": experiment.model_dump(mode="json"), **made_up(digest, experiment.seed)}
+    content = {"experiment": experiment.model_dump(mode="json"), **made_up(digest, experiment)}
     run.result_path.write_text(json.dumps(content | ({"protocol_version": PROTOCOL_VERSION + 1} if is_void else {})))
 
 
-def made_up(digest, seed):
+def made_up(digest, experiment):
     """All of a result but its experiment."""
-    top1 = 30 + digest[2] / 8 + digest[3] / 200 + seed / 3
-    counts = dict.fromkeys(("num_train_images", "num_test_images", "num_steps", "images_seen"), 10_000)
+    top1 = 30 + digest[2] / 8 + digest[3] / 200 + experiment.seed / 3
+    num_steps = experiment.num_steps(10_000)
+    counts = {"num_train_images": 10_000, "num_test_images": 10_000, "num_steps": num_steps}
+    counts["images_seen"] = num_steps * experiment.recipe.batch_size
     return {
         **counts, "top1_percent": top1, "top5_percent": top1 + 20, "best_top1_percent": top1 + digest[4] / 300,
         "test_loss": 0.5 + digest[5] / 100, "num_parameters": 10_000 * (1 + digest[6]), "num_macs": 10**6 * digest[7],

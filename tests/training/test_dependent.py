@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from imagesets.catalog import get_info
 from imagesets.loader import ImageLoader
-from suite.errors import SpecError
+from suite.errors import DataError, RunError, SpecError
 from suite.execute import run
 from suite.exit_codes import Exit
 from suite.models.head_pruning import degenerate_heads
@@ -339,6 +339,61 @@ def test_a_timm_teachers_weights_come_from_its_file(tmp_path):
     teacher = Teacher(RunDirectory.of(tmp_path, student), student, resources, INFO, torch.device("cpu"))
     batch = torch.randn(3, 3, 32, 32)
     assert torch.equal(teacher.labels(batch), logits(network, batch).argmax(-1))
+
+
+@pytest.mark.parametrize("suffix", ["pth", "safetensors"])
+@pytest.mark.parametrize(
+    "content", ["garbage", "empty", "list", "number", "other weights", "folder", "missing", "fifo"]
+)
+def test_a_teachers_file_that_holds_no_weights_of_it_is_named(tmp_path, content, suffix):
+    path = tmp_path / f"teacher.{suffix}"
+    objects = {"list": [1, 2], "number": 3, "other weights": {"fc.weight": torch.zeros(2)}}
+    if content in objects:
+        torch.save(objects[content], path)
+    elif content == "folder":
+        path.mkdir()
+    elif content == "fifo":
+        os.mkfifo(path)
+    elif content != "missing":
+        path.write_bytes(b"" if content == "empty" else bytes(range(256)))
+    student = experiment("deit_micro").model_copy(
+        update={"kind": "distillation", "kind_options": {"teacher": "resnet10t"}}
+    )
+    with pytest.raises(DataError, match=rf"teacher\.{suffix} are no weights of resnet10t for 10 classes: "):
+        Teacher(
+            RunDirectory.of(tmp_path, student), student, Resources(teacher_weights=str(path)), INFO, torch.device("cpu")
+        )
+
+
+def test_a_measured_loss_that_is_not_finite_is_an_error_and_no_record(store, monkeypatch):
+    start = sys.modules["suite.training.measure"].trained_network
+
+    def overflowing(*arguments):
+        network = start(*arguments)
+        with torch.no_grad():
+            network.head.weight.fill_(float("inf"))
+        return network
+
+    monkeypatch.setattr("suite.training.measure.trained_network", overflowing)
+    masking = MASKS["content"]
+    with pytest.raises(RunError, match=rf"the test loss is nan.*the network of {CONVIT.id}"):
+        measure(RunDirectory.of(store, masking), masking, Resources(), Ranks(0, 1, torch.device("cpu")))
+
+
+@pytest.mark.parametrize("damage", ["a flipped bit", "cut", "rubbish", "gone"])
+def test_a_parent_whose_weights_are_not_those_it_has_left_is_refused(store, damage):
+    path = RunDirectory.of(store, GENERALIZED).weights_path
+    whole = path.read_bytes()
+    damaged = {"a flipped bit": whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:], "cut": whole[:-1], "rubbish": b"no"}
+    try:
+        path.unlink()
+        if damage != "gone":
+            path.write_bytes(damaged[damage])
+        with pytest.raises(RunError, match=r"cannot take over .*weights\.safetensors: .*Delete .*result\.json"):
+            start_network(RunDirectory.of(store, PRUNED), PRUNED, 10)
+    finally:
+        path.write_bytes(whole)
+    start_network(RunDirectory.of(store, PRUNED), PRUNED, 10)
 
 
 def test_an_experiment_that_depends_on_another_is_named_by_it():

@@ -1,8 +1,6 @@
 """How a run sets up device and engine: nothing for which a GPU would be waited for, or kept busy in vain."""
 
-import os
 from collections import Counter
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -34,20 +32,6 @@ class Operations(TorchDispatchMode):
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         self.counts[operation.overloadpacket.__name__] += 1
         return operation(*args, **(kwargs or {}))
-
-
-@pytest.fixture(scope="module")
-def process_group():
-    """Of this process alone; what it sets for the process is set back."""
-    threads = torch.get_num_threads()
-    with patch.dict(os.environ):
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-        distributed.start(Resources())
-        yield
-        distributed.stop()
-    torch.backends.cudnn.allow_tf32 = True
-    torch.use_deterministic_algorithms(False)
-    torch.set_num_threads(threads)
 
 
 def make_engine(clip_grad_norm=3.0, device=CPU):

@@ -20,6 +20,7 @@ from suite.records import PROTOCOL_VERSION, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.standing import stand
 from suite.training import checkpoint, distributed
+from suite.training.checkpoint_manifest import Origin
 from suite.training.loop import Training
 from suite.training.optim import LearningRate, build_optimizer
 
@@ -147,45 +148,39 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
             pass
 
     with pytest.raises(RunError, match=r"no space left on the disk\. Free space"):
-        checkpoint.save(FullDisk(), run, Alone(), Resources(), 8, {})
+        checkpoint.save(FullDisk(), run, Alone(), Resources(), Origin(experiment="a"), 8, {})
     assert [path.name for path in run.checkpoint_path.iterdir()] == ["step-7"]
     assert run.newest_checkpoint() == 7
 
 
 @pytest.fixture
 def resuming(tmp_path):
-    """Checks the origin of a checkpoint of an experiment, in an attempt on a CPU."""
+    """Goes on from a checkpoint of a protocol, in an attempt at an experiment on a CPU."""
 
-    def resuming(experiment, **origin):
+    def resuming(experiment, protocol_version):
         training = Training.__new__(Training)
-        training.directory, training.parent = RunDirectory(tmp_path), None
-        training.experiment, training.resources = experiment, Resources()
-        training._check_origin({"origin": origin} if origin else {})
+        training.directory, training.experiment, training.resources = RunDirectory(tmp_path), experiment, Resources()
+        training._check_protocol(protocol_version)
 
     return resuming
 
 
-def test_a_checkpoint_of_another_protocol_or_another_parent_is_not_gone_on_from(resuming):
-    resuming(EXPERIMENT)  # none, or one from before this was recorded
-    resuming(EXPERIMENT, protocol_version=PROTOCOL_VERSION)
-    for origin in (
-        {"protocol_version": 0},
-        {"protocol_version": PROTOCOL_VERSION, "parent": "a", "parent_finished_at": ""},
-    ):
-        with pytest.raises(RunError, match="Delete that folder and use --retry-failed"):
-            resuming(EXPERIMENT, **origin)
+def test_a_checkpoint_of_a_protocol_that_holds_no_longer_is_not_gone_on_from(resuming):
+    resuming(EXPERIMENT, PROTOCOL_VERSION)
+    with pytest.raises(RunError, match="Delete that folder and use --retry-failed"):
+        resuming(EXPERIMENT, 0)
 
 
 def test_a_checkpoint_of_an_older_protocol_is_gone_on_from_where_that_trained_as_this_one(resuming, tmp_path):
-    resuming(EXPERIMENT, protocol_version=1)
+    resuming(EXPERIMENT, 1)
     decayed = EXPERIMENT.model_copy(update={"model": "cmhsa_micro"})
     with pytest.raises(RunError, match="made under protocol 1, expected 2: weight decay reaches"):
-        resuming(decayed, protocol_version=1)
+        resuming(decayed, 1)
     resnet = EXPERIMENT.model_copy(update={"model": "resnet18_cifar"})
-    resuming(resnet, protocol_version=1)
+    resuming(resnet, 1)
     attempts.record_start(RunDirectory(tmp_path), num_ranks=2)
     with pytest.raises(RunError, match="running means of batch norm"):
-        resuming(resnet, protocol_version=1)
+        resuming(resnet, 1)
 
 
 def test_a_result_bears_the_protocol_that_made_it(tmp_path):

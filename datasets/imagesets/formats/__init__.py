@@ -1,4 +1,4 @@
-"""How a storage format is looked up: a name in ``suite.spec.StorageFormat`` -> the module here that reads and writes it.
+"""How a storage format is looked up: a name in ``suite.spec.StorageFormat`` -> the module here that serves it.
 
     stored   what the loader asks of a format        sinks   what ``prepare`` asks of it
 

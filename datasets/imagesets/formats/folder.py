@@ -18,6 +18,7 @@ from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
 from imagesets.originals.samples import FileSamples, Original
 from imagesets.prepare.portions import Portion
 from suite.errors import DataError
+from suite.files import read_file
 
 
 class FolderImages(EncodedImages):
@@ -33,7 +34,7 @@ class FolderImages(EncodedImages):
 
     def encoded(self, index: int) -> bytes:
         try:
-            data = Path(self.name(index)).read_bytes()
+            data = read_file(Path(self.name(index)))
         except OSError as error:
             raise DataError(
                 f"{self.name(index)} cannot be read: {error.strerror}. It was there when the folder was indexed: "

@@ -69,13 +69,27 @@ def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None]) 
 
 
 def _list_images(root: Path, folder: str) -> list[str]:
-    """The images in a folder and below, as sorted paths from ``root``."""
-    names = []
-    for where, folders, files in os.walk(root / folder, followlinks=True):
+    """The images in a folder and below, as sorted paths from ``root``.
+
+    Raises:
+        OSError: a folder below it cannot be read.
+        DataError: a link leads to a folder whose images are taken already, such as one that it is in.
+    """
+    names: list[str] = []
+    seen: dict[tuple[int, int], str] = {}
+    for where, folders, files in os.walk(root / folder, onerror=_refuse, followlinks=True):
+        about = os.stat(where)
+        known = seen.setdefault((about.st_dev, about.st_ino), where)
+        if known != where:
+            raise DataError(f"{where} leads to {known}, whose images would be there twice. Remove the link.")
         folders[:] = [name for name in folders if not name.startswith(".")]
         prefix = os.path.relpath(where, root).replace(os.sep, "/")
         names += [f"{prefix}/{n}" for n in files if not n.startswith(".") and n.lower().endswith(EXTENSIONS)]
     return sorted(names)
+
+
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 def _list_folders(folder: Path) -> list[str]:

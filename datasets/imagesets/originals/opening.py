@@ -36,7 +36,10 @@ def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
     folder = _find_source(source)
     if info is not None and (found := arrays.find_folder(folder, info)):
         return arrays.open_arrays(info, data_dir, found)
-    original = _open(folder, info)
+    try:
+        original = _open(folder, info)
+    except OSError as error:
+        raise DataError(f"{error.filename or folder} cannot be read: {error.strerror}. Make it readable.") from error
     if info is None:
         original.notes.append(f"{dataset} is not in the catalog: taken as an image set of your own")
     else:

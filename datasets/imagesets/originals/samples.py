@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from imagesets.manifest import Index, Split
 from suite.errors import DataError
+from suite.files import open_file
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 
@@ -36,7 +37,7 @@ class ByteRange:
             DataError: if the file cannot be read or is too short.
         """
         try:
-            with open(self.path, "rb") as file:
+            with open_file(Path(self.path)) as file:
                 file.seek(self.offset)
                 data = file.read(self.length)
         except OSError as error:

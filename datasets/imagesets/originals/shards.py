@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +12,12 @@ from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
 from imagesets.originals.samples import ByteRange, MemberSamples, Original
 from imagesets.originals.tars import Member, list_members
 from suite.errors import DataError
+from suite.files import read_file
 
 _IMAGES = ("jpg", "jpeg", "png")
 _LABEL = "cls"
 _PICKLES = ("pyd", "pickle", "pkl", "pth", "pt")
+_LABEL_FORM = re.compile(rb"\s*([0-9]{1,9})\s*")  # int() would read "1_0" as 10
 _MAX_LABEL_BYTES = 20
 
 
@@ -57,8 +60,10 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
     labels = {label for listing in listings.values() for label in listing.labels}
     num_found = num_kept or num_classes or max(labels, default=-1) + 1
     for split, listing in listings.items():
-        if missing := sorted(set(range(num_found)) - set(listing.labels)):
-            raise DataError(f"class {missing[0]} has no images in {folder}'s {split} shards: {shards[split][0].name} …")
+        with_images = sorted(set(listing.labels))
+        if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
+            missing = next((label for label, found in enumerate(with_images) if label != found), len(with_images))
+            raise DataError(f"class {missing} has no images in {folder}'s {split} shards: {shards[split][0].name} …")
     names = (classes or tuple(str(label) for label in range(num_found)))[:num_found]
     samples = {s: MemberSamples(shards[s], li.names, li.labels, li.places) for s, li in listings.items()}
     return Original(names, str(folder), dict(samples))
@@ -67,7 +72,7 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
 def _read_classes(folder: Path) -> tuple[str, ...]:
     """The names of the classes, where the shards are a prepared set of ours."""
     try:
-        return tuple(str(name) for name in json.loads((folder / MANIFEST).read_bytes())["classes"])
+        return tuple(str(name) for name in json.loads(read_file(folder / MANIFEST))["classes"])
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -117,13 +122,12 @@ def _read_label(shard: Path, key: str, members: dict[str, Member], num_classes: 
     member = members.get(_LABEL)
     if member is None:
         raise DataError(f"{shard}: sample {key!r} has no label, expected a member with the extension .{_LABEL}")
-    data = ByteRange(str(shard), member.offset, min(member.length, _MAX_LABEL_BYTES)).read()
+    data = ByteRange(str(shard), member.offset, min(member.length, _MAX_LABEL_BYTES + 1)).read()
     assert isinstance(data, bytes)
-    try:
-        label = int(data)
-    except ValueError as error:
-        raise DataError(f"{shard}: {member.name} is {data!r}, expected the number of a class") from error
-    if label < 0 or (num_classes is not None and label >= num_classes):
-        expected = "0 or more" if num_classes is None else f"0..{num_classes - 1}"
-        raise DataError(f"{shard}: {member.name} has label {label}, expected {expected}")
+    form = _LABEL_FORM.fullmatch(data) if len(data) <= _MAX_LABEL_BYTES else None
+    if form is None:
+        raise DataError(f"{shard}: {member.name} is {data!r}, expected the number of a class")
+    label = int(form[1])
+    if num_classes is not None and label >= num_classes:
+        raise DataError(f"{shard}: {member.name} has label {label}, expected 0..{num_classes - 1}")
     return label

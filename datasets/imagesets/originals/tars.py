@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from suite.errors import DataError
+from suite.files import open_file
 
 _BLOCK = tarfile.BLOCKSIZE
 
@@ -34,7 +35,7 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
             leads out of it.
     """
     shown = f"{path}: {within.name}" if within else str(path)
-    with _naming(shown), path.open("rb") as file:
+    with _naming(shown), open_file(path) as file:
         file.seek(within.offset if within else 0)
         with tarfile.open(fileobj=file, mode="r:") as tar:  # absolute offsets, also within another tar
             while (info := tar.next()) is not None:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from imagesets.decode import decode
+from imagesets.decode import decode, to_rgb
 from imagesets.originals.samples import ByteRange, Pixels
 from suite.errors import DataError
 
@@ -97,7 +97,7 @@ def decode_any(data: bytes) -> Pixels:
         return decode(data)
     try:
         with Image.open(io.BytesIO(data), formats=_OTHER_FORMATS) as image:  # none that starts a program
-            return np.asarray(image.convert("RGB"), np.uint8)
+            return to_rgb(image)
     except UnidentifiedImageError as error:
         raise ValueError(f"it is no image in a known format ({', '.join(('JPEG', 'PNG', *_OTHER_FORMATS))})") from error
     except (OSError, SyntaxError, EOFError, Image.DecompressionBombError) as error:

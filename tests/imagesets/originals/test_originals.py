@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import io
+import os
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping
@@ -159,6 +161,42 @@ def test_an_empty_class_is_named(folder: Path, run: Run) -> None:
     (folder / "val" / "n00000001").mkdir()
     with pytest.raises(DataError, match="class 'n00000001' has no images"):
         run()
+
+
+@pytest.mark.parametrize("target", ["..", "train/n01440764", "."])
+def test_a_link_that_would_multiply_images_is_refused(target: str, folder: Path, run: Run) -> None:
+    inner = folder / "train" / "n01440764" / "inner"
+    inner.mkdir()
+    (inner / "again").symlink_to(folder / target if target.startswith("train") else target)
+    with pytest.raises(DataError, match=r"inner/again leads to .*n01440764.*, whose images would be there twice"):
+        run(source=folder)
+
+
+def test_a_link_to_images_that_are_elsewhere_is_followed(folder: Path, run: Run, stored: Any, tmp_path: Path) -> None:
+    shutil.move(folder / "train" / "n01440764", tmp_path / "elsewhere")
+    (folder / "train" / "n01440764").symlink_to(tmp_path / "elsewhere")
+    assert stored(run(source=folder)).labels("train") == sorted([0, 1, 2] * 6)
+
+
+def test_a_folder_that_cannot_be_read_is_named(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed, scandir = folder / "train" / "n01440764" / "closed", os.scandir
+    closed.mkdir()
+
+    def refuse(path: Any) -> Any:  # as the system does, but not to root
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(DataError, match=r"closed cannot be read: Permission denied"):
+        run(source=folder)
+
+
+@pytest.mark.parametrize("storage_format", ["webdataset", "folder"])
+def test_a_fifo_among_the_images_is_named_and_not_waited_for(storage_format: str, folder: Path, run: Run) -> None:
+    os.mkfifo(folder / "train" / "n01440764" / "z.jpg")
+    with pytest.raises(DataError, match=r"z\.jpg cannot be read: it is no regular file"):
+        run(storage_format, source=folder)
 
 
 def test_a_folder_without_images_to_test_on_is_refused(folder: Path, run: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tarfile
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,10 @@ def test_our_own_shards_keep_their_class_names(run: Run, stored: Any, tmp_path: 
         ("some/folder/0.pyd", b"x", r"some/folder/0\.pyd is a pickle"),
         ("some/folder/0.meta.pkl", b"x", r"some/folder/0\.meta\.pkl is a pickle"),
         ("some/folder/0.cls", b"1000", r"some/folder/0\.cls has label 1000, expected 0\.\.9"),
-        ("some/folder/0.cls", b"-1", r"some/folder/0\.cls has label -1, expected 0\.\.9"),
+        ("some/folder/0.cls", b"-1", r"some/folder/0\.cls is b'-1', expected the number"),
+        ("some/folder/0.cls", b"1_0", r"some/folder/0\.cls is b'1_0', expected the number"),
+        ("some/folder/0.cls", b"1" + 18 * b"0", r"some/folder/0\.cls is b'10+', expected the number"),
+        ("some/folder/0.cls", b"0" + 20 * b" " + b"1", r"some/folder/0\.cls is b'0 +', expected the number"),
         ("some/folder/0.cls", b"cat", r"some/folder/0\.cls is b'cat', expected the number"),
         ("some/folder/3.png", b"x", r"sample 'some/folder/3' has 2 images"),
         ("zebra.jpg", b"x", r"sample 'zebra' has no label"),
@@ -130,3 +134,13 @@ def test_a_class_without_images_is_named(shards: Path, run: Run) -> None:
     replace(shards, "some/folder/0.cls", b"3")
     with pytest.raises(DataError, match=r"class 2 has no images in .*'s train shards"):
         run(source=shards)
+
+
+def test_a_very_large_label_takes_no_more_memory_than_a_small_one(shards: Path, run: Run) -> None:
+    replace(shards, "some/folder/0.cls", b"999999999")
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train shards"):
+        run(source=shards)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 10_000_000

@@ -64,11 +64,13 @@ def leave_run(tmp_path: Path) -> Callable[..., RunDirectory]:
             about = {"layers": [f"layers.{i}" for i in range(num_layers)], "grid": [8, 8], "num_images": 100}
             about["queries"] = QUERIES
             save_file(arrays, run.maps_path, {key: json.dumps(value) for key, value in about.items()})
+        num_steps = experiment.num_steps(100)
         run.write_result(
             Result(
                 experiment=experiment, top1_percent=50.0 + seed, top5_percent=90.0, test_loss=1.0,
-                best_top1_percent=50.0, num_parameters=1000, num_train_images=100, num_test_images=100, num_steps=10,
-                images_seen=80, train_s=1.0, images_per_s=80.0, device="cpu", num_ranks=1, num_attempts=1,
+                best_top1_percent=50.0 + seed, num_parameters=1000, num_train_images=100, num_test_images=100,
+                num_steps=num_steps, images_seen=num_steps * experiment.recipe.batch_size,
+                train_s=1.0, images_per_s=80.0, device="cpu", num_ranks=1, num_attempts=1,
                 protocol_version=PROTOCOL_VERSION, commit="0" * 40, finished_at="2000-01-01T00:00:00+00:00",
             )
         )  # fmt: skip

@@ -1,0 +1,77 @@
+"""A checkpoint's account of itself: ``manifest.json``, written last, with a digest of every file beside it.
+
+the digests of what the ranks have written -> manifest -> ``checkpoint.load_newest`` asks whether it still holds
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from suite.files import read_file, sha256_of
+from suite.spec import Frozen, Resources
+
+_NAME = "manifest.json"
+
+
+class DamageError(Exception):
+    """A checkpoint whose files are not those that were written."""
+
+
+class Layout(Frozen):
+    """Fields that must match to read a checkpoint back: stages 1 to 3 cut the state in pieces, one a rank."""
+
+    zero_stage: int
+    num_ranks: int  # 0 in stage 0, whose checkpoints any number of ranks can read
+
+    @classmethod
+    def of(cls, resources: Resources) -> Self:
+        stage = resources.zero_stage
+        return cls(zero_stage=stage, num_ranks=resources.num_ranks if stage else 0)
+
+
+class Origin(Frozen):
+    """Fields that must match to go on from a checkpoint: whose it is, and which runs and files made it what it is."""
+
+    experiment: str  # its id, which names the seed too
+    parent: str = ""  # id of the finished run that was taken over
+    parent_sha256: str = ""  # of that run's weights
+    teacher_sha256: str = ""  # of the file of weights that teaches, where that is no run's
+
+
+class Manifest(Frozen):
+    """``files`` maps a checkpoint's files to their SHA-256; ``sha256`` is that of the manifest's other fields."""
+
+    layout: Layout
+    origin: Origin
+    files: dict[str, str]
+    sha256: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Make it the manifest of a folder whose files are complete."""
+        sealed = self.model_copy(update={"sha256": self._own_sha256()})
+        (folder / _NAME).write_text(sealed.model_dump_json(indent=1))
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Read a folder's manifest, and hold the folder's files against it.
+
+        Raises:
+            DamageError: if the manifest or one of its files is missing, or is not what was written.
+        """
+        try:
+            manifest = cls.model_validate_json(read_file(folder / _NAME))
+            if manifest.sha256 != manifest._own_sha256():
+                raise DamageError(f"{_NAME} is not what was written")
+            for name, expected in manifest.files.items():
+                if (found := sha256_of(folder / name)) != expected:
+                    raise DamageError(f"{name} has SHA-256 {found}, expected {expected}")
+        except (OSError, ValidationError) as error:
+            raise DamageError(str(error).splitlines()[0]) from error
+        return manifest
+
+    def _own_sha256(self) -> str:
+        return hashlib.sha256(self.model_dump_json(exclude={"sha256"}).encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""What a run says of the code that trained it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.records import RunDirectory
+from suite.spec import Experiment
+
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "warmup_epochs": 0.0})
+EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
+COMMITTING = """
+import subprocess, sys
+from pathlib import Path
+from suite.execute import run
+from suite.spec import Resources
+from suite.training.loop import Training
+
+train_step = Training.train_step
+def commit_in_the_third_step(self, step, batch):
+    if step == 2:
+        subprocess.run(sys.argv[2:], check=True)
+    return train_step(self, step, batch)
+Training.train_step = commit_in_the_third_step
+assert run(Path(sys.argv[1]), Resources()) == 0
+"""
+
+
+def test_a_result_names_the_commit_that_its_run_started_with(tmp_path):
+    project = tmp_path / "project"
+    for folder in ("suite", "datasets"):
+        shutil.copytree(
+            Path(__file__).parents[2] / folder, project / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    git = ["git", "-C", str(project), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+    commit = [*git, "commit", "-q", "--allow-empty", "-m", "Change something"]
+    for command in (["git", "init", "-q", str(project)], [*git, "add", "."], commit):
+        subprocess.run(command, check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+
+    run = RunDirectory.of(tmp_path, EXPERIMENT)
+    run.create(EXPERIMENT)
+    environment = {**os.environ, "PYTHONPATH": f"{project}:{project / 'datasets'}", "OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [sys.executable, "-c", COMMITTING, str(run.path), *commit], check=True, env=environment, cwd=tmp_path
+    )
+    assert subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip() != head
+    assert json.loads(run.environment_path.read_text())["commit"] == head
+    assert run.read_result().commit == head
