@@ -20,10 +20,12 @@ from rich.text import Text
 from launchers import slurm
 from launchers.names import describe
 from launchers.plan import Job, stand_all
+from launchers.progress import read_progress
 from launchers.slurm import QueuedJob
 from launchers.submission import Submission, cancel_mark, find_submissions
 from suite import attempts, standing
 from suite.attempts import Attempt
+from suite.heartbeat import find_silence
 from suite.profiles import Profile
 from suite.standing import Standing
 
@@ -50,7 +52,8 @@ class RunStatus:
     """Where one run stands.
 
     ``waiting`` is for another run, ``pending`` for SLURM. ``detail`` says why it waits or failed; ``array`` is SLURM's,
-    of a run that is in its queue; hours are GPU-hours, or rank-hours on CPUs.
+    of a run that is in its queue; ``silence`` says how long a run has shown no sign of life that should have; hours are
+    GPU-hours, or rank-hours on CPUs.
     """
 
     job: Job
@@ -59,7 +62,8 @@ class RunStatus:
     node: str = ""
     array: str = ""
     num_requeues: int = 0
-    metrics: dict[str, Any] | None = None
+    metrics: dict[str, float] | None = None
+    silence: str = ""
     hours_used: float = 0.0
     top1_percent: float | None = None
 
@@ -72,6 +76,11 @@ class RunStatus:
     def has_failed(self) -> bool:
         """Whether it ended without a result that holds, or can never start."""
         return self.state in ("failed", "void", "blocked")
+
+    @property
+    def words(self) -> str:
+        """Why it waits, failed or is silent."""
+        return "; ".join(part for part in (self.silence, self.detail) if part)
 
     @property
     def steps(self) -> str:
@@ -129,7 +138,7 @@ def _refine(
     places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
     queued = next((queue[place] for place in reversed(places) if place in queue), None)
     common: dict[str, Any] = {
-        "metrics": job.directory.last_metrics(),
+        "metrics": read_progress(job.directory),
         "num_requeues": attempts.num_requeues(tried),
         "hours_used": attempts.device_hours(tried),
         "array": queued.job_id.partition("_")[0] if queued else "",
@@ -142,10 +151,12 @@ def _refine(
         return RunStatus(job, known.state, known.reason + see, **common)
     if queued is not None:
         state, detail, node = _state_in_queue(queued, tried)
+        common["silence"] = find_silence(job.directory) if state == "running" else ""
         is_held = known.state == "waiting" and state != "running"
         return RunStatus(job, "waiting" if is_held else state, detail, node, **common)
     if known.state == "running":
-        return RunStatus(job, "running", "held by another process", **common)
+        common["silence"] = find_silence(job.directory)
+        return RunStatus(job, "running", _name_holder(tried), **common)
     last_word = next((ended[place] for place in reversed(places) if place in ended), "")
     is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
     if last_word == "CANCELLED" or is_marked:
@@ -154,6 +165,14 @@ def _refine(
         why = known.reason or (tried[-1].why if tried else "") or last_word or "killed"
         return RunStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
     return RunStatus(job, known.state, f"its job ended before it: {last_word}" if last_word else "", **common)
+
+
+def _name_holder(tried: Sequence[Attempt]) -> str:
+    """Name the process that holds the claim of a run whose job SLURM does not list, as far as it is known."""
+    if not tried or tried[-1].end is not None:
+        return "held by another process"
+    job = f" of job {tried[-1].job}, which has left SLURM's queue" if tried[-1].job else ""
+    return f"held by a process on {tried[-1].host}{job}"
 
 
 def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State, str, str]:
@@ -211,15 +230,15 @@ def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> R
     table.add_column("", overflow="fold")
     for status in shown:
         experiment, metrics = status.job.experiment, status.metrics or {}
-        is_running = status.state == "running"
-        detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.detail
+        keeps_pace = status.state == "running" and not status.silence
+        detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.words
         table.add_row(
             names[experiment.id],
             Text(status.state, style=_STYLES[status.state]),
             status.node,
             status.steps,
-            f"{metrics['images_per_s']:,.0f}" if is_running and "images_per_s" in metrics else "",
-            _duration(status.remaining_s) if is_running else "",
+            f"{metrics['images_per_s']:,.0f}" if keeps_pace and "images_per_s" in metrics else "",
+            _duration(status.remaining_s) if keeps_pace else "",
             str(status.num_requeues or ""),
             detail,
         )

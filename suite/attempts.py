@@ -14,8 +14,6 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from suite.files import disk_error
 from suite.records import RunDirectory
 from suite.spec import Frozen
@@ -76,12 +74,12 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
     """All attempts, in order; [] before the first. The last one is still going on if its ``end`` is None: then
     ``ended_at`` is the run's last sign of life."""
     try:
-        lines = run.attempts_path.read_text().split("\n")[:-1]  # what follows the last newline is incomplete
-    except FileNotFoundError:
+        text = run.attempts_path.read_text(errors="replace")
+    except OSError:  # not there yet, or not ours to look at
         return []
     attempts: list[Attempt] = []
-    for line in lines:
-        with contextlib.suppress(ValueError, ValidationError):  # a line that a full disk cut costs a count, not the run
+    for line in text.split("\n")[:-1]:  # what follows the last newline is incomplete
+        with contextlib.suppress(ValueError, TypeError, AttributeError):  # a broken line costs a count, not the run
             fields: dict[str, Any] = json.loads(line)
             if "started_at" in fields:
                 attempts.append(Attempt.model_validate(fields))
@@ -107,7 +105,7 @@ def num_requeues(attempts: Sequence[Attempt]) -> int:
 
 def _last_sign(run: RunDirectory, started_at: float) -> float:
     times = [started_at]
-    for path in (run.metrics_path, run.log_path):
+    for path in (run.metrics_path, run.heartbeat_path, run.log_path):
         with contextlib.suppress(OSError):
             times.append(path.stat().st_mtime)
     return max(times)

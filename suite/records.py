@@ -5,6 +5,7 @@
         environment.json   where and with which versions the latest attempt ran
         attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
         metrics.jsonl      one line per logged step
+        heartbeat.json     what the first rank is doing now; see ``heartbeat``
         checkpoint/        step-<n>/ folders, each complete from the moment it has its name
         weights.safetensors, result.json   only of a finished run
         maps.safetensors   of a finished run of kind "maps": what ``suite.training.maps`` recorded
@@ -106,6 +107,7 @@ class RunDirectory:
     environment_path = _FileOfRun("environment.json")
     attempts_path = _FileOfRun("attempts.jsonl")
     metrics_path = _FileOfRun("metrics.jsonl")
+    heartbeat_path = _FileOfRun("heartbeat.json")
     checkpoint_path = _FileOfRun("checkpoint")
     weights_path = _FileOfRun("weights.safetensors")
     maps_path = _FileOfRun("maps.safetensors")
@@ -280,8 +282,8 @@ class RunDirectory:
             return {}
         merged: dict[str, Any] = {}
         for line in lines:
-            with contextlib.suppress(ValueError):  # the first line of the window may be cut
-                merged.update(json.loads(line))
+            with contextlib.suppress(ValueError, TypeError):  # the first line of the window may be cut
+                merged |= json.loads(line)
         return merged
 
     def _corrupt(self, path: Path, error: Exception) -> RecordError:

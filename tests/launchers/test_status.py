@@ -1,6 +1,7 @@
 """Where a run stands, from its files and what SLURM says of its job."""
 
 import io
+import os
 
 import pytest
 from rich.console import Console
@@ -12,6 +13,7 @@ from launchers.status import Need, read_status, render_status
 from launchers.submission import Submission, cancel_mark, write_submission
 from suite.attempts import record_end, record_start
 from suite.errors import RunError
+from suite.heartbeat import Heartbeat
 from suite.records import Failure, RunDirectory
 from suite.spec import Resources
 from suite.suites import get_suite
@@ -50,6 +52,12 @@ def run(tmp_path, monkeypatch):
     return found
 
 
+def render(*found):
+    console = Console(width=160, file=io.StringIO())
+    console.print(render_status(found, PROFILE, Need(PROFILE)))
+    return console.file.getvalue()
+
+
 RUNNING = ("R", "None", "node3", 0, "10:00")
 WAITING = ("PD", "Resources", "", 0, "60:00")
 REQUEUED = ("PD", "BeginTime", "", 2, "60:00")
@@ -65,6 +73,36 @@ def test_a_run_is_running_when_it_is_its_turn_in_the_job(look, run):
     found = look(queued=RUNNING)
     assert (found.state, found.node, found.steps) == ("running", "node3", "20 of 60")
     assert found.remaining_s == 40 * 32 / 64
+
+
+def test_a_run_without_a_sign_of_life_says_so_and_shows_no_rate(look, run):
+    run.append_metrics({"step": 20, "num_steps": 60, "images_per_s": 64.0})
+    heart = Heartbeat(run)
+    heart.beat(20)
+    heart.end()
+    assert "64" in render(look(queued=RUNNING))
+    then = run.heartbeat_path.stat().st_mtime - 330
+    os.utime(run.heartbeat_path, (then, then))
+    shown = render(look(queued=RUNNING))
+    assert "no step for 330 s" in shown
+    assert "64" not in shown
+    assert "0:00:20" not in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["null", "7", '"x"', "[[1, 2, 3]]", '{"step": null, "num_steps": 60}', '{"step": "9", "images_per_s": "fast"}',
+     '{"images_per_s": NaN}', '{"num_steps": true}', "{" * 100, "\xff"],
+)  # fmt: skip
+def test_a_line_of_metrics_that_is_no_line_of_ours_hides_no_run(look, run, line):
+    run.metrics_path.write_text(f"{line}\n")
+    assert "running" in render(look(queued=RUNNING))
+
+
+def test_bytes_that_are_no_text_among_the_attempts_cost_a_count_not_the_status(look, run):
+    with run.attempts_path.open("ab") as file:
+        file.write(b"\xff\xfe\nnull\n[1]\n")
+    assert look(queued=RUNNING).state == "running"
 
 
 def test_a_void_result_is_told_with_its_reason(look, finish):
@@ -114,9 +152,7 @@ def test_a_controller_that_does_not_answer_is_no_verdict_on_the_runs(look, monke
 
 
 def test_the_table_counts_all_and_sums_hours(look, run):
-    console = Console(width=160, file=io.StringIO())
-    console.print(render_status([look(queued=RUNNING), look(ended="CANCELLED")], PROFILE, Need(PROFILE)))
-    text = console.file.getvalue()
+    text = render(look(queued=RUNNING), look(ended="CANCELLED"))
     assert "2 runs: 1 running, 1 cancelled" in text
     assert "rank-hours: 0 used" in text
 
