@@ -21,8 +21,10 @@ from launchers import slurm
 from launchers.names import describe
 from launchers.plan import Job, stand_all
 from launchers.progress import read_progress
-from launchers.slurm import QueuedJob
-from launchers.submission import Submission, cancel_mark, find_submissions
+from launchers.reasons import explain_end, explain_wait
+from launchers.slurm import EndedJob, QueuedJob
+from launchers.starts import LostStart, read_starts
+from launchers.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
 from suite import attempts, standing
 from suite.attempts import Attempt
 from suite.heartbeat import find_silence
@@ -108,12 +110,15 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
         RecordError: a submission cannot be read.
     """
     submissions = find_submissions(store)
-    queue = {(job.submission, job.task): job for job in slurm.read_queue()} if submissions else {}
+    users = find_users(store, submissions)
+    queue = {(job.submission, job.task): job for job in slurm.read_queue(users)} if submissions else {}
     since = _oldest_date(submissions)
-    ended = slurm.read_ended([s.name for s in submissions], since) if submissions else {}
+    ended = slurm.read_ended([s.name for s in submissions], since, users) if submissions else {}
+    folders = {s.name: submissions_folder(store) / s.name for s in submissions}
+    lost = {(name, start.task): start for name, folder in folders.items() for start in read_starts(folder)}
     found: dict[str, RunStatus] = {}
     for job, known in zip(jobs, stand_all(jobs), strict=True):
-        refined = _refine(job, known, store, submissions, queue, ended)
+        refined = _refine(job, known, store, submissions, queue, ended, lost)
         if refined.state == "waiting" and (first := known.waits_for[0]) in found:
             refined = replace(refined, detail=f"for {first} ({found[first].state})")
         found[job.experiment.id] = refined
@@ -126,7 +131,8 @@ def _refine(
     store: Path,
     submissions: Sequence[Submission],
     queue: Mapping[tuple[str, int], QueuedJob],
-    ended: Mapping[tuple[str, int], str],
+    ended: Mapping[tuple[str, int], EndedJob],
+    lost: Mapping[tuple[str, int], LostStart],
 ) -> RunStatus:
     """Hold a run's standing beside SLURM's word on its job, which only refines what is open."""
     if known.state == "done" and known.result is not None:
@@ -150,21 +156,26 @@ def _refine(
         see = f"; see {known.path}" if known.path else ""
         return RunStatus(job, known.state, known.reason + see, **common)
     if queued is not None:
-        state, detail, node = _state_in_queue(queued, tried)
+        state, detail, node = _state_in_queue(queued, tried, lost.get((queued.submission, queued.task)))
         common["silence"] = find_silence(job.directory) if state == "running" else ""
         is_held = known.state == "waiting" and state != "running"
         return RunStatus(job, "waiting" if is_held else state, detail, node, **common)
     if known.state == "running":
         common["silence"] = find_silence(job.directory)
         return RunStatus(job, "running", _name_holder(tried), **common)
-    last_word = next((ended[place] for place in reversed(places) if place in ended), "")
+    last = next((place for place in reversed(places) if place in ended), None)
+    last_word = ended[last].state if last else ""
     is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
-    if last_word == "CANCELLED" or is_marked:
+    if last_word.startswith("CANCELLED") or is_marked:
         return RunStatus(job, "cancelled", "the same command submits it again", **common)
+    why_ended = explain_end(ended[last], store, last[0]) if last else ""
     if known.state == "interrupted":
-        why = known.reason or (tried[-1].why if tried else "") or last_word or "killed"
+        own = known.reason or (tried[-1].why if tried else "")
+        why = "; ".join(part for part in (own, "" if last_word == "COMPLETED" else why_ended) if part) or "killed"
         return RunStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
-    return RunStatus(job, known.state, f"its job ended before it: {last_word}" if last_word else "", **common)
+    start = next((lost[place] for place in reversed(places) if place in lost), None)
+    why = start.describe() if start else f"its job ended before it: {why_ended}" if why_ended else ""
+    return RunStatus(job, known.state, why, **common)
 
 
 def _name_holder(tried: Sequence[Attempt]) -> str:
@@ -175,14 +186,20 @@ def _name_holder(tried: Sequence[Attempt]) -> str:
     return f"held by a process on {tried[-1].host}{job}"
 
 
-def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[State, str, str]:
-    """Read state, detail and node of a run whose job SLURM lists."""
+def _describe_lost(lost: LostStart, tried: Sequence[Attempt]) -> str:
+    return _name_holder(tried) if lost.kind == "held" else lost.describe() if lost.kind == "node" else lost.reason
+
+
+def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], lost: LostStart | None) -> tuple[State, str, str]:
+    """Read state, detail and node of a run whose job SLURM lists, the last start of which may have been lost."""
     if queued.state == "PD":
+        waits = explain_wait(queued.reason)
         if queued.num_restarts:
-            why = tried[-1].why if tried else ""
-            held = f"; SLURM holds it: {queued.reason}" if "held" in queued.reason.lower() else ""
+            is_lost = lost is not None and (lost.job, lost.restarts) == (queued.job_id, queued.num_restarts - 1)
+            why = _describe_lost(lost, tried) if lost is not None and is_lost else tried[-1].why if tried else ""
+            held = f"; SLURM holds it: {waits}" if waits != queued.reason or "held" in waits.lower() else ""
             return "requeued", (why or "its node failed, or a process died") + held, ""
-        return "pending", queued.reason, ""
+        return "pending", waits, ""
     is_of_job = bool(tried) and (tried[-1].job, tried[-1].restarts) == (queued.job_id, queued.num_restarts)
     if is_of_job and tried[-1].end is None:
         return "running", f"job {queued.job_id}", queued.nodes
@@ -217,7 +234,9 @@ class Need:
         return self._by_flops[cell]
 
 
-def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> RenderableType:
+def render_status(
+    found: Sequence[RunStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
+) -> RenderableType:
     counts = Counter(status.state for status in found)
     names = describe([status.job.experiment for status in found])
     order = list(_STYLES)
@@ -246,7 +265,9 @@ def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> R
     used, needed = sum(s.hours_used for s in found), sum(need.hours(s) for s in found)
     words = ", ".join(f"{counts[state]} {state}" for state in order if counts[state])
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
-    return Group(table, f"{len(found)} runs: {words}{hidden}", f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed")
+    hours = f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed"
+    warnings = [Text(trouble, "yellow") for trouble in troubles]
+    return Group(table, f"{len(found)} runs: {words}{hidden}", hours, *warnings)
 
 
 def _duration(seconds: float | None) -> str:

@@ -6,8 +6,10 @@ SLURM by their names, so that nothing is lost when grid.py dies while it submits
 
 from __future__ import annotations
 
+import os
 import re
 import time
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -77,6 +79,16 @@ def find_submissions(store: Path) -> list[Submission]:
     return sorted(found, key=lambda submission: submission.name.rpartition("-")[2])
 
 
+def owner_of(store: Path, submission: str) -> int:
+    """Look up the number of the user who made a submission."""
+    return (submissions_folder(store) / submission / _FILE).stat().st_uid
+
+
+def find_users(store: Path, submissions: Iterable[Submission]) -> set[int]:
+    """This user, and all who have submitted to this store."""
+    return {os.getuid(), *(owner_of(store, submission.name) for submission in submissions)}
+
+
 def array_name(submission: str, first_task: int) -> str:
     return f"{submission}.{first_task}"
 
@@ -89,6 +101,11 @@ def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:
     """(submission, task) of a job; None for a job that is none of ours."""
     match = _NAME.fullmatch(job_name)
     return (match["submission"], int(match["first"]) + array_index) if match else None
+
+
+def this_task(first_task: int) -> int:
+    """Look up, in a job, which task of its submission it carries out."""
+    return first_task + int(os.environ.get("SLURM_ARRAY_TASK_ID", 0))
 
 
 def cancel_mark(store: Path, submission: str) -> Path:
