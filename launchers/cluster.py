@@ -22,6 +22,7 @@ from launchers import slurm
 from launchers.batch import PYTHON, REFUSALS, Batch
 from launchers.node import STEP_END_S, WARNING_S
 from launchers.plan import PlannedRun
+from launchers.snapshot import Snapshot
 from launchers.submission import (
     Submission,
     array_name,
@@ -111,6 +112,7 @@ class Submitter:
     ) -> None:
         groups = _in_groups([run.job.experiment for run in runs])
         tasks = [group[i : i + runs_per_job] for group in groups for i in range(0, len(group), runs_per_job)]
+        self._code = Snapshot(store)
         self.submission = Submission(
             name=new_name(suite.name, profile),
             suite=suite.name,
@@ -119,6 +121,8 @@ class Submitter:
             time_min=allocation.time_min,
             resources=runs[0].job.resources,
             tasks=tuple(tuple(task) for task in tasks),
+            code=str(self._code.folder),
+            ids=tuple(tuple(experiment.id for experiment in task) for task in tasks),
         )
         self.job_ids: list[str] = []
         self._array_of = dict(queued or {})
@@ -175,6 +179,7 @@ class Submitter:
         Raises:
             RunError: if sbatch fails, or the disk is full.
         """
+        self._code.write()
         write_submission(self._store, self.submission)
         try:
             self._submit_arrays()
@@ -225,12 +230,17 @@ class Submitter:
         }
         options = ["--suite", submission.suite, "--profile", submission.profile, "--runs", str(self._store)]
         options += ["--seeds", str(submission.num_seeds)]
-        Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -m leaderboards.build {shlex.join(options)}")
+        parameters["setup"] = [self._path()]
+        Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}")
 
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
         place = shlex.join([str(self._store), self.submission.name, str(first)])
-        return f"{shlex.quote(PYTHON)} -u -m launchers.{module} {place}"
+        return f"{shlex.quote(PYTHON)} -P -u -m launchers.{module} {place}"
+
+    def _path(self) -> str:
+        """Spell where jobs import from: the pinned code, and never the folder that they happen to start in (-P)."""
+        return f"export PYTHONPATH={shlex.quote(self.submission.code)}${{PYTHONPATH:+:$PYTHONPATH}}"
 
     def _ending(self, first: int) -> list[str]:
         """Spell what follows the processes; on a node without Python the script itself moves the job elsewhere."""
@@ -265,6 +275,7 @@ class Submitter:
             "additional_parameters": {"requeue": True, **wanted.more},
             "srun_args": ["--kill-on-bad-exit=1", f"--cpus-per-task={wanted.cpus_per_task}", *_limit_of_step(wanted)],
             "setup": [
+                self._path(),
                 f"export OMP_NUM_THREADS={wanted.cpus_per_task}",
                 "trap : TERM  # the shell outlives its step, to put the job back into the queue",
             ],

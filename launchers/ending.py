@@ -43,7 +43,7 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     folder, task = submissions_folder(store) / name, this_task(first_task)
-    experiments = read_submission(folder).tasks[task]
+    experiments = read_submission(folder).experiments(task)
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
     found = [stand_alone(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
     for experiment, standing in zip(experiments, found, strict=True):

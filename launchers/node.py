@@ -50,7 +50,7 @@ def run_task(store: Path, name: str, first_task: int) -> int:
     except Exception as error:
         note_bad_node(folder, task, f"{type(error).__name__}: {error}")
         raise
-    return rank.train(store, name, task, submission.tasks[task])
+    return rank.train(store, name, task, submission.experiments(task))
 
 
 class _Rank:

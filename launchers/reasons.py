@@ -36,9 +36,7 @@ _HELD = {
     "JobHeldUser": "held; scontrol release lets it go on",
     "JobHeldAdmin": "held by an administrator",
 }
-_TELLING = re.compile(
-    r"error|exception|no space|quota|oom|out of memory|killed|denied|not found|exceeded", re.IGNORECASE
-)
+_TELLING = re.compile(r"error|exception|no space|quota|oom|out of memory|killed|denied|exceeded", re.IGNORECASE)
 
 
 def explain_wait(reason: str) -> str:
@@ -87,7 +85,7 @@ def find_troubles(store: Path, submissions: Sequence[Submission], found: Sequenc
         for node, starts in bad_nodes(read_starts(submissions_folder(store) / submission.name)).items():
             last = starts[-1]
             troubles.append(
-                f"{node} could not begin {len(starts)} jobs, and gets no more: {last.reason}; see {last.log}"
+                f"{node} could not begin {len(starts)} jobs, and is left out: {last.reason}; see {last.log}"
             )
     return troubles + _name_stragglers(found)
 

@@ -144,7 +144,7 @@ def test_a_submission_that_slurm_would_refuse_leaves_nothing_behind(tmp_path, to
         submitter(tmp_path).test()
     with pytest.raises(RunError, match="nothing was submitted"):
         submitter(tmp_path).submit()
-    assert not list(tmp_path.glob("slurm/*"))
+    assert not list(tmp_path.glob("slurm/*/submission.json"))
 
 
 def test_the_queue_is_read_by_one_call_whatever_else_the_user_runs(tmp_path, tools):
