@@ -78,13 +78,16 @@ class Heartbeat:
         self._since = self._written_at = time.monotonic()
         self._write()
 
+    def begin(self) -> None:
+        """Note that steps follow: the first one takes its time from here."""
+        self._since = time.monotonic()
+
     def beat(self, step: int) -> None:
         """Note that ``step`` steps are done; written once a second at most."""
         now = time.monotonic()
-        if self._phase == "training":
-            self._note("training", now - self._since)
+        self._note("training", now - self._since)
         self._phase, self._step, self._since = "training", step, now
-        if now - self._written_at >= _EVERY_S:
+        if now - self._written_at >= _EVERY_S or self._number == 1:
             self._write()
 
     @contextlib.contextmanager

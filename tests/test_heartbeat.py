@@ -50,6 +50,16 @@ def test_a_run_hangs_once_it_is_silent_for_ten_times_its_slowest_step_and_a_minu
     assert clock.pass_by(2, watch).startswith(f"no step for {patience_s + 1} s; the slowest took {step_s:.2g} s")
 
 
+def test_a_run_that_stops_after_its_first_step_hangs_too(run, clock):
+    watch, heart = Watch(run), Heartbeat(run)
+    clock.pass_by(500, watch)  # start-up
+    heart.begin()
+    clock.pass_by(3, watch)
+    heart.beat(1)
+    assert clock.pass_by(60, watch) == ""
+    assert "no step for 61 s; the slowest took 3 s" in clock.pass_by(2, watch)
+
+
 def test_an_evaluation_is_no_slow_step_and_a_long_first_one_no_hang(run, clock):
     watch, heart = begin(run, clock)
     with heart.during("evaluation"):

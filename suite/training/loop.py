@@ -145,6 +145,7 @@ class Training:
             if self.experiment.kind == "pruning":
                 self._log_accuracy()  # what the removal alone costs; no accuracy of this training, so never its best
         self.engine.train()
+        self.heartbeat.begin()
         while progress.step < self.num_steps:
             started = time.monotonic()
             with waiting:
