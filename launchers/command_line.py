@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from launchers.options import Cluster, GridOptions, SlurmOptions
-from suite.arguments import positive
+from suite.arguments import num_seeds, positive
 from suite.errors import SpecError
 from suite.spec import StorageFormat
 
@@ -43,7 +43,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
     )
     parser.add_argument(
-        "--seeds", type=positive, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
+        "--seeds", type=num_seeds, default=1, metavar="N", help="seeds 0 to N-1 of every cell (default 1)"
     )
     parser.add_argument(
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",

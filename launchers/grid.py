@@ -7,6 +7,7 @@ The same command again goes on where the last one ended. What a node calls is ``
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -44,6 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SuiteError as error:
         errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
         return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
+    except OSError as error:  # the output's: what a run or a store refuses is a SuiteError
+        with contextlib.suppress(OSError):
+            errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
+        _drop_output()
+        return Exit.FAILED
+
+
+def _drop_output() -> None:
+    """Let Python's last flush go nowhere, where a full disk or a closed pipe would refuse it again."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(options: GridOptions, console: Console) -> int:
@@ -76,6 +88,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     if to_do := [run for run in plan if run.standing.is_open]:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
+        grid.make_store()
         grid.make_data_ready(to_do)
         grid.forget_failures(plan)
         failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)

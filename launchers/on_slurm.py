@@ -54,6 +54,7 @@ def train(grid: GridRequest, console: Console) -> int:
         missing, queued, num_left = _missing(grid, plan)
         if missing:
             _check_owners(options.runs, missing)
+            grid.make_store()
             grid.make_data_ready(missing)
             submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
