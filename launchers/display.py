@@ -9,6 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from launchers.console import escape
 from launchers.local import LocalPool, LocalRun, State
 from launchers.names import describe
 from launchers.progress import read_progress
@@ -93,7 +94,7 @@ class Display:
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
         failed = [run for run in self._pool.runs if run.state == "failed"]
-        lines += [Text(f"failed: {self._name(run)}: {run.problem}", "red") for run in failed[:_MAX_REASONS]]
+        lines += [Text(escape(f"failed: {self._name(run)}: {run.problem}"), "red") for run in failed[:_MAX_REASONS]]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:

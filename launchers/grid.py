@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from launchers.command_line import parse_options
+from launchers.console import SafeConsole
 from launchers.display import Display
 from launchers.local import LocalPool
 from launchers.options import GridOptions, make_resources
@@ -35,7 +36,7 @@ _POLL_S = 0.25
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; exit status: 0 all done, 1 something failed, 2 misuse, 130 interrupted."""
-    console, errors = (Console(markup=False, highlight=False, stderr=stderr) for stderr in (False, True))
+    console, errors = (SafeConsole(stderr=stderr) for stderr in (False, True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
         return _run(parse_options(arguments), console)

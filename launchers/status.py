@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers import slurm
+from launchers.console import escape
 from launchers.names import describe
 from launchers.plan import Job, stand_all
 from launchers.progress import read_progress
@@ -266,7 +267,7 @@ def render_status(
     words = ", ".join(f"{counts[state]} {state}" for state in order if counts[state])
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
     hours = f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed"
-    warnings = [Text(trouble, "yellow") for trouble in troubles]
+    warnings = [Text(escape(trouble), "yellow") for trouble in troubles]
     return Group(table, f"{len(found)} runs: {words}{hidden}", hours, *warnings)
 
 
