@@ -1,4 +1,4 @@
-"""What the script of a SLURM job calls when its processes have ended, with what srun ended with.
+"""The function that the script of a SLURM job calls when its processes have ended: ``end_task``.
 
     python -m launchers.ending STORE SUBMISSION FIRST_TASK STATUS
 
@@ -116,7 +116,14 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
 
 
 def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequence[LostStart]) -> None:
-    """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two."""
+    """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two.
+
+    Args:
+        folder: of the submission.
+        job: its number, for this task alone.
+        nodes: that it is to avoid, those from before included; [] changes nothing.
+        lost: its starts that began nothing, this one last; [] where this one began a run.
+    """
     try:
         if nodes:
             print(f"this job's next start avoids {', '.join(nodes)}", flush=True)

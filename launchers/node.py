@@ -1,4 +1,4 @@
-"""What the processes of a SLURM job call: ``run_task``, once in each of them. ``ending`` follows.
+"""The function that each process of a SLURM job calls: ``run_task``. When all have ended, ``ending`` follows.
 
     python -m launchers.node STORE SUBMISSION FIRST_TASK
 
@@ -21,7 +21,7 @@ from types import FrameType
 from typing import NoReturn
 
 from launchers.starts import note_bad_node, note_late
-from launchers.submission import read_submission, submissions_folder, this_task
+from launchers.submission import Submission, read_submission, submissions_folder, this_task
 from suite import attempts
 from suite.errors import SuiteError
 from suite.execute import die_with_parent, run_as_rank
@@ -45,34 +45,34 @@ def run_task(store: Path, name: str, first_task: int) -> int:
     folder, task = submissions_folder(store) / name, this_task(first_task)
     try:
         submission = read_submission(folder)
-        rank = _Rank(submission.resources, submission.time_min)
+        rank = _Rank(folder, task, submission)
         _import_training(submission.resources)
     except Exception as error:
         note_bad_node(folder, task, f"{type(error).__name__}: {error}")
         raise
-    return rank.train(store, name, task, submission.experiments(task))
+    return rank.train(store, submission.experiments(task))
 
 
 class _Rank:
     """One process of a job."""
 
-    def __init__(self, resources: Resources, time_min: int) -> None:
-        self._resources = resources
-        self._ends_at = time.monotonic() + _seconds_left(time_min)
-        self._latest_end = self._ends_at - min(_MARGIN_S, 60 * time_min / 8)
+    def __init__(self, folder: Path, task: int, submission: Submission) -> None:
+        self._folder, self._task, self._resources = folder, task, submission.resources
+        self._ends_at = time.monotonic() + _seconds_left(submission.time_min)
+        self._latest_end = self._ends_at - min(_MARGIN_S, 60 * submission.time_min / 8)
         self._child = 0
         self._why = ""  # it was asked to stop
         self._hang = ""  # why the child was ended, if it hung
         for number in _SIGNALS:
             signal.signal(number, self._stop)
 
-    def train(self, store: Path, name: str, task: int, experiments: Sequence[Experiment]) -> int:
+    def train(self, store: Path, experiments: Sequence[Experiment]) -> int:
         """Returns the exit status: what one rank of several ends with makes srun end the others."""
         status = 0
         for number, experiment in enumerate(experiments):
             if self._why:
                 if number == 0 and self._why == _TIME_LIMIT:
-                    note_late(submissions_folder(store) / name, task)
+                    note_late(self._folder, self._task)
                 return Exit.INTERRUPTED
             run = RunDirectory.of(store, experiment)
             ended = self._train_in_child(run, experiment, number)

@@ -238,6 +238,14 @@ class Need:
 def render_status(
     found: Sequence[RunStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
 ) -> RenderableType:
+    """Render every run's state, what is left to do, and what goes wrong.
+
+    Args:
+        found: of each run.
+        profile: says what hours are counted on.
+        need: knows the hours that are left.
+        troubles: of nodes, a line each.
+    """
     counts = Counter(status.state for status in found)
     names = describe([status.job.experiment for status in found])
     order = list(_STYLES)
