@@ -20,8 +20,9 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers import slurm
 from launchers.batch import PYTHON, REFUSALS, Batch
-from launchers.node import WARNING_S
+from launchers.node import STEP_END_S, WARNING_S
 from launchers.plan import PlannedRun
+from launchers.snapshot import Snapshot
 from launchers.submission import (
     Submission,
     array_name,
@@ -111,6 +112,7 @@ class Submitter:
     ) -> None:
         groups = _in_groups([run.job.experiment for run in runs])
         tasks = [group[i : i + runs_per_job] for group in groups for i in range(0, len(group), runs_per_job)]
+        self._code = Snapshot(store)
         self.submission = Submission(
             name=new_name(suite.name, profile),
             suite=suite.name,
@@ -119,6 +121,8 @@ class Submitter:
             time_min=allocation.time_min,
             resources=runs[0].job.resources,
             tasks=tuple(tuple(task) for task in tasks),
+            code=str(self._code.folder),
+            ids=tuple(tuple(experiment.id for experiment in task) for task in tasks),
         )
         self.job_ids: list[str] = []
         self._array_of = dict(queued or {})
@@ -140,7 +144,7 @@ class Submitter:
         return f"Arrays of {', '.join(sizes)} jobs{first}."
 
     def _script(self, tasks: range) -> str:
-        return self._batch(tasks).script(self._command("run", tasks.start))
+        return self._batch(tasks).script(self._command("node", tasks.start))
 
     def test(self) -> None:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
@@ -149,6 +153,8 @@ class Submitter:
             SpecError: with SLURM's reason, if it would not.
         """
         reason = self._refusal()
+        if reason and slurm.wait_for_nodes():
+            reason = self._refusal()
         if "array" in reason and slurm.max_array_size() < self._largest_array:
             self._largest_array = slurm.max_array_size()
             reason = self._refusal()
@@ -164,17 +170,19 @@ class Submitter:
             return ""
         return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"
 
-    def submit(self, with_leaderboard: bool = True) -> None:
+    def submit(self) -> str:
         """Write down what is submitted, and submit it; after it, a job that builds the leaderboard.
+
+        Returns:
+            why the leaderboard's job was refused, if it was: the runs are trained all the same.
 
         Raises:
             RunError: if sbatch fails, or the disk is full.
         """
+        self._code.write()
         write_submission(self._store, self.submission)
         try:
             self._submit_arrays()
-            if with_leaderboard:
-                self._submit_leaderboard()
         except REFUSALS as error:
             if self.job_ids:
                 left = f"{', '.join(self.job_ids)} are in the queue; the same command submits what is missing"
@@ -182,11 +190,16 @@ class Submitter:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 left = "nothing was submitted"
             raise RunError(f"sbatch failed: {str(error).strip()}; {left}.") from error
+        try:
+            self._submit_leaderboard()
+        except REFUSALS as error:
+            return str(error).strip()
+        return ""
 
     def _submit_arrays(self) -> None:
         """As few arrays as the order of the runs and the cluster allow."""
         for tasks in self._arrays():
-            job_id = self._batch(tasks).submit(self._command("run", tasks.start))
+            job_id = self._batch(tasks).submit(self._command("node", tasks.start))
             self.job_ids.append(job_id)
             self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
 
@@ -217,12 +230,29 @@ class Submitter:
         }
         options = ["--suite", submission.suite, "--profile", submission.profile, "--runs", str(self._store)]
         options += ["--seeds", str(submission.num_seeds)]
-        Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -m leaderboards.build {shlex.join(options)}")
+        parameters["setup"] = [self._path()]
+        Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}")
 
-    def _command(self, what: str, first: int) -> str:
-        """Spell the command that a job calls."""
+    def _command(self, module: str, first: int) -> str:
+        """Spell the command of ours that a job calls."""
         place = shlex.join([str(self._store), self.submission.name, str(first)])
-        return f"{shlex.quote(PYTHON)} -u -m launchers.node {what} {place}"
+        return f"{shlex.quote(PYTHON)} -P -u -m launchers.{module} {place}"
+
+    def _path(self) -> str:
+        """Spell where jobs import from: the pinned code, and never the folder that they happen to start in (-P)."""
+        return f"export PYTHONPATH={shlex.quote(self.submission.code)}${{PYTHONPATH:+:$PYTHONPATH}}"
+
+    def _ending(self, first: int) -> list[str]:
+        """Spell what follows the processes; on a node without Python the script itself moves the job elsewhere."""
+        return [
+            f'{self._command("ending", first)} "$?"',
+            "status=$?",
+            'if [ "$status" -ge 126 ] && [ "$status" -le 127 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; then',
+            '  scontrol requeue "$SLURM_JOB_ID"',
+            '  scontrol update JobId="$SLURM_JOB_ID" ExcNodeList="$SLURMD_NODENAME"',
+            "fi",
+            'exit "$status"',
+        ]
 
     def _batch(self, tasks: range) -> Batch:
         wanted, name = self._allocation, self.submission.name
@@ -243,14 +273,23 @@ class Submitter:
             "dependency": self._dependency(tasks),
             "stderr_to_stdout": True,
             "additional_parameters": {"requeue": True, **wanted.more},
-            "srun_args": ["--kill-on-bad-exit=1", f"--cpus-per-task={wanted.cpus_per_task}"],
+            "srun_args": ["--kill-on-bad-exit=1", f"--cpus-per-task={wanted.cpus_per_task}", *_limit_of_step(wanted)],
             "setup": [
+                self._path(),
                 f"export OMP_NUM_THREADS={wanted.cpus_per_task}",
                 "trap : TERM  # the shell outlives its step, to put the job back into the queue",
             ],
-            "teardown": [self._command("end", tasks.start)],
+            "teardown": self._ending(tasks.start),
         }
         return Batch(self._folder, parameters, num_jobs=len(tasks))
+
+
+def _limit_of_step(wanted: Allocation) -> list[str]:
+    """Let SLURM end the processes before their job, whose script then requeues it, even if they are all stopped."""
+    if wanted.time_min * 60 < 4 * STEP_END_S:
+        return []
+    minutes, seconds = divmod(60 * wanted.time_min - STEP_END_S, 60)
+    return [f"--time={minutes}:{seconds:02d}"]
 
 
 def _in_groups(experiments: Sequence[Experiment]) -> list[list[Experiment]]:

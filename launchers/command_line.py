@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.sequential import FIRST_LOOK
-from suite.arguments import positive
+from suite.arguments import num_seeds, positive
 from suite.errors import SpecError
 from suite.spec import StorageFormat
 
@@ -43,7 +43,7 @@ def _seeds(text: str) -> int | float:
     """A number of seeds, or after ``until=`` a width, told from it by its type."""
     name, separator, width = text.partition("=")
     if not separator:
-        return positive(text)
+        return num_seeds(text)
     with contextlib.suppress(ValueError):
         found = float(width)
         if name == "until" and 0 < found < math.inf:
@@ -64,7 +64,7 @@ def _make_parser() -> argparse.ArgumentParser:
         help="seeds 0 to N-1 of every cell (default 1); until=H: until the headline is known to H points",
     )  # fmt: skip
     parser.add_argument(
-        "--max-seeds", type=positive, default=30, metavar="N", help="the most for --seeds until (default 30)"
+        "--max-seeds", type=num_seeds, default=30, metavar="N", help="the most for --seeds until (default 30)"
     )
     parser.add_argument(
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -11,8 +9,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from launchers.console import escape
 from launchers.local import LocalPool, LocalRun, PoolState
 from launchers.names import describe
+from launchers.progress import read_progress
+from suite.heartbeat import find_silence
 
 _STYLES: dict[PoolState, str] = {
     "waiting": "dim",
@@ -23,6 +24,7 @@ _STYLES: dict[PoolState, str] = {
 }
 _WORDS: dict[PoolState, str] = {"elsewhere": "in another grid"}
 _IMPORTANCE: dict[PoolState, int] = {"failed": 0, "running": 1, "elsewhere": 2, "done": 3, "waiting": 4}
+_MOVING = ("running", "elsewhere")
 _MAX_REASONS = 5  # of failed runs, below the table
 
 
@@ -33,7 +35,8 @@ class Display:
         self._pool, self._console = pool, console
         self._names = describe([run.job.experiment for run in pool.runs])
         self._seen = [(run.state, run.num_restarts) for run in pool.runs]
-        self._metrics: dict[int, dict[str, Any]] = {}
+        self._metrics: dict[int, dict[str, float]] = {}
+        self._silent: dict[int, str] = {}
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
 
     def __enter__(self) -> Display:
@@ -49,8 +52,9 @@ class Display:
     def update(self) -> None:
         for i, run in enumerate(self._pool.runs):
             now = (run.state, run.num_restarts)
-            if run.state in ("running", "elsewhere") or i not in self._metrics or self._seen[i] != now:
-                self._metrics[i] = run.job.directory.last_metrics()
+            if run.state in _MOVING or i not in self._metrics or self._seen[i] != now:
+                self._metrics[i] = read_progress(run.job.directory)
+                self._silent[i] = find_silence(run.job.directory) if run.state in _MOVING else ""
             if self._seen[i] != now and not self._live:
                 event = self._event(run, restarted=self._seen[i][1] < run.num_restarts)
                 self._console.print(event, soft_wrap=True)
@@ -90,24 +94,29 @@ class Display:
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
         failed = [run for run in self._pool.runs if run.state == "failed"]
-        lines += [Text(f"failed: {self._name(run)}: {run.problem}", "red") for run in failed[:_MAX_REASONS]]
+        lines += [Text(escape(f"failed: {self._name(run)}: {run.problem}"), "red") for run in failed[:_MAX_REASONS]]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
         metrics = self._metrics[i]
         step, num_steps = metrics.get("step", 0), metrics.get("num_steps", 1)
-        moving = run.state == "running"
+        keeps_pace = run.state in _MOVING and not self._silent.get(i)
         accuracy = metrics.get("top1_percent")
         return [
             self._name(run),
-            Text("waiting for a run" if run.is_held else _WORDS.get(run.state, run.state), _STYLES[run.state]),
+            self._state(i, run),
             ProgressBar(total=num_steps, completed=step, width=20),
-            f"{metrics['images_per_s']:,.0f}" if "images_per_s" in metrics and run.state != "waiting" else "",
+            f"{metrics['images_per_s']:,.0f}" if keeps_pace and "images_per_s" in metrics else "",
             _clock(_images_left(run, metrics) / max(metrics["images_per_s"], 1e-9))
-            if moving and "images_per_s" in metrics
+            if keeps_pace and "images_per_s" in metrics
             else "",
             "" if accuracy is None else f"{accuracy:.2f}",
         ]
+
+    def _state(self, i: int, run: LocalRun) -> Text:
+        if silence := self._silent.get(i):
+            return Text(silence, "yellow")
+        return Text("waiting for a run" if run.is_held else _WORDS.get(run.state, run.state), _STYLES[run.state])
 
     def _total(self) -> RenderableType:
         runs = self._pool.runs
@@ -124,30 +133,28 @@ class Display:
     def _eta(self) -> str:
         """Time to go: the images left, at the mean rate of the runs under way times their number."""
         started = self._started()
-        moving = sum(run.state in ("running", "elsewhere") for run in self._pool.runs)
-        rates = [
-            m["images_per_s"] for run, m in started if run.state in ("running", "elsewhere") and "images_per_s" in m
-        ]
+        moving = sum(run.state in _MOVING for run in self._pool.runs)
+        rates = [m["images_per_s"] for run, m in started if run.state in _MOVING and "images_per_s" in m]
         if not rates:
             return ""
-        left = sum(_images_left(run, m) for run, m in started if run.state in ("running", "elsewhere"))
+        left = sum(_images_left(run, m) for run, m in started if run.state in _MOVING)
         sizes = [m["num_steps"] * run.job.experiment.recipe.batch_size for run, m in started]
         fresh = sum(run.state in ("waiting", "running", "elsewhere") for run in self._pool.runs) - len(rates)
         left += fresh * sum(sizes) / len(sizes)
         return f", about {_clock(left * len(rates) / sum(rates) / moving)} to go"
 
-    def _started(self) -> list[tuple[LocalRun, dict[str, Any]]]:
+    def _started(self) -> list[tuple[LocalRun, dict[str, float]]]:
         """The runs that have logged something, with their latest values."""
         return [(run, self._metrics[i]) for i, run in enumerate(self._pool.runs) if "num_steps" in self._metrics[i]]
 
 
-def _share_done(metrics: dict[str, Any], state: PoolState) -> float:
+def _share_done(metrics: dict[str, float], state: PoolState) -> float:
     if state in ("done", "failed"):
         return 1.0
     return float(metrics.get("step", 0)) / max(1.0, float(metrics.get("num_steps", 1)))
 
 
-def _images_left(run: LocalRun, metrics: dict[str, Any]) -> float:
+def _images_left(run: LocalRun, metrics: dict[str, float]) -> float:
     return float((metrics["num_steps"] - metrics["step"]) * run.job.experiment.recipe.batch_size)
 
 

@@ -7,6 +7,7 @@ The same command again goes on where the last one ended. What a node calls is ``
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from launchers.command_line import parse_options
+from launchers.console import SafeConsole
 from launchers.display import Display
 from launchers.local import LocalPool
 from launchers.options import GridOptions, make_resources
@@ -36,7 +38,7 @@ _POLL_S = 0.25
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; exit status: 0 all done, 1 something failed, 2 misuse, 130 interrupted."""
-    console, errors = (Console(markup=False, highlight=False, stderr=stderr) for stderr in (False, True))
+    console, errors = (SafeConsole(stderr=stderr) for stderr in (False, True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
         return _run(parse_options(arguments), console)
@@ -46,6 +48,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SuiteError as error:
         errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
         return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
+    except OSError as error:  # the output's: what a run or a store refuses is a SuiteError
+        with contextlib.suppress(OSError):
+            errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
+        _drop_output()
+        return Exit.FAILED
+
+
+def _drop_output() -> None:
+    """Let Python's last flush go nowhere, where a full disk or a closed pipe would refuse it again."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(options: GridOptions, console: Console) -> int:
@@ -80,6 +93,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     if to_do := [run for run in plan if run.standing.is_open]:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
+        grid.make_store()
         grid.make_data_ready(to_do)
         grid.forget_failures(plan)
         failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)

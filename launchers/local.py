@@ -19,6 +19,7 @@ from launchers.plan import Job, PlannedRun
 from suite import standing
 from suite.errors import SuiteError
 from suite.exit_codes import Exit
+from suite.heartbeat import Watch
 from suite.records import Failure
 
 PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]
@@ -50,6 +51,7 @@ class LocalRun:
         self.process: subprocess.Popen[bytes] | None = None
         self.slot = 0
         self.num_restarts = 0
+        self._watch: Watch | None = None
 
     @property
     def is_held(self) -> bool:
@@ -66,6 +68,7 @@ class LocalRun:
         """Start the processes, whose output goes to the run's log; a run that cannot even start has failed."""
         try:
             self.job.directory.create(self.job.experiment)
+            self._watch = Watch(self.job.directory)
             self._spawn(slot, gpus)
         except (SuiteError, OSError) as error:
             self.state, self.problem = "failed", f"{self.job.directory.path} could not be started: {error}"
@@ -97,6 +100,17 @@ class LocalRun:
         if self.state == "waiting":
             self._judge(code)
         return True
+
+    def end_if_it_hangs(self) -> None:
+        """Kill processes that have been silent for too long, so that the run goes on from its checkpoint."""
+        if self.process is None or self._watch is None or not (hang := self._watch.find_hang()):
+            return
+        log_path = str(self.job.directory.log_path)
+        with contextlib.suppress(SuiteError):
+            self.job.directory.write_failure(Failure(kind="killed", reason=f"it hung: {hang}", log_path=log_path))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # ranks have groups of their own, and die with their parent
+        self._watch = None  # it takes a moment to die
 
     def look(self) -> None:
         """Learn from its files where the run stands: whether it has ended, is held by another process, or is open."""
@@ -153,6 +167,8 @@ class LocalPool:
             for run in self.runs:
                 if run.state == "elsewhere":
                     run.look()
+                elif run.state == "running":
+                    run.end_if_it_hangs()
         for run in self._order:
             if run.state == "waiting":
                 self._start_if_possible(run)

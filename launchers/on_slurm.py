@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pwd
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import filelock
 from rich.console import Console
@@ -14,13 +18,22 @@ from launchers import slurm
 from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job, PlannedRun
+from launchers.reasons import find_troubles
 from launchers.report import print_cost, print_failures
 from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, read_status, render_status
-from launchers.submission import cancel_mark, find_submissions, leaderboard_name, submissions_folder
+from launchers.submission import (
+    cancel_mark,
+    find_submissions,
+    find_users,
+    leaderboard_name,
+    owner_of,
+    submissions_folder,
+)
 from leaderboards.build import build
 from suite.errors import RunError, SpecError
 from suite.exit_codes import Exit
+from suite.files import disk_error
 from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Resources
@@ -37,18 +50,20 @@ def train(grid: GridRequest, console: Console) -> int:
     plan = grid.plan(resources, console)
     if options.dry_run:
         return _dry_run(grid, plan, allocation, console)
-    folder = submissions_folder(options.runs)
-    folder.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(folder / "submit.lock"):  # of two grids, the second sees what the first has submitted
+    with _submitting(options.runs, console):  # of two grids, the second sees what the first has submitted
         missing, queued, num_left = _missing(grid, plan)
         if missing:
+            _check_owners(options.runs, missing)
+            grid.make_store()
             grid.make_data_ready(missing)
             submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
             grid.forget_failures(plan)
-            submitter.submit()
+            refusal = submitter.submit()
             ids = ", ".join(submitter.job_ids)
             console.print(f"submitted {len(missing)} runs as {len(submitter.submission.tasks)} jobs: array {ids}")
+            if refusal:
+                console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         else:
             grid.forget_failures(plan)
             console.print("nothing to submit")
@@ -61,6 +76,31 @@ def train(grid: GridRequest, console: Console) -> int:
     return watch(grid, console, until_all_ended=True)
 
 
+def _check_owners(store: Path, missing: Sequence[PlannedRun]) -> None:
+    """Refuse to submit what another user may have in the queue, on a cluster that does not show it.
+
+    Raises:
+        RunError: with that user's name.
+    """
+    wanted = {run.job.experiment.id for run in missing}
+    for submission in find_submissions(store):
+        owner = owner_of(store, submission.name)
+        may_hold = not wanted.isdisjoint(submission.task_of) and not cancel_mark(store, submission.name).exists()
+        if owner != os.getuid() and may_hold and slurm.hides_jobs():
+            raise RunError(
+                f"{_user_name(owner)} has submitted runs of this grid to {store}, and this cluster shows nobody the "
+                f"jobs of others: they may be in the queue. Ask {_user_name(owner)} to cancel them, or choose "
+                "another --runs."
+            )
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
 def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> int:
     """Show every run's state, once or until all have ended; Ctrl-C leaves the jobs alone."""
     options = grid.options
@@ -68,7 +108,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     need = Need(grid.profile)
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
-        console.print(render_status(found, grid.profile, need))
+        console.print(render_status(found, grid.profile, need, _troubles(grid, found)))
         return 0
     try:
         found = _follow(grid, jobs, need, console)
@@ -87,20 +127,47 @@ def cancel(grid: GridRequest, console: Console) -> int:
     slurm.check_there()
     store = grid.options.runs
     wanted = (grid.suite.name, grid.profile_name)
-    ours = [s for s in find_submissions(store) if (s.suite, s.profile) == wanted]
-    for submission in ours:
-        cancel_mark(store, submission.name).touch()
-    names = {submission.name for submission in ours}
-    queued = [job for job in slurm.read_queue() if job.submission in names]
-    slurm.cancel(sorted({job.job_id.partition("_")[0] for job in queued}), [leaderboard_name(name) for name in names])
-    console.print(f"cancelled {len(queued)} jobs; what is trained stays, and the same grid goes on from there")
+    with _submitting(store, console):  # else what another grid is submitting right now would stay
+        ours = [s for s in find_submissions(store) if (s.suite, s.profile) == wanted]
+        names = [submission.name for submission in ours]
+        marks = [mark for name in names if not (mark := cancel_mark(store, name)).exists()]
+        for mark in marks:  # first: a job that ends meanwhile must not come back
+            mark.touch()
+        try:
+            num_jobs = slurm.cancel(names, [leaderboard_name(name) for name in names], find_users(store, ours))
+        except RunError:
+            for mark in marks:
+                mark.unlink(missing_ok=True)
+            raise
+    console.print(f"cancelled {num_jobs} jobs; what is trained stays, and the same grid goes on from there")
     return 0
+
+
+@contextlib.contextmanager
+def _submitting(store: Path, console: Console) -> Iterator[None]:
+    """Be the only one who submits to this store, or cancels there."""
+    folder = submissions_folder(store)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / "submit.lock", mode=0o666)
+        try:
+            lock.acquire(timeout=1.0)
+        except filelock.Timeout:
+            console.print("another grid is submitting to this store: waiting for it")
+            lock.acquire()
+    except OSError as error:
+        raise disk_error(folder, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) -> list[RunStatus]:
     """Poll until no run is in SLURM's hands any more; what SLURM does not answer is asked again."""
     found: list[RunStatus] = []
     said = ""
+    troubles: list[str] = []
     with Live(console=console, auto_refresh=False) as live:
         while True:
             try:
@@ -109,14 +176,26 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
                 console.print(f"{error}")
                 time.sleep(_POLL_S)
                 continue
+            known, troubles = troubles, _troubles(grid, found)
             if console.is_terminal:
-                live.update(render_status(found, grid.profile, need), refresh=True)
+                live.update(render_status(found, grid.profile, need, troubles), refresh=True)
+            elif new := [trouble for trouble in troubles if _place_of(trouble) not in map(_place_of, known)]:
+                console.print("\n".join(new), soft_wrap=True)
             elif (line := _summary(found)) != said:
                 console.print(line)
                 said = line
             if not any(status.goes_on for status in found):
                 return found
             time.sleep(_POLL_S)
+
+
+def _troubles(grid: GridRequest, found: list[RunStatus]) -> list[str]:
+    return find_troubles(grid.options.runs, find_submissions(grid.options.runs), found)
+
+
+def _place_of(trouble: str) -> str:
+    """Read what a trouble is about: its node and kind, not its numbers, which change."""
+    return " ".join(trouble.split()[:3])
 
 
 def _summary(found: list[RunStatus]) -> str:

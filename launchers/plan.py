@@ -57,7 +57,8 @@ def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Exper
         found = {str(one[key]) for one in fields}
         for value in values:
             if not any(_same(value, other) for other in found):
-                raise unknown_name(f"value of --only {key}", value, found)
+                unknown = unknown_name(f"value of --only {key}", value, found)
+                raise SpecError(f"{unknown} --seeds N plans seeds 0 to N-1.") if key == "seed" else unknown
     selected = [
         experiment
         for experiment, one in zip(experiments, fields, strict=True)

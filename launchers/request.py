@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 
@@ -42,8 +45,7 @@ class GridRequest:
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(update={"device": options.device})
-        if options.runs.exists() and not options.runs.is_dir():
-            raise SpecError(f"--runs {options.runs} is a file; expected a folder, or a name that is free")
+        _check_store(options.runs)
         experiments = select(profile.experiments(options.seeds), options.only)
         _check_teacher(experiments, options)
         return cls(suite, options.profile_name, profile, experiments, options)
@@ -54,6 +56,22 @@ class GridRequest:
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
         return plan
+
+    def make_store(self) -> None:
+        """Make the folder of runs.
+
+        Raises:
+            SpecError: this user may not write there, or the disk is full.
+        """
+        folder = self.options.runs / "experiments"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise SpecError(
+                f"--runs {self.options.runs} cannot be written to: {error.strerror}; expected a folder of yours"
+            ) from error
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""
@@ -75,6 +93,22 @@ class GridRequest:
                 others = " ".join(f"dataset={other}" for other in names if other != name)
                 hint = f" `--only {others}` trains the others." if others else ""
                 raise DataError(f"{error}{hint}") from error
+
+
+def _check_store(store: Path) -> None:
+    """Check once that runs may be there, not for each of them.
+
+    Raises:
+        SpecError: a file, a place below one, or one that this user may not read.
+    """
+    try:
+        there = next(place for place in (store.absolute(), *store.absolute().parents) if place.exists())
+        if not there.is_dir():
+            raise SpecError(f"--runs {store}: {there} is a file; expected a folder, or a name that is free")
+        if there == store.absolute():
+            os.listdir(store)
+    except OSError as error:
+        raise SpecError(f"--runs {store} cannot be read: {error.strerror}; expected a folder of yours") from error
 
 
 def _check_teacher(experiments: Sequence[Experiment], options: GridOptions) -> None:

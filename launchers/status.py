@@ -18,12 +18,17 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers import slurm
+from launchers.console import escape
 from launchers.names import describe
 from launchers.plan import Job, stand_all
-from launchers.slurm import QueuedJob
-from launchers.submission import Submission, cancel_mark, find_submissions
+from launchers.progress import read_progress
+from launchers.reasons import explain_end, explain_wait
+from launchers.slurm import EndedJob, QueuedJob
+from launchers.starts import LostStart, read_starts
+from launchers.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
 from suite import attempts, standing
 from suite.attempts import Attempt
+from suite.heartbeat import find_silence
 from suite.profiles import Profile
 from suite.standing import Standing
 
@@ -50,7 +55,8 @@ class RunStatus:
     """Where one run stands.
 
     ``waiting`` is for another run, ``pending`` for SLURM. ``detail`` says why it waits or failed; ``array`` is SLURM's,
-    of a run that is in its queue; hours are GPU-hours, or rank-hours on CPUs.
+    of a run that is in its queue; ``silence`` says how long a run has shown no sign of life that should have; hours are
+    GPU-hours, or rank-hours on CPUs.
     """
 
     job: Job
@@ -59,7 +65,8 @@ class RunStatus:
     node: str = ""
     array: str = ""
     num_requeues: int = 0
-    metrics: dict[str, Any] | None = None
+    metrics: dict[str, float] | None = None
+    silence: str = ""
     hours_used: float = 0.0
     top1_percent: float | None = None
 
@@ -72,6 +79,11 @@ class RunStatus:
     def has_failed(self) -> bool:
         """Whether it ended without a result that holds, or can never start."""
         return self.state in ("failed", "void", "blocked")
+
+    @property
+    def words(self) -> str:
+        """Why it waits, failed or is silent."""
+        return "; ".join(part for part in (self.silence, self.detail) if part)
 
     @property
     def steps(self) -> str:
@@ -99,12 +111,15 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
         RecordError: a submission cannot be read.
     """
     submissions = find_submissions(store)
-    queue = {(job.submission, job.task): job for job in slurm.read_queue()} if submissions else {}
+    users = find_users(store, submissions)
+    queue = {(job.submission, job.task): job for job in slurm.read_queue(users)} if submissions else {}
     since = _oldest_date(submissions)
-    ended = slurm.read_ended([s.name for s in submissions], since) if submissions else {}
+    ended = slurm.read_ended([s.name for s in submissions], since, users) if submissions else {}
+    folders = {s.name: submissions_folder(store) / s.name for s in submissions}
+    lost = {(name, start.task): start for name, folder in folders.items() for start in read_starts(folder)}
     found: dict[str, RunStatus] = {}
     for job, known in zip(jobs, stand_all(jobs), strict=True):
-        refined = _refine(job, known, store, submissions, queue, ended)
+        refined = _refine(job, known, store, submissions, queue, ended, lost)
         if refined.state == "waiting" and (first := known.waits_for[0]) in found:
             refined = replace(refined, detail=f"for {first} ({found[first].state})")
         found[job.experiment.id] = refined
@@ -117,7 +132,8 @@ def _refine(
     store: Path,
     submissions: Sequence[Submission],
     queue: Mapping[tuple[str, int], QueuedJob],
-    ended: Mapping[tuple[str, int], str],
+    ended: Mapping[tuple[str, int], EndedJob],
+    lost: Mapping[tuple[str, int], LostStart],
 ) -> RunStatus:
     """Hold a run's standing beside SLURM's word on its job, which only refines what is open."""
     if known.state == "done" and known.result is not None:
@@ -129,7 +145,7 @@ def _refine(
     places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
     queued = next((queue[place] for place in reversed(places) if place in queue), None)
     common: dict[str, Any] = {
-        "metrics": job.directory.last_metrics(),
+        "metrics": read_progress(job.directory),
         "num_requeues": attempts.num_requeues(tried),
         "hours_used": attempts.device_hours(tried),
         "array": queued.job_id.partition("_")[0] if queued else "",
@@ -141,29 +157,50 @@ def _refine(
         see = f"; see {known.path}" if known.path else ""
         return RunStatus(job, known.state, known.reason + see, **common)
     if queued is not None:
-        state, detail, node = _state_in_queue(queued, tried)
+        state, detail, node = _state_in_queue(queued, tried, lost.get((queued.submission, queued.task)))
+        common["silence"] = find_silence(job.directory) if state == "running" else ""
         is_held = known.state == "waiting" and state != "running"
         return RunStatus(job, "waiting" if is_held else state, detail, node, **common)
     if known.state == "running":
-        return RunStatus(job, "running", "held by another process", **common)
-    last_word = next((ended[place] for place in reversed(places) if place in ended), "")
+        common["silence"] = find_silence(job.directory)
+        return RunStatus(job, "running", _name_holder(tried), **common)
+    last = next((place for place in reversed(places) if place in ended), None)
+    last_word = ended[last].state if last else ""
     is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
-    if last_word == "CANCELLED" or is_marked:
+    if last_word.startswith("CANCELLED") or is_marked:
         return RunStatus(job, "cancelled", "the same command submits it again", **common)
+    why_ended = explain_end(ended[last], store, last[0]) if last else ""
     if known.state == "interrupted":
-        why = known.reason or (tried[-1].why if tried else "") or last_word or "killed"
+        own = known.reason or (tried[-1].why if tried else "")
+        why = "; ".join(part for part in (own, "" if last_word == "COMPLETED" else why_ended) if part) or "killed"
         return RunStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
-    return RunStatus(job, known.state, f"its job ended before it: {last_word}" if last_word else "", **common)
+    start = next((lost[place] for place in reversed(places) if place in lost), None)
+    why = start.describe() if start else f"its job ended before it: {why_ended}" if why_ended else ""
+    return RunStatus(job, known.state, why, **common)
 
 
-def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt]) -> tuple[JobState, str, str]:
-    """Read state, detail and node of a run whose job SLURM lists."""
+def _name_holder(tried: Sequence[Attempt]) -> str:
+    """Name the process that holds the claim of a run whose job SLURM does not list, as far as it is known."""
+    if not tried or tried[-1].end is not None:
+        return "held by another process"
+    job = f" of job {tried[-1].job}, which has left SLURM's queue" if tried[-1].job else ""
+    return f"held by a process on {tried[-1].host}{job}"
+
+
+def _describe_lost(lost: LostStart, tried: Sequence[Attempt]) -> str:
+    return _name_holder(tried) if lost.kind == "held" else lost.describe() if lost.kind == "node" else lost.reason
+
+
+def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], lost: LostStart | None) -> tuple[JobState, str, str]:
+    """Read state, detail and node of a run whose job SLURM lists, the last start of which may have been lost."""
     if queued.state == "PD":
+        waits = explain_wait(queued.reason)
         if queued.num_restarts:
-            why = tried[-1].why if tried else ""
-            held = f"; SLURM holds it: {queued.reason}" if "held" in queued.reason.lower() else ""
+            is_lost = lost is not None and (lost.job, lost.restarts) == (queued.job_id, queued.num_restarts - 1)
+            why = _describe_lost(lost, tried) if lost is not None and is_lost else tried[-1].why if tried else ""
+            held = f"; SLURM holds it: {waits}" if waits != queued.reason or "held" in waits.lower() else ""
             return "requeued", (why or "its node failed, or a process died") + held, ""
-        return "pending", queued.reason, ""
+        return "pending", waits, ""
     is_of_job = bool(tried) and (tried[-1].job, tried[-1].restarts) == (queued.job_id, queued.num_restarts)
     if is_of_job and tried[-1].end is None:
         return "running", f"job {queued.job_id}", queued.nodes
@@ -198,7 +235,17 @@ class Need:
         return self._by_flops[cell]
 
 
-def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> RenderableType:
+def render_status(
+    found: Sequence[RunStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
+) -> RenderableType:
+    """Render every run's state, what is left to do, and what goes wrong.
+
+    Args:
+        found: of each run.
+        profile: says what hours are counted on.
+        need: knows the hours that are left.
+        troubles: of nodes, a line each.
+    """
     counts = Counter(status.state for status in found)
     names = describe([status.job.experiment for status in found])
     order = list(_STYLES)
@@ -211,15 +258,15 @@ def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> R
     table.add_column("", overflow="fold")
     for status in shown:
         experiment, metrics = status.job.experiment, status.metrics or {}
-        is_running = status.state == "running"
-        detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.detail
+        keeps_pace = status.state == "running" and not status.silence
+        detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.words
         table.add_row(
             names[experiment.id],
             Text(status.state, style=_STYLES[status.state]),
             status.node,
             status.steps,
-            f"{metrics['images_per_s']:,.0f}" if is_running and "images_per_s" in metrics else "",
-            _duration(status.remaining_s) if is_running else "",
+            f"{metrics['images_per_s']:,.0f}" if keeps_pace and "images_per_s" in metrics else "",
+            _duration(status.remaining_s) if keeps_pace else "",
             str(status.num_requeues or ""),
             detail,
         )
@@ -227,7 +274,9 @@ def render_status(found: Sequence[RunStatus], profile: Profile, need: Need) -> R
     used, needed = sum(s.hours_used for s in found), sum(need.hours(s) for s in found)
     words = ", ".join(f"{counts[state]} {state}" for state in order if counts[state])
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
-    return Group(table, f"{len(found)} runs: {words}{hidden}", f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed")
+    hours = f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed"
+    warnings = [Text(escape(trouble), "yellow") for trouble in troubles]
+    return Group(table, f"{len(found)} runs: {words}{hidden}", hours, *warnings)
 
 
 def _duration(seconds: float | None) -> str:

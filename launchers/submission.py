@@ -6,8 +6,10 @@ SLURM by their names, so that nothing is lost when grid.py dies while it submits
 
 from __future__ import annotations
 
+import os
 import re
 import time
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -24,7 +26,8 @@ _NAME = re.compile(r"(?P<submission>.+)\.(?P<first>\d+)")
 class Submission(Frozen):
     """One ``grid.py --cluster slurm``: what its tasks train, and with what.
 
-    ``name`` starts with suite and profile; array number k of SLURM is called ``<name>.<its first task>``.
+    ``name`` starts with suite and profile; array number k of SLURM is called ``<name>.<its first task>``. ``ids`` are
+    those of ``tasks``, by the code that submitted them, which lies in ``code``.
     """
 
     name: str
@@ -34,11 +37,30 @@ class Submission(Frozen):
     time_min: int
     resources: Resources
     tasks: tuple[tuple[Experiment, ...], ...]
+    ids: tuple[tuple[str, ...], ...] = ()
+    code: str = ""
 
     @cached_property
     def task_of(self) -> dict[str, int]:
         """Each run's task by the experiment's id."""
-        return {experiment.id: number for number, task in enumerate(self.tasks) for experiment in task}
+        ids = self.ids or tuple(tuple(experiment.id for experiment in task) for task in self.tasks)
+        return {name: number for number, task in enumerate(ids) for name in task}
+
+    def experiments(self, task: int) -> tuple[Experiment, ...]:
+        """Look up what a task trains.
+
+        Raises:
+            RecordError: this code gives one of them another id than the code that submitted it, so that it would train
+                something else.
+        """
+        found = self.tasks[task]
+        for experiment, name in zip(found, self.ids[task] if self.ids else (), strict=bool(self.ids)):
+            if experiment.id != name:
+                raise RecordError(
+                    f"task {task} of {self.name} is {name}, and this code makes {experiment.id} of it: a default has "
+                    f"changed since. Its jobs need the code in {self.code}; cancel them, and submit again."
+                )
+        return found
 
 
 def submissions_folder(store: Path) -> Path:
@@ -54,7 +76,7 @@ def write_submission(store: Path, submission: Submission) -> Path:
     """Returns its folder."""
     folder = submissions_folder(store) / submission.name
     folder.mkdir(parents=True)
-    write_atomically(folder / _FILE, submission.model_dump_json(exclude_defaults=True).encode())
+    write_atomically(folder / _FILE, submission.model_dump_json().encode())  # all fields: defaults may change
     return folder
 
 
@@ -77,6 +99,16 @@ def find_submissions(store: Path) -> list[Submission]:
     return sorted(found, key=lambda submission: submission.name.rpartition("-")[2])
 
 
+def owner_of(store: Path, submission: str) -> int:
+    """Look up the number of the user who made a submission."""
+    return (submissions_folder(store) / submission / _FILE).stat().st_uid
+
+
+def find_users(store: Path, submissions: Iterable[Submission]) -> set[int]:
+    """This user, and all who have submitted to this store."""
+    return {os.getuid(), *(owner_of(store, submission.name) for submission in submissions)}
+
+
 def array_name(submission: str, first_task: int) -> str:
     return f"{submission}.{first_task}"
 
@@ -89,6 +121,11 @@ def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:
     """(submission, task) of a job; None for a job that is none of ours."""
     match = _NAME.fullmatch(job_name)
     return (match["submission"], int(match["first"]) + array_index) if match else None
+
+
+def this_task(first_task: int) -> int:
+    """Look up, in a job, which task of its submission it carries out."""
+    return first_task + int(os.environ.get("SLURM_ARRAY_TASK_ID", 0))
 
 
 def cancel_mark(store: Path, submission: str) -> Path:

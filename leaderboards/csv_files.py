@@ -13,6 +13,7 @@ from pathlib import Path
 
 from leaderboards.boards import Board, SuiteBoard
 from leaderboards.cells import Cell
+from leaderboards.escaping import escape_cell
 from leaderboards.notation import write_value
 from leaderboards.usable_runs import short_commit
 from suite.errors import RecordError
@@ -35,7 +36,9 @@ def render_csv(board: Board) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(board.paper.header)
     for row in board.paper.rows:
-        writer.writerow([*row, *(_value(board, board.cells.get((row, column))) for column in board.paper.columns)])
+        writer.writerow(
+            [*map(escape_cell, row), *(_value(board, board.cells.get((row, column))) for column in board.paper.columns)]
+        )
     return text.getvalue()
 
 
@@ -48,8 +51,12 @@ def render_long_csv(boards: SuiteBoard) -> str:
         for row in board.paper.rows:
             for column in board.columns:
                 if (cell := board.cells.get((row, column))) is not None:
-                    writer.writerow({"table": board.table.name, **_line(cell)})
+                    writer.writerow(_escape({"table": board.table.name, **_line(cell)}))
     return text.getvalue()
+
+
+def _escape(fields: dict[str, object]) -> dict[str, object]:
+    return {name: escape_cell(value) for name, value in fields.items()}
 
 
 def _value(board: Board, cell: Cell | None) -> str:
@@ -112,7 +119,7 @@ def render_accounting(profile: Profile, store: Path) -> str:
             with contextlib.suppress(RecordError):  # the leaderboard names it
                 result = run.read_result()
                 if result is not None:
-                    writer.writerow(_row(result))
+                    writer.writerow(_escape(_row(result)))
     return text.getvalue()
 
 

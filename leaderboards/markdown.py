@@ -11,6 +11,7 @@ from math import ceil
 
 from leaderboards.boards import Board, SuiteBoard
 from leaderboards.cells import STATUSES, Cell
+from leaderboards.escaping import escape_code, escape_markdown
 from leaderboards.notation import (
     NOTHING,
     pad,
@@ -232,8 +233,8 @@ def _best(cell: Cell) -> list[str]:
 def _failures(cell: Cell) -> list[str]:
     said = []
     for failure in cell.coverage.failures:
-        see = f"\n  See `{failure.log_path}`" if failure.log_path else ""
-        said.append(f"seed {failure.seed}: {' '.join(failure.reason.split())}{see}")
+        see = f"\n  See `{escape_code(str(failure.log_path))}`" if failure.log_path else ""
+        said.append(f"seed {failure.seed}: {escape_markdown(' '.join(failure.reason.split()))}{see}")
     return said
 
 
@@ -243,7 +244,9 @@ def _commits(boards: SuiteBoard) -> list[str]:
     counts = Counter(short_commit(commit) for cell in cells for commit in cell.provenance.commits)
     if len(counts) < 2:
         return []
-    told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
+    told = ", ".join(
+        f"{escape_markdown(commit)} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items()
+    )
     return [f"versions of the code, all valid under this protocol: {told}"]
 
 
@@ -254,4 +257,4 @@ def _waiting(boards: SuiteBoard) -> list[str]:
         for cell in board.cells.values():
             for reason in cell.coverage.waiting:
                 rows.setdefault(reason, {})[_place(boards, name, cell.row)] = None
-    return [f"{'; '.join(waiting)}: {reason}" for reason, waiting in rows.items()]
+    return [f"{'; '.join(waiting)}: {escape_markdown(reason)}" for reason, waiting in rows.items()]

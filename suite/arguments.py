@@ -4,6 +4,21 @@ from __future__ import annotations
 
 import argparse
 
+_MAX_DIGITS = 100
+MAX_SEEDS = 10_000  # of one grid: each has experiments of its own, which are all made at once
+
+
+def num_seeds(text: str) -> int:
+    """A number of seeds, as ``argparse`` wants its types.
+
+    Raises:
+        ArgumentTypeError: for one that no grid could have, or no number.
+    """
+    number = positive(text)
+    if number > MAX_SEEDS:
+        raise argparse.ArgumentTypeError(f"found {text}, expected at most {MAX_SEEDS} seeds")
+    return number
+
 
 def positive(text: str) -> int:
     """A whole number of at least 1, as ``argparse`` wants its types.
@@ -11,6 +26,6 @@ def positive(text: str) -> int:
     Raises:
         ArgumentTypeError: for any other text.
     """
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)

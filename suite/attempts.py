@@ -121,7 +121,7 @@ def num_requeues(attempts: Sequence[Attempt]) -> int:
 
 def _last_sign(run: RunDirectory, started_at: float) -> float:
     times = [started_at]
-    for path in (run.metrics_path, run.log_path):
+    for path in (run.metrics_path, run.heartbeat_path, run.log_path):
         with contextlib.suppress(OSError):
             times.append(path.stat().st_mtime)
     return max(times)

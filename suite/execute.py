@@ -44,7 +44,7 @@ def run(path: Path, resources: Resources) -> int:
     with _taken(directory) as status:
         if status is not None:
             return status
-        attempts.record_start(directory, resources.num_ranks)
+        _begin(directory, resources)
         status = _run_ranks(directory, resources) if resources.num_ranks > 1 else _attempt(directory, resources)
         attempts.record_end(directory, _ENDS.get(status, "failed"))
         return status
@@ -62,7 +62,7 @@ def run_as_rank(path: Path, resources: Resources) -> int:
         if status is not None and resources.num_ranks == 1:
             return status
         if status is None:
-            attempts.record_start(directory, resources.num_ranks)
+            _begin(directory, resources)
         ended = _attempt(directory, resources, is_to_be_trained=status is None)
         if status is None:
             attempts.record_end(directory, _ENDS.get(ended, "failed"))
@@ -87,6 +87,11 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
             return
         directory.failure_path.unlink(missing_ok=True)
         yield None
+
+
+def _begin(directory: RunDirectory, resources: Resources) -> None:
+    attempts.record_start(directory, resources.num_ranks)
+    directory.heartbeat_path.unlink(missing_ok=True)  # of the attempt before, whose last sign of life it was
 
 
 def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bool = True) -> int:
@@ -131,6 +136,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
         return Exit.INTERRUPTED
     if result is not None:
         directory.write_result(result)
+        directory.heartbeat_path.unlink(missing_ok=True)
     distributed.stop()
     return Exit.DONE
 

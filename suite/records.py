@@ -5,6 +5,7 @@
         environment.json   where and with which versions the latest attempt ran
         attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
         metrics.jsonl      one line per logged step
+        heartbeat.json     what the first rank is doing now; see ``heartbeat``
         checkpoint/        step-<n>/ folders, each complete from the moment it has its name; the newest two are kept
         weights.safetensors, result.json   only of a finished run
         maps.safetensors   of a finished run of kind "maps": what ``suite.training.maps`` recorded
@@ -137,6 +138,7 @@ class RunDirectory:
     environment_path = _FileOfRun("environment.json")
     attempts_path = _FileOfRun("attempts.jsonl")
     metrics_path = _FileOfRun("metrics.jsonl")
+    heartbeat_path = _FileOfRun("heartbeat.json")
     checkpoint_path = _FileOfRun("checkpoint")
     weights_path = _FileOfRun("weights.safetensors")
     maps_path = _FileOfRun("maps.safetensors")

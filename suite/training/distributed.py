@@ -108,6 +108,16 @@ def preload(resources: Resources) -> None:
     import deepspeed  # noqa: F401
 
 
+def check_device(resources: Resources) -> None:
+    """Check that there is a GPU where one is asked for.
+
+    Raises:
+        RunError: torch sees none.
+    """
+    if resources.device == "gpu" and not torch.cuda.is_available():
+        raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
+
+
 def start(resources: Resources) -> Ranks:
     """Set the process up: threads, determinism, precision, device, process group.
 
@@ -118,8 +128,7 @@ def start(resources: Resources) -> Ranks:
         RunError: if a GPU is asked for and there is none for this rank.
         LostPeerError: if the other ranks cannot be met.
     """
-    if resources.device == "gpu" and not torch.cuda.is_available():
-        raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
+    check_device(resources)
     torch.set_num_threads(resources.threads_per_rank)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # needed by deterministic cuBLAS
     torch.use_deterministic_algorithms(True)  # not warn_only: with it fused attention stays non-deterministic

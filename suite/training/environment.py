@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
 import platform
 import signal
-import subprocess
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -15,6 +12,7 @@ from typing import Any
 
 import torch
 
+from suite.commit import commit as commit  # results bear it
 from suite.spec import Resources
 
 _PACKAGES = ("torch", "timm", "deepspeed", "numpy")
@@ -61,24 +59,3 @@ def device_name(resources: Resources) -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
-
-
-@functools.cache
-def commit() -> str:
-    """The project's git commit, with "+changes" where the working tree differs; "unknown" outside a checkout.
-
-    It is read once, as this process starts its run: what is committed while that trains is not the code that trains it.
-    """
-    folder = Path(__file__).resolve().parents[2]
-    if not (folder / ".git").exists():
-        return "unknown"
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, env={**os.environ}
-        ).stdout.strip()
-
-    try:
-        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"

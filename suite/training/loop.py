@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor
 from imagesets.loader import Batch, ImageLoader
 from suite.attempts import read_attempts
 from suite.errors import RunError
+from suite.heartbeat import Heartbeat
 from suite.models.build import count_parameters
 from suite.protocol_changes import Checkpointed, void_metrics, why_void
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
@@ -64,6 +66,7 @@ class Training:
 
     def __init__(self, run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> None:
         self.directory, self.experiment, self.resources, self.ranks = run, experiment, resources, ranks
+        self.heartbeat = Heartbeat(run if ranks.is_first else None)
         recipe = self.recipe = experiment.recipe
         self.images = ImageLoader(experiment, resources)
         self.num_steps = self.images.num_steps
@@ -139,6 +142,7 @@ class Training:
             if self.experiment.kind == "pruning":
                 self._log_accuracy()  # what the removal alone costs; no accuracy of this training, so never its best
         self.engine.train()
+        self.heartbeat.begin()
         while progress.step < self.num_steps:
             started = time.monotonic()
             with waiting:
@@ -146,6 +150,7 @@ class Training:
             rate = self.learning_rate.set(progress.step)
             losses.append(self.train_step(progress.step, batch))
             progress.step += 1
+            self.heartbeat.beat(progress.step)
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             evaluate_now = progress.step in evaluate_at or self._is_evaluated(progress.step)
             probe_now, locate_now = self._is_probed(progress.step), self._are_heads_located(progress.step)
@@ -160,19 +165,23 @@ class Training:
                 progress.train_s += window_s
                 losses, window_s = [], 0.0
             if evaluate_now:
-                accuracy = self._evaluate()
-            if probe_now:
-                self._look_at_attention()
-            if locate_now:
-                self._locate_heads()
+                with self.heartbeat.during("evaluation"):
+                    accuracy = self._evaluate()
+            with self.heartbeat.during("probe") if probe_now or locate_now else nullcontext():
+                if probe_now:
+                    self._look_at_attention()
+                if locate_now:
+                    self._locate_heads()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
                 is_due = time.monotonic() - saved_at >= self.resources.checkpoint_every_s
                 stopping, saving = self.ranks.agree(bool(stop), is_due)
                 if stopping or saving:
-                    self._save()
+                    with self.heartbeat.during("checkpoint"):
+                        self._save()
                     saved_at = time.monotonic()
                 if stopping:
                     raise Interrupted
+        self.heartbeat.end()
         if accuracy is None:  # resumed from a checkpoint after the last step
             accuracy = self._evaluate()
         return self._finish(accuracy)

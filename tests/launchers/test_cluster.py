@@ -29,6 +29,7 @@ def tools(tmp_path, monkeypatch):
         (folder / name).chmod(0o755)
 
     put("srun", "exit 0")
+    put("sinfo", "exit 1")
     put("scontrol", "echo 'MaxArraySize            = 1001'")
     return put
 
@@ -143,7 +144,7 @@ def test_a_submission_that_slurm_would_refuse_leaves_nothing_behind(tmp_path, to
         submitter(tmp_path).test()
     with pytest.raises(RunError, match="nothing was submitted"):
         submitter(tmp_path).submit()
-    assert not list(tmp_path.glob("slurm/*"))
+    assert not list(tmp_path.glob("slurm/*/submission.json"))
 
 
 def test_the_queue_is_read_by_one_call_whatever_else_the_user_runs(tmp_path, tools):
@@ -152,7 +153,7 @@ def test_the_queue_is_read_by_one_call_whatever_else_the_user_runs(tmp_path, too
     lines = "".join("".join(f"{field:255}" for field in job) + "\n" for job in (fields, other))
     (tmp_path / "queue").write_text(lines)
     tools("squeue", f"echo call >> {tmp_path}/calls; cat {tmp_path}/queue")
-    (job,) = slurm.read_queue()
+    (job,) = slurm.read_queue({0})
     assert (job.job_id, job.task, job.state, job.nodes, job.num_restarts) == ("812_3", 13, "R", "node2", 1)
     assert (tmp_path / "calls").read_text() == "call\n"
 
@@ -162,4 +163,4 @@ def test_a_machine_without_slurm_is_told_so(tmp_path, monkeypatch):
     with pytest.raises(SpecError, match="sbatch, squeue, srun not found on PATH"):
         slurm.check_there()
     with pytest.raises(RunError, match="did not answer"):
-        slurm.read_queue()
+        slurm.read_queue({0})

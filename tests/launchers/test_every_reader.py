@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from launchers import node
+from launchers import ending
 from launchers.local import LocalRun
 from launchers.plan import Job, make_plan
 from launchers.status import read_status
@@ -115,10 +115,9 @@ def test_a_job_goes_back_into_the_queue_for_what_is_open_alone(case, tmp_path, m
         tasks=((experiment,),),
     )  # fmt: skip
     write_submission(tmp_path, submission)
-    monkeypatch.setattr(node.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(node, "_requeue", lambda: "requeued")
-    monkeypatch.setattr(node, "_num_silent_starts", lambda runs: 0)
-    ended = node.end_task(tmp_path, submission.name, 0)
+    monkeypatch.setattr(ending.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(ending, "_requeue", lambda folder, lost: "requeued")
+    ended = ending.end_task(tmp_path, submission.name, 0, 1)
     can_start = ("new", "interrupted", "running")  # its own process has ended, so a claim is another's, of the past
     assert ended == ("requeued" if state in can_start else Exit.DONE if state == "done" else Exit.FAILED)
 

@@ -1,17 +1,23 @@
 """Where a run stands, from its files and what SLURM says of its job."""
 
 import io
+import os
+import platform
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from launchers import slurm
 from launchers.plan import Job
-from launchers.slurm import QueuedJob
-from launchers.status import Need, read_status, render_status
+from launchers.reasons import find_troubles
+from launchers.slurm import EndedJob, QueuedJob
+from launchers.starts import note_bad_node
+from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import Submission, cancel_mark, write_submission
 from suite.attempts import record_end, record_start
 from suite.errors import RunError
+from suite.heartbeat import Heartbeat
 from suite.records import Failure, RunDirectory
 from suite.spec import Resources
 from suite.suites import get_suite
@@ -31,8 +37,9 @@ def look(tmp_path, monkeypatch):
     write_submission(tmp_path, submission)
 
     def look(*, queued=None, ended=None):
-        monkeypatch.setattr(slurm, "read_queue", lambda: [QueuedJob("9_0", NAME, 0, *queued)] if queued else [])
-        monkeypatch.setattr(slurm, "read_ended", lambda names, since: {(NAME, 0): ended} if ended else {})
+        monkeypatch.setattr(slurm, "read_queue", lambda users: [QueuedJob("9_0", NAME, 0, *queued)] if queued else [])
+        last = {(NAME, 0): EndedJob("9_0", ended, "node2")} if ended else {}
+        monkeypatch.setattr(slurm, "read_ended", lambda names, since, users: last)
         jobs = [Job(e, RunDirectory.of(tmp_path, e), Resources()) for e in EXPERIMENTS]
         return read_status(jobs, tmp_path)[0]
 
@@ -50,6 +57,12 @@ def run(tmp_path, monkeypatch):
     return found
 
 
+def render(*found):
+    console = Console(width=160, file=io.StringIO())
+    console.print(render_status(found, PROFILE, Need(PROFILE)))
+    return console.file.getvalue()
+
+
 RUNNING = ("R", "None", "node3", 0, "10:00")
 WAITING = ("PD", "Resources", "", 0, "60:00")
 REQUEUED = ("PD", "BeginTime", "", 2, "60:00")
@@ -65,6 +78,36 @@ def test_a_run_is_running_when_it_is_its_turn_in_the_job(look, run):
     found = look(queued=RUNNING)
     assert (found.state, found.node, found.steps) == ("running", "node3", "20 of 60")
     assert found.remaining_s == 40 * 32 / 64
+
+
+def test_a_run_without_a_sign_of_life_says_so_and_shows_no_rate(look, run):
+    run.append_metrics({"step": 20, "num_steps": 60, "images_per_s": 64.0})
+    heart = Heartbeat(run)
+    heart.beat(20)
+    heart.end()
+    assert "64" in render(look(queued=RUNNING))
+    then = run.heartbeat_path.stat().st_mtime - 330
+    os.utime(run.heartbeat_path, (then, then))
+    shown = render(look(queued=RUNNING))
+    assert "no step for 330 s" in shown
+    assert "64" not in shown
+    assert "0:00:20" not in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["null", "7", '"x"', "[[1, 2, 3]]", '{"step": null, "num_steps": 60}', '{"step": "9", "images_per_s": "fast"}',
+     '{"images_per_s": NaN}', '{"num_steps": true}', "{" * 100, "\xff"],
+)  # fmt: skip
+def test_a_line_of_metrics_that_is_no_line_of_ours_hides_no_run(look, run, line):
+    run.metrics_path.write_text(f"{line}\n")
+    assert "running" in render(look(queued=RUNNING))
+
+
+def test_bytes_that_are_no_text_among_the_attempts_cost_a_count_not_the_status(look, run):
+    with run.attempts_path.open("ab") as file:
+        file.write(b"\xff\xfe\nnull\n[1]\n")
+    assert look(queued=RUNNING).state == "running"
 
 
 def test_a_void_result_is_told_with_its_reason(look, finish):
@@ -105,7 +148,7 @@ def test_hours_needed_are_by_rate_where_there_is_one_and_by_flops_before(look, r
 
 
 def test_a_controller_that_does_not_answer_is_no_verdict_on_the_runs(look, monkeypatch, tmp_path):
-    def silent():
+    def silent(users):
         raise RunError("squeue did not answer: it restarts. The jobs go on; try again.")
 
     monkeypatch.setattr(slurm, "read_queue", silent)
@@ -114,9 +157,7 @@ def test_a_controller_that_does_not_answer_is_no_verdict_on_the_runs(look, monke
 
 
 def test_the_table_counts_all_and_sums_hours(look, run):
-    console = Console(width=160, file=io.StringIO())
-    console.print(render_status([look(queued=RUNNING), look(ended="CANCELLED")], PROFILE, Need(PROFILE)))
-    text = console.file.getvalue()
+    text = render(look(queued=RUNNING), look(ended="CANCELLED"))
     assert "2 runs: 1 running, 1 cancelled" in text
     assert "rank-hours: 0 used" in text
 
@@ -135,13 +176,13 @@ def in_queue(tmp_path, monkeypatch, graph):
         name=NAME, suite="s", profile="smoke", num_seeds=1, time_min=60, resources=Resources(), tasks=tasks
     )
     write_submission(tmp_path, submission)
-    monkeypatch.setattr(slurm, "read_ended", lambda names, since: {})
+    monkeypatch.setattr(slurm, "read_ended", lambda names, since, users: {})
 
     def put(*left):
         jobs = [
             QueuedJob(f"{i}_0", NAME, i, "PD", "Dependency", "", 0, "") for i, name in enumerate(names) if name in left
         ]
-        monkeypatch.setattr(slurm, "read_queue", lambda: jobs)
+        monkeypatch.setattr(slurm, "read_queue", lambda users: jobs)
 
     put(*names)
     return put
@@ -172,3 +213,67 @@ def test_a_run_that_left_the_queue_before_its_parent_was_done_is_not_waited_for(
     found = states(tmp_path, graph)
     assert (found["first"].state, found["tuned"].state) == ("new", "waiting")
     assert not any(status.goes_on for status in found.values())
+
+
+# -- why
+
+
+def test_a_run_held_by_a_process_that_slurm_has_lost_says_where_it_is(look, run):
+    with run.claim():
+        found = look()
+    assert (found.state, found.detail) == (
+        "running",
+        f"held by a process on {platform.node()} of job 9_0, which has left SLURM's queue",
+    )
+
+
+def test_a_job_that_ended_by_itself_says_why_in_slurm_s_words_and_its_log_s(look, run, tmp_path):
+    log = tmp_path / "slurm" / NAME / "9_0_0_log.out"
+    log.write_text("Traceback (most recent call last):\nOSError: [Errno 28] No space left on device\nsrun: exit 1\n")
+    said = look(ended="FAILED").detail
+    assert (
+        said == f"FAILED on node2; OSError: [Errno 28] No space left on device; see {log}; the same command resumes it"
+    )
+    log.unlink()
+    assert look(ended="OUT_OF_MEMORY").detail.startswith("OUT_OF_MEMORY on node2 (out of memory; raise --mem-gb)")
+
+
+def test_a_full_disk_is_named(look, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("launchers.reasons.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    assert f"the disk of {tmp_path} is full" in look(ended="FAILED").detail
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("QOSMaxJobsPerUserLimit", "QOSMaxJobsPerUserLimit: a limit of the account, partition or QOS"),
+        ("PartitionTimeLimit", "PartitionTimeLimit: --time-min is above the partition's limit"),
+        ("(BadConstraints)", "(BadConstraints): no node fits, or all that do are left out"),
+        ("Resources", "Resources"),
+    ],
+)
+def test_a_job_that_waits_for_what_never_comes_says_so(look, reason, words):
+    assert look(queued=("PD", reason, "", 0, "60:00")).detail == words
+
+
+def test_a_start_that_was_lost_names_its_node_and_log(look, run, tmp_path, monkeypatch):
+    record_end(run, "interrupted", "preempted")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    monkeypatch.setenv("SLURMD_NODENAME", "node4")
+    note_bad_node(tmp_path / "slurm" / NAME, 0, "ImportError: no torch")
+    log = tmp_path / "slurm" / NAME / "9_0_0_log.out"
+    words = f"node4 ended job 9_0 before its run started: ImportError: no torch; see {log}"
+    assert look(queued=REQUEUED).detail == words
+    assert look(queued=("PD", "BeginTime", "", 3, "")).detail == "preempted"  # a later start began it
+
+
+def test_a_node_at_less_than_half_the_others_pace_is_named(tmp_path):
+    def running(node, rate):
+        job = Job(EXPERIMENTS[0], RunDirectory.of(tmp_path, EXPERIMENTS[0]), Resources())
+        metrics = {"step": 1, "num_steps": 2, "images_per_s": rate}
+        return RunStatus(job, "running", node=node, metrics=metrics)
+
+    even = [running("node1", 100.0), running("node2", 90.0), running("node3", 51.0)]
+    assert find_troubles(tmp_path, [], even) == []
+    slow = [*even, running("node4", 44.0)]
+    assert find_troubles(tmp_path, [], slow) == ["node4 is slow: 44 images/s, where others reach 90"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,9 @@ RUNS = [RunDirectory.of(Path(), e).path for e in get_suite(SUITE).profile("smoke
 
 def grid(store: Path, *options: str, profile: str = "smoke", suite: str = SUITE) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", suite, "--profile", profile]
-    return subprocess.run([*command, "--runs", str(store), *options], capture_output=True, text=True, timeout=900)
+    command += ["--runs", str(store), *options]
+    environment = {**os.environ, "COLUMNS": "400"}  # no words are broken over lines
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
 
 
 def on_slurm(store: Path, *options: str, suite: str = SUITE) -> str:
@@ -208,6 +211,56 @@ def test_a_job_that_the_user_cancels_with_scancel_stays_away(idle_cluster: Clust
     assert len(list(tmp_path.glob("experiments/*/*/result.json"))) < 10
 
 
+# -- nodes that fail quietly
+
+
+@pytest.fixture
+def node_without_torch(idle_cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    """A node on which the folder of torch is empty."""
+    folder = Path(importlib.util.find_spec("torch").origin).parent
+    (tmp_path / "empty").mkdir()
+    if idle_cluster.settings.mode != "namespaces":
+        pytest.skip("nodes of this cluster share their files")
+    idle_cluster.run_on("node1", ["mount", "--bind", tmp_path / "empty", folder], check=True)
+    yield "node1"
+    idle_cluster.run_on("node1", ["umount", folder], check=True)
+
+
+def test_a_node_that_cannot_import_torch_is_named_and_left_out_and_the_grid_goes_on(
+    node_without_torch: str, tmp_path: Path, local: bytes
+) -> None:
+    said = on_slurm(tmp_path / "store")
+    assert re.search(r"node1 could not begin \d jobs, and is left out: .*torch.*; see /.*_log.out", said)
+    assert leaderboard(tmp_path / "store") == local
+    begun = [attempt for path in RUNS for attempt in read_attempts(RunDirectory(tmp_path / "store" / path))]
+    assert "node1" not in {attempt.host for attempt in begun}
+    (starts,) = (tmp_path / "store").glob("slurm/*/starts.jsonl")
+    lost = [json.loads(line) for line in starts.read_text().splitlines()]
+    assert {start["node"] for start in lost} == {"node1"}
+    assert len(lost) <= 4  # it has room for three jobs at once
+
+
+def test_a_run_that_lives_on_where_slurmd_died_is_waited_for(
+    idle_cluster: Cluster, tmp_path: Path, local: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    a_run_in_mid_training(tmp_path)
+    node = node_of(idle_cluster)
+    idle_cluster.kill_slurmd(node)
+    orphans = [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if is_of_task(folder, str(tmp_path))]
+    for process in orphans:  # it holds its claim until it is let go on
+        os.kill(process, signal.SIGSTOP)
+    wait_for(lambda: '"held"' in "".join(path.read_text() for path in tmp_path.glob("slurm/*/starts.jsonl")), 300)
+    said = grid(tmp_path, "--status").stdout
+    assert re.search(rf"held by a process on {node} of job \d+_0", said), said
+    assert "failed" not in said
+    for process in orphans:
+        os.kill(process, signal.SIGCONT)
+    on_slurm(tmp_path)
+    assert leaderboard(tmp_path) == local
+    assert not any("failed" in ends for ends in all_attempts(tmp_path))
+
+
 # -- runs that need others
 
 DEPENDENT = "convit_masking"
@@ -313,6 +366,35 @@ def test_a_rank_that_dies_takes_the_others_with_it_and_the_run_goes_on(
     assert len(read_attempts(run)) == 2
 
 
+def test_a_rank_that_is_stopped_is_ended_and_named_and_the_run_goes_on(
+    idle_cluster: Cluster, tmp_path: Path, two_ranks: list[float]
+) -> None:
+    on_slurm(tmp_path, "--detach", *TWO_NODES)
+    run = a_run_in_mid_training(tmp_path)
+    second = next(folder for folder in Path("/proc").glob("[0-9]*") if is_rank(folder, str(tmp_path), "1"))
+    os.kill(int(second.name), signal.SIGSTOP)
+    wait_for(lambda: "no step for " in grid(tmp_path, "--status", *ONE).stdout)
+    wait_for(run.failure_path.exists, 120)  # a minute is the least that is waited
+    node = re.search(r"rank 1 on (node\d) hung: no step for .*; its process is stopped", run.read_failure().reason)
+    assert node
+    on_slurm(tmp_path, *TWO_NODES)
+    assert losses(tmp_path) == pytest.approx(two_ranks, abs=1e-5)
+    assert len(read_attempts(run)) == 2
+
+
+def test_a_job_whose_processes_are_all_stopped_until_its_time_limit_goes_on_too(
+    idle_cluster: Cluster, tmp_path: Path, local: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB, "--time-min", "6")
+    a_run_in_mid_training(tmp_path)
+    frozen = [folder for folder in Path("/proc").glob("[0-9]*") if is_of_task(folder, str(tmp_path))]
+    assert len(frozen) == 2  # what watches, and what is watched
+    for folder in frozen:
+        os.kill(int(folder.name), signal.SIGSTOP)
+    idle_cluster.wait_idle(timeout_s=480)
+    assert leaderboard(tmp_path) == local
+
+
 def test_a_run_of_two_nodes_goes_on_with_one(idle_cluster: Cluster, tmp_path: Path, two_ranks: list[float]) -> None:
     on_slurm(tmp_path, "--detach", *TWO_NODES)
     a_run_in_mid_training(tmp_path)
@@ -334,6 +416,15 @@ def is_rank(process: Path, store: str, rank: str) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     return f"SLURM_PROCID={rank}" in environment and store in command and "launchers.node" in of_parent
+
+
+def is_of_task(process: Path, store: str) -> bool:
+    """Whether this is one of a job's processes that train runs of the store."""
+    try:
+        command = (process / "cmdline").read_bytes().decode().split("\0")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return store in command and "launchers.node" in command and command[0] == sys.executable
 
 
 # -- misuse

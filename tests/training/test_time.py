@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from suite.costs import Flops
+from suite.heartbeat import Heartbeat
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Resources
 from suite.training import evaluate, loop
@@ -40,6 +41,7 @@ def events(monkeypatch):
             self.learning_rate = SimpleNamespace(set=lambda step: 0.1)
             self.engine = SimpleNamespace(train=lambda: None, module=None)
             self.experiment, self.probe = SimpleNamespace(kind="training"), None
+            self.heartbeat = Heartbeat(None)
             self.ranks = SimpleNamespace(rank=0, num_ranks=1, device=torch.device("cpu"))
             self.ranks.agree = lambda *flags: events.append("agree") or list(flags)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
@@ -53,6 +54,11 @@ class Request:
             raise SpecError(f"--shards-url is about shards, and format {self.storage_format} has none. Leave it out.")
         if not self.shards_url.startswith(URL_SCHEMES):
             raise SpecError(f"--shards-url {self.shards_url}: expected {', '.join(URL_SCHEMES)}, never a command")
+        if urlsplit(self.shards_url).password is not None:
+            raise SpecError(
+                "--shards-url holds a password, which all could read in the set's manifest: leave it out, and let "
+                "the machines that fetch have it in ~/.netrc, with the line `netrc` in ~/.curlrc"
+            )
 
     @property
     def target(self) -> Path:

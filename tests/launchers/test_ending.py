@@ -2,7 +2,7 @@
 
 import pytest
 
-from launchers import node
+from launchers import ending
 from launchers.submission import Submission, write_submission
 from suite.exit_codes import Exit
 from suite.spec import Resources
@@ -19,10 +19,9 @@ def end(tmp_path, monkeypatch):
         )  # fmt: skip
         write_submission(tmp_path, submission)
         requeued = []
-        monkeypatch.setattr(node.signal, "signal", lambda *_: None)
-        monkeypatch.setattr(node, "_requeue", lambda: requeued.append(True) or Exit.INTERRUPTED)
-        monkeypatch.setattr(node, "_num_silent_starts", lambda runs: 0)
-        return node.end_task(tmp_path, submission.name, 0), bool(requeued)
+        monkeypatch.setattr(ending.signal, "signal", lambda *_: None)
+        monkeypatch.setattr(ending, "_requeue", lambda folder, lost: requeued.append(True) or Exit.INTERRUPTED)
+        return ending.end_task(tmp_path, submission.name, 0, 1), bool(requeued)
 
     return end
 

@@ -1,0 +1,141 @@
+"""The function that the script of a SLURM job calls when its processes have ended: ``end_task``.
+
+    python -m launchers.ending STORE SUBMISSION FIRST_TASK STATUS
+
+It looks at what they left, and puts the job back into the queue if a run is still open: SLURM then starts the same task
+again, and each run finds its own newest checkpoint. A node where nothing could begin is left out of the next try. No
+torch: that is what such a node may lack.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from launchers import slurm
+from launchers.starts import LostStart, bad_nodes, judge_start, read_starts
+from launchers.submission import cancel_mark, read_submission, submissions_folder, this_task
+from suite import attempts
+from suite.errors import RunError
+from suite.exit_codes import Exit
+from suite.records import Failure, RunDirectory
+from suite.standing import stand_alone
+
+_MAX_ATTEMPTS_WITHOUT_PROGRESS = 3
+_HELD_S = 60  # until a run that another process holds is looked at again
+_REQUEUE_PATIENCE_S = 120.0  # a controller that restarts does not answer
+
+
+def end_task(store: Path, name: str, first_task: int, status: int) -> int:
+    """Requeue this job if a run of its task is open and has a chance; returns the job's exit status.
+
+    Args:
+        store: the run store.
+        name: of the submission.
+        first_task: of the job's array.
+        status: what the processes ended with.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
+    folder, task = submissions_folder(store) / name, this_task(first_task)
+    experiments = read_submission(folder).experiments(task)
+    runs = [RunDirectory.of(store, experiment) for experiment in experiments]
+    found = [stand_alone(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
+    for experiment, standing in zip(experiments, found, strict=True):
+        if standing.state not in ("done", "new", "interrupted"):
+            print(f"{experiment.id} is {standing.state}: {standing.reason}", file=sys.stderr)
+    still_open = [run for run, one in zip(runs, found, strict=True) if one.state in ("new", "interrupted")]
+    if not still_open:
+        return Exit.DONE if all(standing.state == "done" for standing in found) else Exit.FAILED
+    if cancel_mark(store, name).exists():
+        return Exit.INTERRUPTED
+    lost = judge_start(folder, task, runs, status)
+    if _num_lost_starts(lost) >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
+        print("this job was started several times without beginning a run; see its output above", file=sys.stderr)
+        return Exit.FAILED
+    stuck = [] if lost else [run for run in still_open if _give_up(run)]
+    if len(stuck) == len(still_open):
+        return Exit.FAILED
+    print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
+    return _requeue(folder, lost)
+
+
+def _num_lost_starts(lost: Sequence[LostStart]) -> int:
+    """Count how often this job could not begin; a start that found its run held by others is none of its own."""
+    return len({start.restarts for start in lost if start.kind in ("node", "late")})
+
+
+def _give_up(run: RunDirectory) -> bool:
+    """Whether a run that was tried several times got nowhere; its failure then says so."""
+    job = attempts.this_job()["job"]
+    tried = [attempt for attempt in attempts.read_attempts(run) if attempt.job == job and attempt.why != "preempted"]
+    last = tried[-_MAX_ATTEMPTS_WITHOUT_PROGRESS:]
+    steps = {attempt.from_step for attempt in last} | {run.newest_checkpoint() or 0}
+    if len(last) < _MAX_ATTEMPTS_WITHOUT_PROGRESS or len(steps) > 1:
+        return False
+    known = run.read_failure()
+    reason = (
+        f"{len(last)} attempts in a row ended before a checkpoint after step {last[-1].from_step}"
+        + (f" (the last one: {known.reason})" if known else "")
+        + "; raise --time-min or --mem-gb, or look into the log, then use --retry-failed"
+    )
+    run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))
+    return True
+
+
+def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
+    """Put this job back into the queue, unless somebody ended it: that would bring it back to life.
+
+    SLURM takes a list of nodes to avoid from jobs that wait alone, so it comes after the requeue; between the two this
+    process lives on, as SIGTERM is ignored.
+    """
+    job = os.environ["SLURM_JOB_ID"]
+    give_up_at = time.monotonic() + _REQUEUE_PATIENCE_S
+    while time.monotonic() < give_up_at:
+        shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=False).stdout
+        state = re.search(r"JobState=(\w+)", shown)
+        restarts = re.search(r"Restarts=(\d+)", shown)
+        is_older = restarts is not None and int(restarts[1]) > attempts.this_job()["restarts"]
+        if is_older or (state is not None and state[1] != "RUNNING"):  # cancelled, or requeued by another hand
+            return Exit.INTERRUPTED
+        excluded = re.search(r"ExcNodeList=([^\s(]+)", shown)
+        nodes = [*([excluded[1]] if excluded else []), *sorted({start.node for start in lost if start.node})]
+        if nodes and not slurm.leaves_nodes(nodes):
+            print(f"no node is left: {', '.join(nodes)} could not begin this job", file=sys.stderr)
+            return Exit.FAILED
+        if state is not None and subprocess.run(["scontrol", "requeue", job], check=False).returncode == 0:
+            _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
+            return Exit.INTERRUPTED
+        time.sleep(1.0)
+    return Exit.INTERRUPTED
+
+
+def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequence[LostStart]) -> None:
+    """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two.
+
+    Args:
+        folder: of the submission.
+        job: its number, for this task alone.
+        nodes: that it is to avoid, those from before included; [] changes nothing.
+        lost: its starts that began nothing, this one last; [] where this one began a run.
+    """
+    try:
+        if nodes:
+            print(f"this job's next start avoids {', '.join(nodes)}", flush=True)
+            slurm.exclude(job, nodes)
+            for node in bad_nodes(read_starts(folder)):
+                slurm.exclude_from_all(folder.name, node)
+        elif lost and lost[-1].kind == "held":
+            slurm.delay(job, _HELD_S)
+    except RunError as error:  # the next start may meet the same node: at most two more times
+        print(error, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    where, submission_name, first, ended_with = sys.argv[1:]
+    sys.exit(end_task(Path(where), submission_name, int(first), int(ended_with)))

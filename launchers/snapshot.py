@@ -1,0 +1,68 @@
+"""The code that a submission pins: a copy of our packages in the store, from which its jobs import.
+
+    suite, launchers, leaderboards, imagesets -> RUNS/slurm/code/<digest>/ -> PYTHONPATH of a job
+
+Jobs may wait for days: whatever is edited, pulled or broken meanwhile, they train what was submitted. Equal code has
+one copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from launchers.submission import submissions_folder
+from suite.commit import PINNED, commit
+from suite.files import disk_error
+
+_PACKAGES = ("suite", "launchers", "leaderboards", "imagesets")
+_DIGITS = 16
+
+
+class Snapshot:
+    """Our packages as they are now; ``folder`` is where jobs of this store import them from."""
+
+    def __init__(self, store: Path) -> None:
+        self._files = {name: path.read_bytes() for name, path in _list_files()}
+        self._files[PINNED] = commit().encode()
+        self.folder = submissions_folder(store).absolute() / "code" / _digest(self._files)
+
+    def write(self) -> None:
+        """Copy them into the store, unless this code is there.
+
+        Raises:
+            RunError: the disk is full, or the store is not ours to write to.
+        """
+        if self.folder.is_dir():
+            return
+        partial = self.folder.with_name(f".{self.folder.name}.{os.getpid()}.partial")
+        try:
+            for name, content in self._files.items():
+                (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                (partial / name).write_bytes(content)
+            partial.rename(self.folder)
+        except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            if not self.folder.is_dir():  # else another grid was faster
+                raise disk_error(self.folder, error) from error
+
+
+def _list_files() -> Iterator[tuple[str, Path]]:
+    """List what our packages consist of, wherever they were imported from, by its name in the copy."""
+    for package in _PACKAGES:
+        found = importlib.util.find_spec(package)
+        for place in (found and found.submodule_search_locations) or ():
+            for path in Path(place).rglob("*"):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    yield f"{package}/{path.relative_to(place)}", path
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:_DIGITS]

@@ -1,0 +1,183 @@
+"""A run's signs of life, beside its metrics: what its first rank is doing, and how long that took at most.
+
+    training -> heartbeat.json -> the process that watches beside the run, and the status
+
+The watch learns a run's pace from it: one that is silent for ten times the slowest seen, and at least a minute, hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from suite.records import RunDirectory
+from suite.spec import Frozen
+
+Phase = Literal["start", "training", "evaluation", "probe", "checkpoint", "end"]
+
+_TIMES_THE_SLOWEST = 10
+LEAST_PATIENCE_S = 60.0
+UNKNOWN_PATIENCE_S = 1800.0  # with what was not done once before: starting, the first evaluation
+_EVERY_S = 1.0  # between two beats of steps
+_SIZE = 512  # bytes: written at one place and at once, so that a shared file system shows no half of it
+_LONGEST_LOOK_S = 5.0  # a watch that was itself stopped, with its run or by a suspended machine, has seen nothing
+_SILENT_AFTER_S = 15.0  # a status says so long before anything is ended
+_WORDS: dict[Phase, str] = {
+    "start": ", at its start",
+    "training": "",
+    "evaluation": ", in an evaluation",
+    "probe": ", in a look at attention",
+    "checkpoint": ", in a checkpoint",
+    "end": ", at its end",
+}
+
+
+class Beat(Frozen):
+    """One sign of life.
+
+    ``number`` counts them, ``pid`` tells attempts apart, and ``slowest_s`` holds what a step, an evaluation, a look
+    at attention and a checkpoint took at most in this attempt.
+    """
+
+    number: int
+    pid: int
+    phase: Phase
+    step: int = 0
+    slowest_s: dict[Phase, float] = Field(default_factory=dict)
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds without the next beat after which the run hangs."""
+        slowest = self.slowest_s.get(self.phase)
+        return UNKNOWN_PATIENCE_S if slowest is None else max(LEAST_PATIENCE_S, _TIMES_THE_SLOWEST * slowest)
+
+    def describe(self, silent_s: float) -> str:
+        """Spell a silence, such as "no step for 75 s; the slowest took 1.2 s"."""
+        slowest = self.slowest_s.get(self.phase)
+        pace = "" if slowest is None else f"; the slowest took {slowest:.2g} s"
+        return f"no step for {silent_s:.0f} s{_WORDS[self.phase]}{pace}"
+
+
+class Heartbeat:
+    """The first rank's side. The other ranks have one that writes nothing.
+
+    Args:
+        run: gets ``heartbeat.json``; None writes nothing.
+    """
+
+    def __init__(self, run: RunDirectory | None) -> None:
+        self._run = run
+        self._phase: Phase = "start"
+        self._slowest_s: dict[Phase, float] = {}
+        self._number = self._step = 0
+        self._since = self._written_at = time.monotonic()
+        self._write()
+
+    def begin(self) -> None:
+        """Note that steps follow: the first one takes its time from here."""
+        self._since = time.monotonic()
+
+    def beat(self, step: int) -> None:
+        """Note that ``step`` steps are done; written once a second at most."""
+        now = time.monotonic()
+        self._note("training", now - self._since)
+        self._phase, self._step, self._since = "training", step, now
+        if now - self._written_at >= _EVERY_S or self._number == 1:
+            self._write()
+
+    @contextlib.contextmanager
+    def during(self, phase: Phase) -> Iterator[None]:
+        """Count what is inside apart from the steps."""
+        before, self._phase = self._phase, phase
+        self._write()
+        began = time.monotonic()
+        yield
+        self._note(phase, time.monotonic() - began)
+        self._phase, self._since = before, time.monotonic()
+        self._write()
+
+    def end(self) -> None:
+        """Note that nothing is left but to write the result."""
+        self._phase = "end"
+        self._write()
+
+    def _note(self, phase: Phase, seconds: float) -> None:
+        self._slowest_s[phase] = max(seconds, self._slowest_s.get(phase, 0.0))
+
+    def _write(self) -> None:
+        if self._run is None:
+            return
+        self._number += 1
+        self._written_at = time.monotonic()
+        beat = Beat(number=self._number, pid=os.getpid(), phase=self._phase, step=self._step, slowest_s=self._slowest_s)
+        with contextlib.suppress(OSError):  # a full disk or a lost folder, which the next metrics line will report
+            descriptor = os.open(self._run.heartbeat_path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, 0o666)
+            try:
+                os.pwrite(descriptor, beat.model_dump_json().encode().ljust(_SIZE), 0)
+            finally:
+                os.close(descriptor)
+
+
+class Watch:
+    """Looks at a run's heartbeat from beside it, by a clock of its own.
+
+    Args:
+        run: whose attempt has not begun yet: what is there now is of an earlier one.
+        more_s: seconds of patience beyond the usual.
+    """
+
+    def __init__(self, run: RunDirectory, more_s: float = 0.0) -> None:
+        self._run, self._more_s = run, more_s
+        self._before = self._seen = read_beat(run)
+        self._looked_at = time.monotonic()
+        self._silent_s = 0.0
+
+    def find_hang(self, less_s: float = 0.0) -> str:
+        """Say why the run counts as hanging, or "" while it lives; to be called every few seconds.
+
+        Args:
+            less_s: taken off the patience beyond the usual.
+        """
+        now, beat = time.monotonic(), read_beat(self._run)
+        self._silent_s += min(now - self._looked_at, _LONGEST_LOOK_S)
+        self._looked_at = now
+        if beat != self._seen:
+            self._seen, self._silent_s = beat, 0.0
+        if beat is None or beat == self._before:
+            beat = Beat(number=0, pid=0, phase="start")
+        if self._silent_s <= beat.patience_s + max(0.0, self._more_s - less_s):
+            return ""
+        return beat.describe(self._silent_s)
+
+
+def read_beat(run: RunDirectory) -> Beat | None:
+    """Read the latest beat; None where there is none that can be read."""
+    try:
+        descriptor = os.open(run.heartbeat_path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return Beat.model_validate_json(os.read(descriptor, _SIZE))
+        finally:
+            os.close(descriptor)
+    except (OSError, ValidationError):
+        return None
+
+
+def find_silence(run: RunDirectory) -> str:
+    """Say for how long a run that is held to be running has been silent; "" where it keeps its pace.
+
+    For a reader on any machine: by the file's date, since other clocks than this one may be off by seconds.
+    """
+    beat = read_beat(run)
+    if beat is None:
+        return ""
+    try:
+        silent_s = time.time() - run.heartbeat_path.stat().st_mtime
+    except OSError:
+        return ""
+    slowest = beat.slowest_s.get(beat.phase, LEAST_PATIENCE_S)
+    return beat.describe(silent_s) if silent_s > max(_SILENT_AFTER_S, 3 * slowest) else ""

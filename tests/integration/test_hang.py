@@ -1,0 +1,53 @@
+"""A run whose process is stopped in mid-training is ended by the pool beside it, and goes on from its checkpoint."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from launchers.local import LocalPool
+from launchers.plan import make_plan
+from suite import heartbeat
+from suite.attempts import read_attempts
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.spec import Experiment, Resources
+
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 40.0, "batch_size": 32, "warmup_epochs": 1.5})
+EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
+
+
+def ranks_of(path):
+    """The processes that train this run, the one that the pool started last."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if "suite.execute" in command and str(path) in command:
+            found.append(int(folder.name))
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_stopped_rank_is_noticed_and_the_run_goes_on(tmp_path, monkeypatch, num_ranks):
+    monkeypatch.setattr(heartbeat, "LEAST_PATIENCE_S", 4.0)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    plan = make_plan([EXPERIMENT], tmp_path, Resources(num_ranks=num_ranks, checkpoint_every_s=0.1))
+    pool = LocalPool(plan, max_parallel=1)
+    (run,) = pool.runs
+    end, stopped = time.monotonic() + 240, False
+    while pool.poll() and time.monotonic() < end:
+        time.sleep(0.02)
+        if not stopped and run.job.directory.last_metrics().get("step", 0) >= 40:
+            os.kill(ranks_of(run.job.directory.path)[0], signal.SIGSTOP)
+            stopped = True
+    pool.stop(1.0)
+    assert stopped
+    assert (run.state, run.num_restarts) == ("done", 1)
+    assert "it hung: no step for " in run.problem
+    tried = read_attempts(run.job.directory)
+    assert [attempt.end for attempt in tried] == ["lost", "finished"]
+    assert tried[1].from_step > 0

@@ -1,0 +1,76 @@
+"""What cannot be is refused at once and in one line: stores that are none, too many seeds, an output that is full."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from launchers.grid import main
+from suite.exit_codes import Exit
+
+COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke"]
+AS_NOBODY = """
+import os, sys
+from launchers import grid, on_slurm
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+sys.exit(grid.main(sys.argv[1:]))
+"""
+
+
+def run(*options, code=AS_NOBODY, **more):
+    command = [sys.executable, "-c", code, *COMMAND, *map(str, options)]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=100, **more)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("file", "is a file; expected a folder"),
+        ("file/below", "file is a file; expected a folder"),
+        ("/proc/x", "cannot be written to"),
+    ],
+)
+def test_a_store_that_is_none_is_said_in_one_line_not_in_one_a_run(tmp_path, capsys, place, message):
+    (tmp_path / "file").touch()
+    assert main([*COMMAND, "--runs", str(tmp_path / place)]) == Exit.MISUSE
+    said = capsys.readouterr().err.strip()
+    assert message in said
+    assert "\n" not in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize(("mode", "options", "message"), [(0o700, ["--status"], "read"), (0o755, [], "written to")])
+def test_a_user_without_rights_to_the_store_is_told_so_in_one_line(tmp_path, mode, options, message):
+    for folder in (*tmp_path.parents, tmp_path):
+        if folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    store = tmp_path / "store"
+    store.mkdir()
+    store.chmod(mode)
+    done = run("--runs", store, *options, stdout=subprocess.DEVNULL)
+    assert done.returncode == Exit.MISUSE
+    assert f"cannot be {message}: Permission denied" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_an_output_that_is_full_is_said_in_one_line(tmp_path):
+    with open("/dev/full", "w") as full:
+        done = run("--runs", tmp_path, "--status", code="import sys; from launchers.grid import main; sys.exit(main())",
+                   stdout=full)  # fmt: skip
+    assert done.returncode == Exit.FAILED
+    assert done.stderr == "grid.py: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "10001", "9" * 5000])
+def test_more_seeds_than_any_grid_has_are_refused_before_they_are_made(capsys, number):
+    with pytest.raises(SystemExit) as ended:
+        main([*COMMAND, "--seeds", number])
+    assert ended.value.code == Exit.MISUSE
+    assert "expected" in capsys.readouterr().err
+
+
+def test_a_seed_that_is_not_planned_is_told_with_the_option_that_plans_it(capsys, tmp_path):
+    assert main([*COMMAND, "--only", "seed=1", "--dry-run", "--runs", str(tmp_path)]) == Exit.MISUSE
+    assert "--seeds N plans seeds 0 to N-1" in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""Starts of jobs that began nothing: whose fault that is, and which nodes the next start avoids. SLURM is made up."""
+
+import pytest
+
+from launchers import ending
+from launchers.node import run_task
+from launchers.starts import note_bad_node, read_starts
+from launchers.submission import Submission, submissions_folder, write_submission
+from suite.attempts import record_start
+from suite.exit_codes import Exit
+from suite.records import RunDirectory
+from suite.spec import Resources
+
+NAME = "s-smoke-5f"
+
+
+@pytest.fixture
+def store(tmp_path, graph):
+    """A store with a submission of two jobs."""
+    tasks = ((graph["first"],), (graph["second"],))
+    submission = Submission(
+        name=NAME, suite="s", profile="smoke", num_seeds=1, time_min=60, resources=Resources(), tasks=tasks
+    )
+    write_submission(tmp_path, submission)
+    return tmp_path
+
+
+@pytest.fixture
+def end(store, monkeypatch):
+    """Ends the start of a job on a node; returns its exit status and the words that SLURM was given."""
+    tools, calls = store / "bin", store / "calls"
+    tools.mkdir()
+
+    def put(name, text):
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+
+    state = f"cat {store}/shown"
+    (store / "shown").write_text("JobState=RUNNING Restarts=0 ExcNodeList=(null)\n")
+    show = f'[ "$1 $2" = "show job" ] && {state}; [ "$1 $2" = "show hostnames" ] && echo $3 | tr , "\\n"; exit 0'
+    put("scontrol", f'[ "$1" != show ] && echo "$*" >> {calls}; {show}')
+    put("squeue", f"echo '70_1|(null)|{NAME}.0'; echo '70_[4-9%2]|node9|{NAME}.0'; echo '71_[0-3]|(null)|other-5f.0'")
+    put("sinfo", "printf 'node1\\nnode2\\nnode3\\nnode4\\n'")
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setattr(ending.signal, "signal", lambda *_: None)
+
+    def end(node, task=0, restarts=0, status=1):
+        for key, value in {
+            "SLURM_JOB_ID": 70 + task, "SLURM_ARRAY_JOB_ID": 70, "SLURM_ARRAY_TASK_ID": task, "SLURM_PROCID": 0,
+            "SLURM_RESTART_COUNT": restarts, "SLURMD_NODENAME": node, "SLURM_JOB_NUM_NODES": 1,
+        }.items():  # fmt: skip
+            monkeypatch.setenv(key, str(value))
+        calls.write_text("")
+        return ending.end_task(store, NAME, 0, status), calls.read_text().splitlines()
+
+    return end
+
+
+def test_a_node_that_ends_a_job_before_its_run_starts_is_left_out_of_that_job_s_next_start(end, store):
+    assert end("node1") == (Exit.INTERRUPTED, ["requeue 70", "update JobId=70 ExcNodeList=node1"])
+    (start,) = read_starts(submissions_folder(store) / NAME)
+    assert (start.kind, start.node, start.job, start.task) == ("node", "node1", "70_0", 0)
+    assert end("node2", restarts=1)[1] == ["requeue 70", "update JobId=70 ExcNodeList=node1,node2"]
+    assert end("node3", restarts=2) == (Exit.FAILED, [])  # it is the project, not the nodes
+
+
+def test_a_node_that_could_not_begin_two_jobs_is_left_out_of_the_whole_submission(end):
+    end("node1", task=0)
+    _, calls = end("node1", task=1)
+    assert calls == [
+        "requeue 71",
+        "update JobId=71 ExcNodeList=node1",
+        "update JobId=70_1 ExcNodeList=node1",
+        "update JobId=70_[4-9] ExcNodeList=node9,node1",
+    ]
+
+
+def test_where_no_node_is_left_the_job_fails_instead_of_waiting_for_ever(end, store):
+    for node in ("node1", "node2", "node3"):
+        note_bad_node(submissions_folder(store) / NAME, 0, "ImportError: no torch")
+        end(node)
+    (store / "bin" / "sinfo").write_text("#!/bin/sh\necho node4\n")
+    assert end("node4", task=1) == (Exit.FAILED, [])
+
+
+def test_a_start_that_began_its_run_is_none_of_the_node_s(end, store, graph, monkeypatch):
+    end("node1", task=1)
+    run = RunDirectory.of(store, graph["first"])
+    run.create(graph["first"])
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
+    record_start(run, num_ranks=1)
+    assert end("node1") == (Exit.INTERRUPTED, ["requeue 70"])
+
+
+def test_a_run_that_another_process_holds_uses_up_no_start(end, store, graph):
+    run = RunDirectory.of(store, graph["first"])
+    run.create(graph["first"])
+    with run.claim():
+        for restarts in range(6):
+            assert end("node1", restarts=restarts, status=0) == (
+                Exit.INTERRUPTED,
+                ["requeue 70", "update JobId=70 StartTime=now+60"],
+            )
+    assert end("node1", restarts=6)[0] == Exit.INTERRUPTED
+    assert {start.kind for start in read_starts(submissions_folder(store) / NAME)} == {"held", "node"}
+
+
+def test_a_job_that_was_stopped_as_it_started_blames_no_node(end):
+    for restarts in range(5):
+        assert end("node1", restarts=restarts, status=Exit.INTERRUPTED) == (Exit.INTERRUPTED, ["requeue 70"])
+
+
+def test_what_outlived_its_node_s_slurmd_does_not_requeue_the_start_after_it(end, store):
+    (store / "shown").write_text("JobState=RUNNING Restarts=1 ExcNodeList=(null)\n")
+    assert end("node1", restarts=0) == (Exit.INTERRUPTED, [])
+    assert end("node2", restarts=1)[1][0] == "requeue 70"
+
+
+def test_a_process_that_cannot_import_what_it_needs_names_its_node(store, monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "node3")
+    monkeypatch.setitem(__import__("sys").modules, "suite.training.loop", None)  # as where torch is missing
+    with pytest.raises(ImportError):
+        run_task(store, NAME, 0)
+    (start,) = read_starts(submissions_folder(store) / NAME)
+    assert start.node == "node3"
+    assert start.reason.startswith("ModuleNotFoundError")
