@@ -3,7 +3,8 @@
 Where to look, in the order in which a number passes:
 
     build         the command line, and which files are written
-    collect       run store -> what is known of every cell; and which metrics a result has, in the papers' units
+    collect       run store -> what is known of every cell
+    metrics       which numbers of a result a column may show, in the papers' units
     usable_runs   which runs may be averaged, and which of several candidates is shown
     paper_tables  the papers' tables (papers/*.csv), and whether a suite fits them
     cell_values   runs -> cells: measured, derived (gains, ratios, means) and compared

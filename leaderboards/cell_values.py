@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from leaderboards.cells import Cell, CellStatus, Coverage, Provenance, Search
-from leaderboards.collect import PRUNED_HEADS, Collection, in_points, is_accuracy
+from leaderboards.collect import Collection
 from leaderboards.estimates import Formula, Sample, derive, rank_intervals, single
+from leaderboards.metrics import PRUNED_HEADS, in_points, is_accuracy
 from leaderboards.paper_tables import PaperTable
 from leaderboards.usable_runs import UsableRuns, choose, usable_runs
 from leaderboards.verdicts import Printed, judge_table

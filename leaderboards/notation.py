@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from leaderboards.boards import SuiteBoard
 from leaderboards.cells import Cell
-from leaderboards.collect import is_accuracy
+from leaderboards.metrics import is_accuracy
 
 NOTHING = "-"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.collect import check_metric
+from leaderboards.metrics import check_metric
 from suite.errors import RecordError, SpecError, unknown_name
 from suite.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
 from suite.profiles import Entry, Place, Profile, Row

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from leaderboards.boards import make_boards
-from leaderboards.collect import check_metric, collect, is_accuracy, read_metric
+from leaderboards.collect import collect
+from leaderboards.metrics import check_metric, is_accuracy, read_metric
 from suite.errors import RecordError, SpecError
 from suite.records import Failure
 from suite.spec import Experiment

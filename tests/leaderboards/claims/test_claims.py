@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.collect import in_points
+from leaderboards.metrics import in_points
 from leaderboards.paper_tables import lay_out
 from suite.models.build import build_model
 from suite.models.probes import attention_layers
