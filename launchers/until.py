@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from launchers.options import GridOptions
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.cells import Cell
 from leaderboards.sequential import FIRST_LOOK, is_decided, widened
 from suite.errors import SpecError
@@ -51,7 +51,7 @@ def train_until(options: GridOptions, train: Train, console: Console) -> int:
 
 def _headline(options: GridOptions) -> Cell | None:
     suite = get_suite(options.suite or "")
-    cell = make_boards(suite, options.profile_name, options.runs).headline if options.runs.is_dir() else None
+    cell = make_leaderboard(suite, options.profile_name, options.runs).headline if options.runs.is_dir() else None
     places = (suite.headline.better, suite.headline.baseline)
     if not all(suite.find_entry(suite.profile(options.profile_name), place) for place in places):
         raise SpecError(f"--seeds until: profile {options.profile_name} leaves a place of the headline empty")

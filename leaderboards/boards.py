@@ -1,4 +1,4 @@
-"""A suite at one scale and the run store -> its boards: one ``Cell`` per place in each of the suite's tables."""
+"""A suite at one scale and the run store -> its leaderboard: a board a table, a ``Cell`` per place in it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class SuiteBoard:
+class Leaderboard:
     """All tables of a suite at one scale, by the table's name, in the suite's order."""
 
     suite: Suite
@@ -77,7 +77,7 @@ class SuiteBoard:
         return None if better is None or baseline is None else difference_of(better, baseline)
 
 
-def aggregate(suite: Suite, profile_name: str, collection: Collection) -> SuiteBoard:
+def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leaderboard:
     """Make every cell of every table: measured ones, then those derived from them, then how they compare."""
     profile = suite.profile(profile_name)
     tables = {}
@@ -90,10 +90,10 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> SuiteB
         if not profile.scale_note:
             cells = add_verdicts(table, cells, paper)
         tables[table.name] = Board(suite, profile_name, profile, table, paper, cells)
-    return SuiteBoard(suite, profile_name, profile, tables)
+    return Leaderboard(suite, profile_name, profile, tables)
 
 
-def make_boards(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> SuiteBoard:
+def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
     """Make the leaderboard as data.
 
     Args:
@@ -113,7 +113,7 @@ def read_runs(suite: Suite, profile_name: str, store: Path, num_seeds: int | Non
     """Read the runs of a suite, after its layout has been checked.
 
     Args:
-        suite, profile_name, store, num_seeds: as in ``make_boards``.
+        suite, profile_name, store, num_seeds: as in ``make_leaderboard``.
     """
     check_store(store)
     profile = suite.profile(profile_name)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards import SuiteBoard, aggregate, check_store, make_boards, read_runs
+from leaderboards.boards import Leaderboard, aggregate, check_store, make_leaderboard, read_runs
 from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
@@ -58,25 +58,25 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
         RunError: if the files cannot be written.
     """
     suite = get_suite(suite_name)
-    boards = make_boards(suite, profile, store, num_seeds)
-    paths = write_boards(boards, store, out or store / "leaderboards" / suite_name)
-    print_summary(boards, summarize_claims(_claims_of(suite, boards, store)), paths.markdown)
+    leaderboard = make_leaderboard(suite, profile, store, num_seeds)
+    paths = write_leaderboard(leaderboard, store, out or store / "leaderboards" / suite_name)
+    print_summary(leaderboard, summarize_claims(_claims_of(suite, leaderboard, store)), paths.markdown)
     return paths
 
 
-def _claims_of(suite: Suite, boards: SuiteBoard, store: Path) -> list[JudgedClaim]:
+def _claims_of(suite: Suite, leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
     """The claims that speak of one suite, judged at its scale among all of their paper's."""
-    found: dict[str, SuiteBoard | None] = {suite.name: boards}
-    find = functools.partial(_find_boards, found, profile=boards.profile_name, store=store)
-    claims = judge(find, store, boards.profile_name)
+    found: dict[str, Leaderboard | None] = {suite.name: leaderboard}
+    find = functools.partial(_find_leaderboard, found, profile=leaderboard.profile_name, store=store)
+    claims = judge(find, store, leaderboard.profile_name)
     return [judged for judged in claims if suite.name in judged.suites]
 
 
-def _find_boards(found: dict[str, SuiteBoard | None], name: str, profile: str, store: Path) -> SuiteBoard | None:
-    """A suite's boards, read once; None where it has no such profile, or its runs cannot be read."""
+def _find_leaderboard(found: dict[str, Leaderboard | None], name: str, profile: str, store: Path) -> Leaderboard | None:
+    """A suite's leaderboard, read once; None where it has no such profile, or its runs cannot be read."""
     if name not in found:
         try:
-            found[name] = make_boards(get_suite(name), profile, store)
+            found[name] = make_leaderboard(get_suite(name), profile, store)
         except SuiteError:
             found[name] = None
     return found[name]
@@ -113,12 +113,12 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
 
 def _write_claims(lines: Sequence[IndexLine], store: Path, out: Path) -> None:
     """Judge the papers' claims at every scale that has runs: ``claims.csv``, and ``claims/<paper>.md``."""
-    scales = dict.fromkeys(line.profile_name for line in lines if line.profile_name and line.boards)
+    scales = dict.fromkeys(line.profile_name for line in lines if line.profile_name and line.leaderboard)
     claims = []
     for scale in scales:
         if scale != "smoke":  # its numbers mean nothing
-            found = {line.suite.name: line.boards for line in lines if line.profile_name == scale}
-            claims += judge(functools.partial(_find_boards, found, profile=scale, store=store), store, scale)
+            found = {line.suite.name: line.leaderboard for line in lines if line.profile_name == scale}
+            claims += judge(functools.partial(_find_leaderboard, found, profile=scale, store=store), store, scale)
     write_atomically(out / "claims.csv", render_claims_csv(claims).encode())
     make_folder(out / "claims")
     for paper in ALL_CLAIMS:
@@ -131,11 +131,11 @@ def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, 
     try:
         scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
         runs = read_runs(suite, scale, store, num_seeds)
-        boards = aggregate(suite, scale, runs)
+        leaderboard = aggregate(suite, scale, runs)
         if not profile:
-            return IndexLine(suite, boards=boards, planned=estimate_cost(boards.profile, runs))
-        write_boards(boards, store, out / suite.name)
-        return IndexLine(suite, profile, boards, estimate_cost(boards.profile, runs))
+            return IndexLine(suite, leaderboard=leaderboard, planned=estimate_cost(leaderboard.profile, runs))
+        write_leaderboard(leaderboard, store, out / suite.name)
+        return IndexLine(suite, profile, leaderboard, estimate_cost(leaderboard.profile, runs))
     except SuiteError as error:
         print(f"error: {suite.name}{profile and f', {profile}'}: {error}", file=sys.stderr)
         return IndexLine(suite, profile, error=str(error))
@@ -158,7 +158,7 @@ def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
 # -- the files of one leaderboard
 
 
-def write_boards(boards: SuiteBoard, store: Path, out: Path) -> Paths:
+def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths:
     """Write ``<profile>.md``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png`` and ``.svg``.
 
     Raises:
@@ -167,16 +167,16 @@ def write_boards(boards: SuiteBoard, store: Path, out: Path) -> Paths:
     make_folder(out)
 
     def write(suffix: str, content: str) -> Path:
-        path = out / f"{boards.profile_name}.{suffix}"
+        path = out / f"{leaderboard.profile_name}.{suffix}"
         write_atomically(path, content.encode())
         return path
 
     return Paths(
-        tables={name: write(f"{name}.csv", render_csv(board)) for name, board in boards.tables.items()},
-        markdown=write("md", render_markdown(boards)),
-        long=write("long.csv", render_long_csv(boards)),
-        accounting=write("runs.csv", render_accounting(boards.profile, store)),
-        figures=_write_figures(boards, store, out),
+        tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
+        markdown=write("md", render_markdown(leaderboard)),
+        long=write("long.csv", render_long_csv(leaderboard)),
+        accounting=write("runs.csv", render_accounting(leaderboard.profile, store)),
+        figures=_write_figures(leaderboard, store, out),
     )
 
 
@@ -187,17 +187,17 @@ def make_folder(out: Path) -> None:
         raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
 
 
-def _write_figures(boards: SuiteBoard, store: Path, out: Path) -> tuple[Path, ...]:
+def _write_figures(leaderboard: Leaderboard, store: Path, out: Path) -> tuple[Path, ...]:
     """Draw what there are data for; a picture of runs that are gone does not stay behind."""
-    if not boards.suite.figures:
+    if not leaderboard.suite.figures:
         return ()
     from leaderboards.figures import draw
 
     written = []
-    for figure in boards.suite.figures:
-        pictures = draw(figure, boards, store)
+    for figure in leaderboard.suite.figures:
+        pictures = draw(figure, leaderboard, store)
         for suffix in FIGURE_FORMATS:
-            path = out / f"{boards.profile_name}.{figure.name}.{suffix}"
+            path = out / f"{leaderboard.profile_name}.{figure.name}.{suffix}"
             if suffix in pictures:
                 write_atomically(path, pictures[suffix])
                 written.append(path)

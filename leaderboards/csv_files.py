@@ -11,7 +11,7 @@ import csv
 import io
 from pathlib import Path
 
-from leaderboards.boards import Board, SuiteBoard
+from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.escaping import escape_cell
 from leaderboards.notation import write_value
@@ -42,12 +42,12 @@ def render_csv(board: Board) -> str:
     return text.getvalue()
 
 
-def render_long_csv(boards: SuiteBoard) -> str:
+def render_long_csv(leaderboard: Leaderboard) -> str:
     """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown."""
     text = io.StringIO()
     writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for board in boards.tables.values():
+    for board in leaderboard.tables.values():
         for row in board.paper.rows:
             for column in board.columns:
                 if (cell := board.cells.get((row, column))) is not None:

@@ -1,4 +1,4 @@
-"""All suites' boards -> one index: how far each is, its headline beside the paper's, and what it costs.
+"""All suites' leaderboards -> one index: how far each is, its headline beside the paper's, and what it costs.
 
 A cost is judged by the runs that have finished, else by FLOPs. To count these needs torch, which no leaderboard
 imports: known are those of models that ``launchers/grid.py --list`` or a finished run has counted.
@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from leaderboards.boards import SuiteBoard
+from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.collect import Collection
 from leaderboards.notation import (
@@ -119,30 +119,30 @@ images seen, else by FLOPs at the rate that the profile states; "?" where those 
 
 @dataclass(frozen=True)
 class IndexLine:
-    """A suite at one scale. Without runs, ``profile_name`` is "" and ``boards`` tells of the paper alone; a suite that
-    cannot be built has its ``error``."""
+    """A suite at one scale. Without runs, ``profile_name`` is "" and ``leaderboard`` tells of the paper alone; a suite
+    that cannot be built has its ``error``."""
 
     suite: Suite
     profile_name: str = ""
-    boards: SuiteBoard | None = None
+    leaderboard: Leaderboard | None = None
     cost: Cost | None = None
     planned: Cost | None = None  # of one without runs
     error: str = ""
 
     @property
     def headline(self) -> Cell | None:
-        return None if self.boards is None else self.boards.headline
+        return None if self.leaderboard is None else self.leaderboard.headline
 
     @property
     def summary(self) -> str:
         """For the terminal: two lines, or more where 80 characters do not hold them."""
-        if self.boards is None or self.cost is None:
+        if self.leaderboard is None or self.cost is None:
             return f"{self.suite.name}: {'cannot be built' if self.error else 'no runs'}"
         cost = f"{self.cost.hours_spent:.3g} {self.cost.unit} so far, {write_to_go(self.cost)} to go"
         state = f"{self.suite.name}, {self.profile_name}: {_cells(self)} cells, {cost}"
         return "\n".join(
             textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)
-            for t, i in ((state, ""), (write_headline(self.boards), "  "))
+            for t, i in ((state, ""), (write_headline(self.leaderboard), "  "))
         )
 
 
@@ -187,21 +187,21 @@ def _plan(line: IndexLine) -> str:
     cell = line.headline
     paper = f" (paper: {write_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
     text = f"{line.suite.name} ({line.suite.item}): {line.suite.headline.text}{paper}"
-    if line.boards is None or line.planned is None:
+    if line.leaderboard is None or line.planned is None:
         return text
-    cells, to_go = line.boards.num_cells, f"{write_to_go(line.planned)} {line.planned.unit}"
-    return f"{text}; 0/{cells} cells, {to_go} to go in profile {line.boards.profile_name}"
+    cells, to_go = line.leaderboard.num_cells, f"{write_to_go(line.planned)} {line.planned.unit}"
+    return f"{text}; 0/{cells} cells, {to_go} to go in profile {line.leaderboard.profile_name}"
 
 
 def _cells(line: IndexLine) -> str:
-    if line.boards is None or line.cost is None:
+    if line.leaderboard is None or line.cost is None:
         return NOTHING
-    return f"{line.boards.count('done')}/{line.boards.num_cells}"
+    return f"{line.leaderboard.count('done')}/{line.leaderboard.num_cells}"
 
 
 def _record(line: IndexLine) -> dict[str, object]:
     """Without runs the numbers are empty, but for the paper's."""
-    cell, boards, cost = line.headline, line.boards, line.cost
+    cell, leaderboard, cost = line.headline, line.leaderboard, line.cost
     ours = cell if cost else None
     interval = ours and ours.interval
     numbers = {
@@ -216,8 +216,8 @@ def _record(line: IndexLine) -> dict[str, object]:
         "suite": line.suite.name,
         "item": line.suite.item,
         "profile": line.profile_name,
-        "cells_done": boards.count("done") if boards and cost else "",
-        "cells": boards.num_cells if boards and cost else "",
+        "cells_done": leaderboard.count("done") if leaderboard and cost else "",
+        "cells": leaderboard.num_cells if leaderboard and cost else "",
         "headline": line.suite.headline.text,
         "status": ours.status if ours else "",
         "runs_of_unknown_cost": cost.num_unknown if cost else "",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards import SuiteBoard
+from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.claims.claim import Claim, Effect, Logged, PaperClaims, Term
@@ -23,7 +23,7 @@ from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory, find_runs
 
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down
-FindBoards = Callable[[str], SuiteBoard | None]  # a suite's, at the scale that is judged
+FindLeaderboard = Callable[[str], Leaderboard | None]  # a suite's, at the scale that is judged
 
 
 class _NoSuchLayerError(Exception):
@@ -64,12 +64,12 @@ class JudgedClaim:
 
 
 def judge(
-    find_boards: FindBoards, store: Path, scale: str, papers: Sequence[PaperClaims] = ALL_CLAIMS
+    find_leaderboard: FindLeaderboard, store: Path, scale: str, papers: Sequence[PaperClaims] = ALL_CLAIMS
 ) -> list[JudgedClaim]:
     """Judge all claims of papers at one scale; those that it fills no place for are left out.
 
     Args:
-        find_boards: gives the boards of a suite at this scale, None where it has no such profile.
+        find_leaderboard: gives that of a suite at this scale, None where it has no such profile.
         store: whose runs have logged what some claims are about.
         scale: the profile's name.
         papers: whose claims.
@@ -77,15 +77,17 @@ def judge(
     Raises:
         SpecError: a claim that names a place which no table has.
     """
-    return [judged for paper in papers for judged in _judge_paper(paper, find_boards, store, scale)]
+    return [judged for paper in papers for judged in _judge_paper(paper, find_leaderboard, store, scale)]
 
 
-def _judge_paper(paper: PaperClaims, find_boards: FindBoards, store: Path, scale: str) -> Iterator[JudgedClaim]:
+def _judge_paper(
+    paper: PaperClaims, find_leaderboard: FindLeaderboard, store: Path, scale: str
+) -> Iterator[JudgedClaim]:
     """The claims of one paper are one family for Holm's method."""
     known = []
     for claim in paper.claims:
         with contextlib.suppress(_NoSuchLayerError):
-            if cells := _find_cells(claim, find_boards):
+            if cells := _find_cells(claim, find_leaderboard):
                 known.append((claim, cells, _measure(claim, cells, store)))
     verdicts = judge_claims([effects for _, _, effects in known])
     for (claim, cells, effects), (verdict, p) in zip(known, verdicts, strict=True):
@@ -95,12 +97,12 @@ def _judge_paper(paper: PaperClaims, find_boards: FindBoards, store: Path, scale
         yield JudgedClaim(paper, claim, scale, verdict, p, effects, suites)
 
 
-def _find_cells(claim: Claim, find_boards: FindBoards) -> list[list[Cell]]:
+def _find_cells(claim: Claim, find_leaderboard: FindLeaderboard) -> list[list[Cell]]:
     """The cells of each effect, by its terms; none where this scale leaves a place empty."""
     found = []
     for effect in claim.effects:
-        boards = [(find_boards(term.suite), term.place) for term in effect.terms]
-        known = [cell for of, place in boards if of is not None and (cell := of.cell(place)) is not None]
+        leaderboard = [(find_leaderboard(term.suite), term.place) for term in effect.terms]
+        known = [cell for of, place in leaderboard if of is not None and (cell := of.cell(place)) is not None]
         if len(known) < len(effect.terms):
             return []
         found.append(known)

@@ -1,4 +1,4 @@
-"""SuiteBoard -> Markdown that reads well in a terminal too, with notes on the runs behind its numbers.
+"""Leaderboard -> Markdown that reads well in a terminal too, with notes on the runs behind its numbers.
 
 It holds no date and no machine's name, so that the same runs give the same bytes.
 """
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 
-from leaderboards.boards import Board, SuiteBoard
+from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import STATUSES, Cell
 from leaderboards.escaping import escape_code, escape_markdown
 from leaderboards.notation import (
@@ -50,48 +50,50 @@ and the number would be improbable, p < 0.05 by Holm's method over the table, as
 unless it says otherwise, if they scattered as ours do), else undecided."""
 
 
-def render_markdown(boards: SuiteBoard) -> str:
+def render_markdown(leaderboard: Leaderboard) -> str:
     """The whole leaderboard for a reader: scale first, then the tables, what failed, and the footnotes."""
-    suite = boards.suite
+    suite = leaderboard.suite
     blocks = [
         f"# {suite.name}: ours beside {suite.paper}, {suite.item}",
         suite.question,
-        _scale_note(boards),
-        f"Headline: {write_headline(boards)}.",
-        _counts(boards),
-        *(block for board in boards.tables.values() for block in _table_section(board)),
-        *_legend(boards),
-        *render_notes(boards),
+        _scale_note(leaderboard),
+        f"Headline: {write_headline(leaderboard)}.",
+        _counts(leaderboard),
+        *(block for board in leaderboard.tables.values() for block in _table_section(board)),
+        *_legend(leaderboard),
+        *render_notes(leaderboard),
         *section("## Notes", suite.footnotes),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _scale_note(boards: SuiteBoard) -> str:
-    lines = [f"**{scale_title(boards)}**"]
-    if boards.profile.scale_note:
-        lines.append(f"{boards.profile.scale_note.rstrip('.')}.")
-    if boards.profile.scale_note:
+def _scale_note(leaderboard: Leaderboard) -> str:
+    lines = [f"**{scale_title(leaderboard)}**"]
+    if leaderboard.profile.scale_note:
+        lines.append(f"{leaderboard.profile.scale_note.rstrip('.')}.")
+    if leaderboard.profile.scale_note:
         lines.append(
             "The differences below say how far apart the two scales are, not how well the paper is reproduced."
         )
     return "\n".join(f"> {line}" for line in lines)
 
 
-def _counts(boards: SuiteBoard) -> str:
-    counts = ", ".join(f"{boards.count(status)} {status}" for status in STATUSES)
-    return f"{boards.num_cells} cells: {counts}."
+def _counts(leaderboard: Leaderboard) -> str:
+    counts = ", ".join(f"{leaderboard.count(status)} {status}" for status in STATUSES)
+    return f"{leaderboard.num_cells} cells: {counts}."
 
 
-def _legend(boards: SuiteBoard) -> list[str]:
-    has_verdicts = any(cell.comparison.verdict for board in boards.tables.values() for cell in board.cells.values())
-    return [LEGEND, *_rank_legend(boards), *([VERDICTS] if has_verdicts else [])]
+def _legend(leaderboard: Leaderboard) -> list[str]:
+    has_verdicts = any(
+        cell.comparison.verdict for board in leaderboard.tables.values() for cell in board.cells.values()
+    )
+    return [LEGEND, *_rank_legend(leaderboard), *([VERDICTS] if has_verdicts else [])]
 
 
-def _rank_legend(boards: SuiteBoard) -> list[str]:
+def _rank_legend(leaderboard: Leaderboard) -> list[str]:
     """Explain ranks, with the tables' names where they do not mean the same in all."""
     items: dict[str, list[str]] = {}
-    for board in boards.tables.values():
+    for board in leaderboard.tables.values():
         if any(cell.comparison.ranks for cell in board.cells.values()):
             items.setdefault(RANKS.format(group=_competitors(board.table.ranked)), []).append(board.table.item)
     return [f"{'; '.join(of)}: {said}" if len(items) > 1 else said for said, of in items.items()]
@@ -180,32 +182,33 @@ def _is_numeric(lines: list[list[str]], index: int) -> bool:
 # -- what was chosen, what failed, what waits, what is mixed
 
 
-def render_notes(boards: SuiteBoard) -> list[str]:
+def render_notes(leaderboard: Leaderboard) -> list[str]:
     """The Markdown sections, without those that have nothing to say."""
     return [
-        *section("## Chosen by search", _by_cell(boards, _chosen)),
-        *section("## Best of several evaluations", _by_cell(boards, _best)),
-        *section("## Failed", _by_cell(boards, _failures)),
-        *section("## Waiting", _waiting(boards)),
-        *section("## Mixed", [*_commits(boards), *_by_cell(boards, lambda cell: cell.provenance.notes)]),
+        *section("## Chosen by search", _by_cell(leaderboard, _chosen)),
+        *section("## Best of several evaluations", _by_cell(leaderboard, _best)),
+        *section("## Failed", _by_cell(leaderboard, _failures)),
+        *section("## Waiting", _waiting(leaderboard)),
+        *section("## Mixed", [*_commits(leaderboard), *_by_cell(leaderboard, lambda cell: cell.provenance.notes)]),
     ]
 
 
-def _by_cell(boards: SuiteBoard, tell: Callable[[Cell], Iterable[str]]) -> list[str]:
+def _by_cell(leaderboard: Leaderboard, tell: Callable[[Cell], Iterable[str]]) -> list[str]:
     """Each thing told once, with the row and the columns that it is true of: a run may fill several columns."""
     columns: dict[tuple[str, Row, str], list[str]] = {}
-    for name, board in boards.tables.items():
+    for name, board in leaderboard.tables.items():
         for cell in board.cells.values():
             for what in tell(cell):
                 columns.setdefault((name, cell.row, what), []).append(cell.column)
     return [
-        f"{_place(boards, table, row)}, {', '.join(names)}: {what}" for (table, row, what), names in columns.items()
+        f"{_place(leaderboard, table, row)}, {', '.join(names)}: {what}"
+        for (table, row, what), names in columns.items()
     ]
 
 
-def _place(boards: SuiteBoard, table: str, row: Row) -> str:
+def _place(leaderboard: Leaderboard, table: str, row: Row) -> str:
     """The row, after its table's item where there are several tables to be told apart."""
-    item = f"{boards.suite.table(table).item}, " if len(boards.tables) > 1 else ""
+    item = f"{leaderboard.suite.table(table).item}, " if len(leaderboard.tables) > 1 else ""
     return item + " / ".join(filter(None, row))
 
 
@@ -238,9 +241,9 @@ def _failures(cell: Cell) -> list[str]:
     return said
 
 
-def _commits(boards: SuiteBoard) -> list[str]:
+def _commits(leaderboard: Leaderboard) -> list[str]:
     """Which versions of the code made the numbers, where these are several."""
-    cells = [cell for board in boards.tables.values() for cell in board.cells.values()]
+    cells = [cell for board in leaderboard.tables.values() for cell in board.cells.values()]
     counts = Counter(short_commit(commit) for cell in cells for commit in cell.provenance.commits)
     if len(counts) < 2:
         return []
@@ -250,11 +253,11 @@ def _commits(boards: SuiteBoard) -> list[str]:
     return [f"versions of the code, all valid under this protocol: {told}"]
 
 
-def _waiting(boards: SuiteBoard) -> list[str]:
+def _waiting(leaderboard: Leaderboard) -> list[str]:
     """Grouped by what is waited for: a whole table may wait for one run."""
     rows: dict[str, dict[str, None]] = {}
-    for name, board in boards.tables.items():
+    for name, board in leaderboard.tables.items():
         for cell in board.cells.values():
             for reason in cell.coverage.waiting:
-                rows.setdefault(reason, {})[_place(boards, name, cell.row)] = None
+                rows.setdefault(reason, {})[_place(leaderboard, name, cell.row)] = None
     return [f"{'; '.join(waiting)}: {escape_markdown(reason)}" for reason, waiting in rows.items()]

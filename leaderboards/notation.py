@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from leaderboards.boards import SuiteBoard
+from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.metrics import is_accuracy
 
@@ -91,25 +91,27 @@ def write_status(cell: Cell) -> str:
     return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
 
 
-def scale_title(boards: SuiteBoard) -> str:
+def scale_title(leaderboard: Leaderboard) -> str:
     """One line that says whether the numbers may be compared with the paper's."""
-    if not boards.profile.scale_note:
-        return f"Profile {boards.profile_name}: the paper's own scale."
-    return f"Profile {boards.profile_name}: another scale than the paper's, not comparable with its numbers."
+    if not leaderboard.profile.scale_note:
+        return f"Profile {leaderboard.profile_name}: the paper's own scale."
+    return f"Profile {leaderboard.profile_name}: another scale than the paper's, not comparable with its numbers."
 
 
-def write_headline(boards: SuiteBoard) -> str:
+def write_headline(leaderboard: Leaderboard) -> str:
     """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
-    text, cell = boards.suite.headline.text, boards.headline
+    text, cell = leaderboard.suite.headline.text, leaderboard.headline
     if cell is None:
         return f"{text}: not in this profile"
     paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, paper_decimals(cell))})"
-    return f"{text}: {write_difference(cell)}{paper}{_write_searches(boards)}"
+    return f"{text}: {write_difference(cell)}{paper}{_write_searches(leaderboard)}"
 
 
-def _write_searches(boards: SuiteBoard) -> str:
+def _write_searches(leaderboard: Leaderboard) -> str:
     """How many candidates each side is the best of, where one was searched."""
-    sides = [boards.cell(place) for place in (boards.suite.headline.better, boards.suite.headline.baseline)]
+    sides = [
+        leaderboard.cell(place) for place in (leaderboard.suite.headline.better, leaderboard.suite.headline.baseline)
+    ]
     counts = [side.coverage.search.num_candidates if side and side.coverage.search else 1 for side in sides]
     return f", searched {counts[0]} against {counts[1]}" if max(counts) > 1 else ""
 

@@ -1,4 +1,4 @@
-"""SuiteBoard -> short tables for the terminal: ours / the paper's at every place that the profile fills."""
+"""Leaderboard -> short tables for the terminal: ours / the paper's at every place that the profile fills."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaderboards.boards import Board, SuiteBoard
+from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.notation import NOTHING, readable_decimals, scale_title, write_headline, write_mean, write_status
 
@@ -20,24 +20,26 @@ WIDEST_KEY = 20  # what is longer is folded
 GAP, EDGES = 2, 2  # characters between columns, and around the table
 
 
-def print_summary(boards: SuiteBoard, claims: Sequence[str], markdown: Path) -> None:
+def print_summary(leaderboard: Leaderboard, claims: Sequence[str], markdown: Path) -> None:
     """Print the tables, their scale, the headline, the verdicts on claims, and where the whole leaderboard lies."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    for board in boards.tables.values():
-        if len(boards.tables) > 1:
+    for board in leaderboard.tables.values():
+        if len(leaderboard.tables) > 1:
             console.print(f"\n{board.table.item}")
         for columns in _split(board, console.width):
             console.print(_table(board, columns, console.width), soft_wrap=False)
-    console.print(("Ours / the paper's. " if _has_paper(boards) else "") + scale_title(boards), soft_wrap=False)
-    for line in (f"{write_headline(boards)}.", *claims):
+    console.print(
+        ("Ours / the paper's. " if _has_paper(leaderboard) else "") + scale_title(leaderboard), soft_wrap=False
+    )
+    for line in (f"{write_headline(leaderboard)}.", *claims):
         console.print(line, soft_wrap=False)
     console.print(f"Leaderboard: {markdown}")
 
 
-def _has_paper(boards: SuiteBoard) -> bool:
-    return any(board.has_paper for board in boards.tables.values())
+def _has_paper(leaderboard: Leaderboard) -> bool:
+    return any(board.has_paper for board in leaderboard.tables.values())
 
 
 def _split(board: Board, width: int) -> list[list[str]]:

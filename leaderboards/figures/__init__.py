@@ -32,10 +32,10 @@ from suite.figures import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
 
 
-def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:
+def draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> dict[str, bytes]:
     """``{"png": ..., "svg": ...}``, the same bytes for the same data; {} where there is nothing to draw yet.
 
     Raises:
@@ -44,31 +44,31 @@ def draw(figure: Figure, boards: SuiteBoard, store: Path) -> dict[str, bytes]:
     from leaderboards.figures import style  # matplotlib takes as long to start as the rest of a leaderboard
 
     with style.default_style():
-        canvas = _draw(figure, boards, store)
+        canvas = _draw(figure, leaderboard, store)
         return {} if canvas is None else style.save(canvas)
 
 
-def _draw(figure: Figure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def _draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     from leaderboards.figures import centers, curves, heatmaps, layers, lines, maps, pairs, progress, scatter
 
     match figure:
         case LineFigure():
-            return lines.draw_lines(figure, boards)
+            return lines.draw_lines(figure, leaderboard)
         case HeatmapFigure():
-            return heatmaps.draw_heatmap(figure, boards)
+            return heatmaps.draw_heatmap(figure, leaderboard)
         case ScatterFigure():
-            return scatter.draw_scatter(figure, boards)
+            return scatter.draw_scatter(figure, leaderboard)
         case CurveFigure():
-            return curves.draw_curves(figure, boards, store)
+            return curves.draw_curves(figure, leaderboard, store)
         case ProgressFigure():
-            return progress.draw_progress(figure, boards, store)
+            return progress.draw_progress(figure, leaderboard, store)
         case PairFigure():
-            return pairs.draw_pairs(figure, boards, store)
+            return pairs.draw_pairs(figure, leaderboard, store)
         case LayerFigure():
-            return layers.draw_layers(figure, boards, store)
+            return layers.draw_layers(figure, leaderboard, store)
         case MapsFigure():
-            return maps.draw_maps(figure, boards, store)
+            return maps.draw_maps(figure, leaderboard, store)
         case CentersFigure():
-            return centers.draw_centers(figure, boards, store)
+            return centers.draw_centers(figure, leaderboard, store)
         case PathsFigure():
-            return centers.draw_paths(figure, boards, store)
+            return centers.draw_paths(figure, leaderboard, store)

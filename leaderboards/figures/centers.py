@@ -24,7 +24,7 @@ from suite.figures import CentersFigure, PathsFigure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
 
 _LAYERS_IN_ROW = 6
 _LAYER_SIDE_IN, _MOMENT_SIDE_IN = 1.6, 2.3
@@ -37,9 +37,9 @@ _CIRCLES = "to its place then (filled), with the ellipses that hold 50 % (solid)
 # -- layer by layer, from recorded maps
 
 
-def draw_centers(figure: CentersFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def draw_centers(figure: CentersFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     """The figure; None while no maps are recorded."""
-    runs = first_runs(boards, figure.models, store)
+    runs = first_runs(leaderboard, figure.models, store)
     read = {title: read_recorded(run, _READ) for title, (_, run) in runs.items()}
     found = {title: maps for title, maps in read.items() if maps is not None}
     if not found:
@@ -47,8 +47,8 @@ def draw_centers(figure: CentersFigure, boards: SuiteBoard, store: Path) -> Canv
     groups = [group for title, maps in found.items() for group in find_groups(title, maps, figure.before)]
     columns = min(_LAYERS_IN_ROW, max(len(group.panels) for group in groups))
     notes = (_explain(groups), name_seeds({title: runs[title] for title in found}))
-    missing = name_missing(boards, figure.models, found)
-    canvas = style.new_canvas(boards, figure, *sheet_size(groups, columns, _LAYER_SIDE_IN), *notes, missing)
+    missing = name_missing(leaderboard, figure.models, found)
+    canvas = style.new_canvas(leaderboard, figure, *sheet_size(groups, columns, _LAYER_SIDE_IN), *notes, missing)
     draw_groups(canvas, groups, columns, _LAYER_SIDE_IN)
     return canvas
 
@@ -91,9 +91,9 @@ def _explain(groups: list[Group]) -> str:
 # -- how Gaussian heads moved, from a training's log
 
 
-def draw_paths(figure: PathsFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def draw_paths(figure: PathsFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     """The figure; None while no run behind it has finished, or none has logged where its heads are."""
-    runs = first_runs(boards, figure.models, store)
+    runs = first_runs(leaderboard, figure.models, store)
     read = {title: read_paths(run) for title, (_, run) in runs.items()}
     found = {title: paths for title, paths in read.items() if paths is not None}
     if not found:
@@ -106,8 +106,8 @@ def draw_paths(figure: PathsFigure, boards: SuiteBoard, store: Path) -> Canvas |
         side, note = _MOMENT_SIDE_IN, f"{_MARKS} {_CIRCLES}"
     columns = min(_LAYERS_IN_ROW, max(len(group.panels) for group in groups))
     seeds = name_seeds({title: runs[title] for title in found})
-    missing = name_missing(boards, figure.models, found)
-    canvas = style.new_canvas(boards, figure, *sheet_size(groups, columns, side), note, seeds, missing)
+    missing = name_missing(leaderboard, figure.models, found)
+    canvas = style.new_canvas(leaderboard, figure, *sheet_size(groups, columns, side), note, seeds, missing)
     draw_groups(canvas, groups, columns, side)
     return canvas
 

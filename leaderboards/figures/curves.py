@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
 
 Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
 _MOST_MARKERS = 25  # in a line
 
 
-def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def draw_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
-    found = find_curves(figure, boards, store)
+    found = find_curves(figure, leaderboard, store)
     if not any(found.values()):
         return None
     labels = list(dict.fromkeys(label for panel in figure.panels.values() for label in panel))
@@ -32,32 +32,32 @@ def draw_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Canvas 
     marks = dict(zip(labels, style.marks(len(labels)), strict=True))
     columns = style.num_columns(len(found), 3)
     seeds = name_num_seeds(curve for curves in found.values() for curve in curves.values())
-    notes = [seeds, _name_absent(figure, boards, found)]
+    notes = [seeds, _name_absent(figure, leaderboard, found)]
     width, height = (6.8, 3.9) if columns == 1 else (3.3 * columns + 0.4, 2.7)
-    canvas = style.new_canvas(boards, figure, width, height * math.ceil(len(found) / columns) + 0.3, *notes)
+    canvas = style.new_canvas(leaderboard, figure, width, height * math.ceil(len(found) / columns) + 0.3, *notes)
     all_axes = style.panels(canvas, len(found), 3, sharey=True)
     for number, (axes, (title, curves)) in enumerate(zip(all_axes, found.items(), strict=True)):
         axes.set_title(title, fontsize=10)
         axes.set_ylabel(figure.y_label if number % columns == 0 else "")
         _draw_panel(axes, curves, marks, figure.log_y)
         if figure.after_parents:
-            _join_to_parents(axes, curves, find_parents(figure.panels[title], boards), marks)
+            _join_to_parents(axes, curves, find_parents(figure.panels[title], leaderboard), marks)
     what = [{"label": label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
             for label, (color, marker) in marks.items()]  # fmt: skip
     style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_beside(width, labels)))
     return canvas
 
 
-def find_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Panels:
+def find_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> Panels:
     """The curves of the panels that this profile plans; those of a cell that lacks a failed seed are left out, as its
     mean is in the table."""
     found: Panels = {}
     for title, places in figure.panels.items():
-        planned = {label: place for label, place in places.items() if boards.cell(place) is not None}
+        planned = {label: place for label, place in places.items() if leaderboard.cell(place) is not None}
         if not planned:
             continue
         curves = {
-            label: curve_behind(boards, place, store, figure.metric, figure.after_parents)
+            label: curve_behind(leaderboard, place, store, figure.metric, figure.after_parents)
             for label, place in planned.items()
         }
         found[title] = {label: curve for label, curve in curves.items() if curve is not None}
@@ -65,15 +65,15 @@ def find_curves(figure: CurveFigure, boards: SuiteBoard, store: Path) -> Panels:
 
 
 def curve_behind(
-    boards: SuiteBoard, place: Place, store: Path, metric: str, after_parents: bool = False
+    leaderboard: Leaderboard, place: Place, store: Path, metric: str, after_parents: bool = False
 ) -> Curve | None:
     """The mean of the finished runs of a cell; None where there is none, or a seed failed.
 
     Args:
         after_parents: begin where the training ended that these runs took over.
     """
-    cell = boards.cell(place)
-    runs = runs_behind(boards, place, store) if cell is not None and cell.is_usable else {}
+    cell = leaderboard.cell(place)
+    runs = runs_behind(leaderboard, place, store) if cell is not None and cell.is_usable else {}
     curve = read_curve(runs.values(), metric)
     experiment = None if cell is None else cell.provenance.experiment
     if curve is None or experiment is None or not after_parents:
@@ -101,9 +101,9 @@ def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str
         style.plain_log(axes.yaxis)
 
 
-def find_parents(places: Mapping[str, Place], boards: SuiteBoard) -> dict[str, str]:
+def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[str, str]:
     """Legend label -> that of the run whose weights it took over, where the same panel has both."""
-    cells = {label: boards.cell(place) for label, place in places.items()}
+    cells = {label: leaderboard.cell(place) for label, place in places.items()}
     shown = {label: cell.provenance.experiment for label, cell in cells.items() if cell is not None}
     labels = {experiment.cell_id: label for label, experiment in shown.items() if experiment is not None}
     return {
@@ -134,12 +134,12 @@ def name_num_seeds(curves: Iterable[Curve]) -> str:
     return f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
 
 
-def _name_absent(figure: CurveFigure, boards: SuiteBoard, found: Panels) -> str:
+def _name_absent(figure: CurveFigure, leaderboard: Leaderboard, found: Panels) -> str:
     """Name what a panel plans but cannot show; one without any line says so itself."""
     absent = [
         f"{label} ({title})" if len(found) > 1 else label
         for title, curves in found.items()
         for label, place in figure.panels[title].items()
-        if curves and label not in curves and boards.cell(place) is not None
+        if curves and label not in curves and leaderboard.cell(place) is not None
     ]
     return f"No finished run to show: {', '.join(absent)}." if absent else ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Board, SuiteBoard
+    from leaderboards.boards import Board, Leaderboard
     from leaderboards.cells import Cell
 
 DASH = "\N{EN DASH}"
@@ -42,9 +42,9 @@ class Grid:
         return np.array(means, dtype=np.float64)
 
 
-def draw_heatmap(figure: HeatmapFigure, boards: SuiteBoard) -> Canvas | None:
+def draw_heatmap(figure: HeatmapFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no cell of it has a number of ours."""
-    board = boards.board(figure.table)
+    board = leaderboard.board(figure.table)
     grids = find_grids(board, figure)
     shown = np.concatenate([[math.nan], *(grid.values().ravel() for grid in grids)])
     if np.isnan(shown).all():
@@ -54,7 +54,7 @@ def draw_heatmap(figure: HeatmapFigure, boards: SuiteBoard) -> Canvas | None:
     cell_in = 0.62 if len(grids[0].x) > 6 else 0.75
     width = columns * (cell_in * len(grids[0].x) + 1.1) + 1.2
     height = math.ceil(len(grids) / columns) * (0.5 * len(grids[0].y) + 0.8)
-    canvas = style.new_canvas(boards, figure, max(6.4, width), max(3.0, height), *_notes(grids))
+    canvas = style.new_canvas(leaderboard, figure, max(6.4, width), max(3.0, height), *_notes(grids))
     all_axes = style.panels(canvas, len(grids), 3)
     for axes, grid in zip(all_axes, grids, strict=True):
         image = _draw_grid(axes, grid, norm, board.paper.decimals(figure.column))

@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
 
 _GATES_IN_ROW = 5
 _MODELS_IN_ROW = 3
 _GATE = "Gate \N{GREEK SMALL LETTER SIGMA}(\N{GREEK SMALL LETTER LAMDA})"
 
 
-def draw_layers(figure: LayerFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def draw_layers(figure: LayerFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     """The figure; None while no run behind it has finished, or none has logged the quantity."""
-    runs = first_runs(boards, figure.models, store)
+    runs = first_runs(leaderboard, figure.models, store)
     read = {title: read_layers(run, figure.quantity) for title, (_, run) in runs.items()}
     found = {title: curves for title, curves in read.items() if curves is not None}
     if not found:
         return None
     shown = {title: runs[title] for title in found}
-    notes = (name_seeds(shown), name_missing(boards, figure.models, found))
+    notes = (name_seeds(shown), name_missing(leaderboard, figure.models, found))
     if figure.quantity == "gates":
-        return _draw_gates(figure, boards, found, notes)
-    return _draw_nonlocality(figure, boards, found, notes)
+        return _draw_gates(figure, leaderboard, found, notes)
+    return _draw_nonlocality(figure, leaderboard, found, notes)
 
 
 def _draw_nonlocality(
-    figure: LayerFigure, boards: SuiteBoard, found: dict[str, LayerCurves], notes: tuple[str, ...]
+    figure: LayerFigure, leaderboard: Leaderboard, found: dict[str, LayerCurves], notes: tuple[str, ...]
 ) -> Canvas:
     """A panel per model, a line per layer: the mean over its heads."""
     columns = style.num_columns(len(found), _MODELS_IN_ROW)
     width = max(5.6, 3.2 * columns + 1.3)
-    canvas = style.new_canvas(boards, figure, width, 3.2 * ceil(len(found) / columns), "Means over heads.", *notes)
+    canvas = style.new_canvas(leaderboard, figure, width, 3.2 * ceil(len(found) / columns), "Means over heads.", *notes)
     colors = style.depth_colors(max(len(curves.layers) for curves in found.values()))
     all_axes = style.panels(canvas, len(found), _MODELS_IN_ROW, sharey=True)
     for number, (axes, (title, curves)) in enumerate(zip(all_axes, found.items(), strict=True)):
@@ -59,13 +59,13 @@ def _draw_nonlocality(
 
 
 def _draw_gates(
-    figure: LayerFigure, boards: SuiteBoard, found: dict[str, LayerCurves], notes: tuple[str, ...]
+    figure: LayerFigure, leaderboard: Leaderboard, found: dict[str, LayerCurves], notes: tuple[str, ...]
 ) -> Canvas:
     """Rows of panels per model, a panel per GPSA layer: thin lines for its heads, a black one for their mean."""
     columns = min(_GATES_IN_ROW, max(len(curves.layers) for curves in found.values()))
     rows = {title: ceil(len(curves.layers) / columns) for title, curves in found.items()}
     width, num_rows = max(5.6, 1.75 * columns + 1.0), sum(rows.values())
-    canvas = style.new_canvas(boards, figure, width, 1.85 * num_rows + 0.3, *notes)
+    canvas = style.new_canvas(leaderboard, figure, width, 1.85 * num_rows + 0.3, *notes)
     grid = canvas.subplots(num_rows, columns, squeeze=False, sharey=True)
     top = 0
     for title, curves in found.items():

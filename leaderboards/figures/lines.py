@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Board, SuiteBoard
+    from leaderboards.boards import Board, Leaderboard
     from leaderboards.cells import Cell
 
 GAIN_MARK = (style.GREEN, "D")
@@ -39,14 +39,14 @@ class Series:
         return [math.nan if cell.paper is None else cell.paper for cell in self.cells]
 
 
-def draw_lines(figure: LineFigure, boards: SuiteBoard) -> Canvas | None:
+def draw_lines(figure: LineFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no cell of it has a number of ours."""
-    board = boards.board(figure.table)
+    board = leaderboard.board(figure.table)
     series = find_series(board, figure)
     gain = find_gain(board, figure)
     if not any(cell.is_usable for line in [*series, *gain] for cell in line.cells):
         return None
-    canvas = style.new_canvas(boards, figure, 7.2, 6.0 if gain else 4.4)
+    canvas = style.new_canvas(leaderboard, figure, 7.2, 6.0 if gain else 4.4)
     axes, *below = _panels(canvas, bool(gain))
     line_marks = style.marks(len(series), *[style.GREEN for _ in gain])
     for line, mark in zip(series, line_marks, strict=True):

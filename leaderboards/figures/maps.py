@@ -23,7 +23,7 @@ from suite.figures import MapsFigure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
 
 # What is read from a run's file, and what makes blocks of it.
 _KINDS = {
@@ -36,10 +36,10 @@ _KINDS = {
 }
 
 
-def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def draw_maps(figure: MapsFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     """The figure; None while no maps are recorded."""
     names, make_blocks = _KINDS[figure.what]
-    runs = first_runs(boards, figure.models, store)
+    runs = first_runs(leaderboard, figure.models, store)
     read = {title: read_recorded(run, names) for title, (_, run) in runs.items()}
     found = {title: maps for title, maps in read.items() if maps is not None and maps.arrays}
     if not found:
@@ -51,8 +51,8 @@ def draw_maps(figure: MapsFigure, boards: SuiteBoard, store: Path) -> Canvas | N
     for block in blocks:
         block.has_own_scale = figure.color_scale == "model" and bool(block.maps)
     seeds = name_seeds({title: runs[title] for title in found})
-    missing = name_missing(boards, figure.models, found)
-    canvas = style.new_canvas(boards, figure, *sheet_size(blocks), note, seeds, missing)
+    missing = name_missing(leaderboard, figure.models, found)
+    canvas = style.new_canvas(leaderboard, figure, *sheet_size(blocks), note, seeds, missing)
     draw_sheet(canvas, blocks)
     return canvas
 

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
     from leaderboards.cells import Cell
 
 Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)
 Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is called -> curve
 
 
-def draw_pairs(figure: PairFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def draw_pairs(figure: PairFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
-    found = find_pairs(figure, boards, store)
+    found = find_pairs(figure, leaderboard, store)
     curves = [curve for sides in found.values() for curve in sides.values()]
     if not curves:
         return None
     marks = dict(zip(found, style.marks(len(found)), strict=True))
-    notes = (name_num_seeds(curves), _name_partial(figure, boards), _name_absent(figure, boards, found))
-    canvas = style.new_canvas(boards, figure, 8.6, 4.1, *notes)
+    notes = (name_num_seeds(curves), _name_partial(figure, leaderboard), _name_absent(figure, leaderboard, found))
+    canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, *notes)
     axes, beside = canvas.subplots(1, 2, width_ratios=(5, 3))
     _draw_curves(axes, figure, found, marks)
-    _draw_gains(beside, figure, boards, marks)
+    _draw_gains(beside, figure, leaderboard, marks)
     common: dict[str, Any] = {"linewidth": 1.8, "markersize": 5}
     what = [{"label": label, "color": color, "marker": marker, **common} for label, (color, marker) in marks.items()]
     lines = _lines(figure).items()
@@ -43,13 +43,13 @@ def draw_pairs(figure: PairFigure, boards: SuiteBoard, store: Path) -> Canvas | 
     return canvas
 
 
-def find_pairs(figure: PairFigure, boards: SuiteBoard, store: Path) -> Found:
+def find_pairs(figure: PairFigure, leaderboard: Leaderboard, store: Path) -> Found:
     """The curves of each pair that this profile plans, over the epochs that the figure counts."""
     found: Found = {}
     for label, pair in figure.pairs.items():
         sides = _sides(figure, pair)
-        if any(boards.cell(place) is not None for place in sides.values()):
-            curves = {name: _curve(figure, boards, place, store) for name, place in sides.items()}
+        if any(leaderboard.cell(place) is not None for place in sides.values()):
+            curves = {name: _curve(figure, leaderboard, place, store) for name, place in sides.items()}
             found[label] = {name: curve for name, curve in curves.items() if curve is not None}
     return found
 
@@ -62,8 +62,8 @@ def _lines(figure: PairFigure) -> dict[str, str]:
     return {figure.baseline: "--", figure.better: "-"}
 
 
-def _curve(figure: PairFigure, boards: SuiteBoard, place: Place, store: Path) -> Curve | None:
-    curve, cell = curve_behind(boards, place, store, figure.metric), boards.cell(place)
+def _curve(figure: PairFigure, leaderboard: Leaderboard, place: Place, store: Path) -> Curve | None:
+    curve, cell = curve_behind(leaderboard, place, store, figure.metric), leaderboard.cell(place)
     experiment = None if cell is None else cell.provenance.experiment
     if curve is None or experiment is None or not figure.over_whole_sets:
         return curve
@@ -85,12 +85,12 @@ def _draw_curves(axes: Axes, figure: PairFigure, found: Found, marks: Marks) -> 
     axes.set_ylabel(figure.y_label)
 
 
-def _draw_gains(axes: Axes, figure: PairFigure, boards: SuiteBoard, marks: Marks) -> None:
+def _draw_gains(axes: Axes, figure: PairFigure, leaderboard: Leaderboard, marks: Marks) -> None:
     """A bar for each pair; none where a run is not there, or failed."""
     style.tidy(axes)
     axes.axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
     for x, (label, (color, _)) in enumerate(marks.items()):
-        cell = boards.cell(figure.pairs[label].gain)
+        cell = leaderboard.cell(figure.pairs[label].gain)
         if cell is not None and cell.mean is not None and cell.is_usable:
             _draw_gain(axes, x, cell, cell.mean, color)
     axes.set_xticks(range(len(marks)), labels=list(marks))
@@ -112,15 +112,15 @@ def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> Non
     axes.annotate(f"{mean:+.1f}", (x, mean), (0, away), textcoords="offset points", **text)
 
 
-def _name_partial(figure: PairFigure, boards: SuiteBoard) -> str:
-    gains = [boards.cell(pair.gain) for pair in figure.pairs.values()]
+def _name_partial(figure: PairFigure, leaderboard: Leaderboard) -> str:
+    gains = [leaderboard.cell(pair.gain) for pair in figure.pairs.values()]
     shown = [cell for cell in gains if cell is not None and cell.is_usable]
     interval = "Whiskers: 95 % interval." if any(cell.interval is not None for cell in shown) else ""
     partial = "Hollow bar: not all seeds." if any(cell.status == "partial" for cell in shown) else ""
     return " ".join(filter(None, (interval, partial)))
 
 
-def _name_absent(figure: PairFigure, boards: SuiteBoard, found: Found) -> str:
+def _name_absent(figure: PairFigure, leaderboard: Leaderboard, found: Found) -> str:
     pairs = {label: _sides(figure, pair) for label, pair in figure.pairs.items()}
     places = {f"{name} ({label})": place for label, sides in pairs.items() for name, place in sides.items()}
-    return name_missing(boards, places, [f"{name} ({label})" for label, sides in found.items() for name in sides])
+    return name_missing(leaderboard, places, [f"{name} ({label})" for label, sides in found.items() for name in sides])

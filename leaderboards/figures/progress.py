@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Moment:
         return f"Epoch {first}" if first == last else f"Epochs {first} to {last}"
 
 
-def draw_progress(figure: ProgressFigure, boards: SuiteBoard, store: Path) -> Canvas | None:
+def draw_progress(figure: ProgressFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
     places = {f"{figure.x_label.lower()} {x}": place for x, place in figure.models.items()}
-    curves = {name: curve_behind(boards, place, store, figure.metric) for name, place in places.items()}
+    curves = {name: curve_behind(leaderboard, place, store, figure.metric) for name, place in places.items()}
     found = {name: curve for name, curve in curves.items() if curve is not None}
     if not found:
         return None
     moments = find_moments(list(curves.values()), figure.shares)
-    notes = (name_num_seeds(found.values()), name_missing(boards, places, found))
-    canvas = style.new_canvas(boards, figure, 6.8, 3.9, *notes)
+    notes = (name_num_seeds(found.values()), name_missing(leaderboard, places, found))
+    canvas = style.new_canvas(leaderboard, figure, 6.8, 3.9, *notes)
     axes = canvas.add_subplot()
     style.tidy(axes)
     marks = list(zip(style.depth_colors(len(moments)), style.MARKERS, strict=False))

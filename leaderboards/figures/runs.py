@@ -18,7 +18,7 @@ from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory, find_runs
 
 if TYPE_CHECKING:
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -27,18 +27,18 @@ Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def runs_behind(boards: SuiteBoard, place: Place, store: Path) -> dict[int, RunDirectory]:
+def runs_behind(leaderboard: Leaderboard, place: Place, store: Path) -> dict[int, RunDirectory]:
     """The finished runs whose values the cell shows, by seed in ascending order."""
-    cell = boards.cell(place)
+    cell = leaderboard.cell(place)
     if cell is None or cell.provenance.experiment is None:
         return {}
     runs = find_runs(store, cell.provenance.experiment)
     return {seed: runs[seed] for seed in sorted(cell.estimate.values) if seed in runs}
 
 
-def first_runs(boards: SuiteBoard, places: Mapping[str, Place], store: Path) -> Chosen:
+def first_runs(leaderboard: Leaderboard, places: Mapping[str, Place], store: Path) -> Chosen:
     """The run of the lowest finished seed for each title that has one."""
-    runs = {title: runs_behind(boards, place, store) for title, place in places.items()}
+    runs = {title: runs_behind(leaderboard, place, store) for title, place in places.items()}
     return {title: min(found.items()) for title, found in runs.items() if found}
 
 
@@ -51,10 +51,10 @@ def name_seeds(runs: Chosen) -> str:
     return f"{of_each}, seed{_NO_BREAK}{min(seeds.values())}."
 
 
-def name_missing(boards: SuiteBoard, places: Mapping[str, Place], drawn: Iterable[str]) -> str:
+def name_missing(leaderboard: Leaderboard, places: Mapping[str, Place], drawn: Iterable[str]) -> str:
     """The note about what this profile plans but cannot show yet."""
     drawn = set(drawn)
-    missing = [title for title, place in places.items() if title not in drawn and boards.cell(place) is not None]
+    missing = [title for title, place in places.items() if title not in drawn and leaderboard.cell(place) is not None]
     return f"Not there yet: {', '.join(missing)}." if missing else ""
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Board, SuiteBoard
+    from leaderboards.boards import Board, Leaderboard
 
 # Where a label may stand, best first: (horizontal, vertical) alignment and the offset in points that goes with it.
 _SIDES = (
@@ -38,15 +38,15 @@ class Point:
     is_complete: bool = True
 
 
-def draw_scatter(figure: ScatterFigure, boards: SuiteBoard) -> Canvas | None:
+def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no row has both numbers."""
-    board = boards.board(figure.table)
+    board = leaderboard.board(figure.table)
     ours, papers = find_points(board, figure), find_paper_points(board, figure)
     if not ours:
         return None
     groups = list(dict.fromkeys(point.group for point in [*ours, *papers]))
     marks = dict(zip(groups, style.marks(len(groups)), strict=True))
-    canvas = style.new_canvas(boards, figure, 7.2, 4.6)
+    canvas = style.new_canvas(leaderboard, figure, 7.2, 4.6)
     axes = canvas.add_subplot()
     style.tidy(axes)
     axes.grid(axis="x", color=style.GRID, linewidth=0.7)

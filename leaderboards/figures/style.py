@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from leaderboards.boards import SuiteBoard
+    from leaderboards.boards import Leaderboard
     from leaderboards.figures.runs import Array
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers repeat the distinction in black and white. With
@@ -69,17 +69,17 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, None]) -> bytes:
     return file.getvalue()
 
 
-def new_canvas(boards: SuiteBoard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
+def new_canvas(leaderboard: Leaderboard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
     """Make a canvas with a header of question, item, scale and notes.
 
     Args:
-        boards: of the suite that the figure belongs to.
+        leaderboard: of the suite that the figure belongs to.
         figure: what is drawn.
         width, height: in inches, of the content below the header.
         notes: sentences for the header; empty ones are left out.
     """
-    title = textwrap.wrap(boards.suite.question, int(11 * width))
-    paragraphs = (f"{boards.suite.paper}, {figure.item}", scale_title(boards), " ".join(filter(None, notes)))
+    title = textwrap.wrap(leaderboard.suite.question, int(11 * width))
+    paragraphs = (f"{leaderboard.suite.paper}, {figure.item}", scale_title(leaderboard), " ".join(filter(None, notes)))
     below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]
     title_in = 0.2 * len(title)
     header_in = MARGIN_IN + title_in + _LINE_IN * len(below) + 0.1

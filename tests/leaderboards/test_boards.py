@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.notation import write_headline, write_value
 from suite.records import Failure
 
@@ -8,7 +8,7 @@ PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (
 
 
 def board_of(table2, store, num_seeds=None):
-    return make_boards(table2, "laptop", store, num_seeds).board()
+    return make_leaderboard(table2, "laptop", store, num_seeds).board()
 
 
 def test_mean_and_interval_equal_a_hand_computation(table2, finish, tmp_path):
@@ -89,12 +89,12 @@ def test_arms_of_different_numbers_of_seeds_are_compared_over_all_of_them(table2
         finish("deit", "5", seed, 40.0 + seed)
     for seed in range(2):
         finish("convit", "5", seed, 50.0 + seed)
-    boards = make_boards(table2, "laptop", tmp_path)
-    cell = boards.board().cells[("5",), "top1_gap_percent"]
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    cell = leaderboard.board().cells[("5",), "top1_gap_percent"]
     assert cell.mean == pytest.approx(100 * (50.5 - 41) / 41)
     assert (cell.estimate.sizes, cell.status, cell.coverage.num_done) == ((2, 3), "partial", 2)
     assert cell.interval is not None
-    assert write_headline(boards) == "ConViT over DeiT on 5 %: +9.5 ± 2.5 points, partial 2/3 (paper: +13.0)"
+    assert write_headline(leaderboard) == "ConViT over DeiT on 5 %: +9.5 ± 2.5 points, partial 2/3 (paper: +13.0)"
 
 
 def test_a_gain_over_zero_is_undefined_rather_than_an_error(table2, finish, tmp_path):

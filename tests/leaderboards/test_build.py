@@ -41,7 +41,7 @@ def test_the_files_lie_in_the_store_under_the_profiles_name(known, fill, tmp_pat
 def test_a_figure_without_data_leaves_no_file_behind(known, fill, tmp_path, monkeypatch):
     fill(1)
     build("table2", "laptop", tmp_path)
-    monkeypatch.setattr("leaderboards.figures.draw", lambda figure, boards, store: {})
+    monkeypatch.setattr("leaderboards.figures.draw", lambda figure, leaderboard, store: {})
     assert build("table2", "laptop", tmp_path).figures == ()
     assert not list((tmp_path / "leaderboards/table2").glob("*.png"))
 

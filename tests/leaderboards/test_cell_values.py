@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_csv
 from leaderboards.markdown import render_markdown
 from leaderboards.terminal import print_summary
@@ -33,7 +33,7 @@ def changed(own_suite):
 
 
 def cells_of(suite, store, num_seeds=None):
-    cells = make_boards(suite, "laptop", store, num_seeds).board().cells
+    cells = make_leaderboard(suite, "laptop", store, num_seeds).board().cells
     return cells[("big",), "c"], cells[("small",), "c"]
 
 
@@ -65,7 +65,7 @@ def test_a_mean_of_columns_needs_all_of_them(averaged, own_suite, finish_experim
     assert (small.mean, small.status) == (None, "missing")
     without_top5 = ENTRIES[0].model_copy(update={"columns": {"a": "top1_percent"}})
     lone = own_suite(without_top5, derived=averaged.tables[0].derived)
-    assert (("big",), "c") not in make_boards(lone, "laptop", tmp_path).board().cells
+    assert (("big",), "c") not in make_leaderboard(lone, "laptop", tmp_path).board().cells
 
 
 def test_the_interval_of_a_mean_comes_from_the_means_by_seed(averaged, finish_experiment, tmp_path):
@@ -88,7 +88,7 @@ def test_a_change_is_the_difference_to_the_baseline_row_which_has_none(changed, 
     for seed, (big, small) in enumerate([(60.0, 61.0), (62.0, 59.0)]):
         finish_experiment(BIG.with_seed(seed), big)
         finish_experiment(SMALL.with_seed(seed), small)
-    cells = make_boards(changed, "laptop", tmp_path).board().cells
+    cells = make_leaderboard(changed, "laptop", tmp_path).board().cells
     assert (("big",), "c") not in cells
     change = cells[("small",), "c"]
     assert (change.mean, change.comparison.ranks) == (-1.0, None)
@@ -99,15 +99,15 @@ def test_a_change_is_written_with_its_sign_but_in_the_csv(changed, finish_experi
     for seed in range(2):
         finish_experiment(BIG.with_seed(seed), 60.0 + seed)
         finish_experiment(SMALL.with_seed(seed), 61.5 + seed)
-    boards = make_boards(changed, "laptop", tmp_path)
-    assert "| +1.5 ± 3.0 (n=2) |" in render_markdown(boards)
-    print_summary(boards, [], tmp_path)
+    leaderboard = make_leaderboard(changed, "laptop", tmp_path)
+    assert "| +1.5 ± 3.0 (n=2) |" in render_markdown(leaderboard)
+    print_summary(leaderboard, [], tmp_path)
     assert "+1.50" in capsys.readouterr().out
-    assert render_csv(boards.board()).splitlines()[2] == "small,62.00,81.00,1.50"
+    assert render_csv(leaderboard.board()).splitlines()[2] == "small,62.00,81.00,1.50"
 
 
 def test_a_change_stays_beside_its_column_where_a_table_is_broken(tmp_path):
-    markdown = render_markdown(make_boards(get_suite("init_datasets"), "paper", tmp_path))
+    markdown = render_markdown(make_leaderboard(get_suite("init_datasets"), "paper", tmp_path))
     headers = [line.split() for line in markdown.splitlines() if line.startswith("| method")]
     blocks = [[word.rstrip(",") for word in header if word.endswith(",")] for header in headers]
     assert blocks == [[name, f"{name}_change"] for name in ("cifar10", "cifar100", "svhn", "imagenet")]
@@ -124,7 +124,7 @@ def entry(model, **columns):
 
 
 def ranks(suite, store, column="a"):
-    cells = make_boards(suite, "laptop", store).board().cells
+    cells = make_leaderboard(suite, "laptop", store).board().cells
     return [cells[(model,), column].comparison.ranks for model in MODELS if ((model,), column) in cells]
 
 
@@ -153,7 +153,7 @@ def test_a_table_that_ranks_nothing_has_no_ranks(ranked, tmp_path):
 
 
 def test_ranks_are_shown_in_the_markdown_with_their_legend(ranked, tmp_path):
-    markdown = render_markdown(make_boards(ranked, "laptop", tmp_path))
+    markdown = render_markdown(make_leaderboard(ranked, "laptop", tmp_path))
     assert "70.05 ± 0.64 (n=2) #3 |" in markdown
     assert "80.1 ± 1.3 (n=2) #1-2 |" in markdown
     assert "the best and the third of a column, where" in markdown
@@ -169,7 +169,7 @@ def test_one_seed_failed_seeds_and_voids_have_no_rank(ranked, finish_experiment,
 
 def test_in_rows_the_cells_of_a_row_compete_that_show_the_same_metric(table2, fill, tmp_path):
     fill(3)
-    cells = make_boards(table2, "laptop", tmp_path).board().cells
+    cells = make_leaderboard(table2, "laptop", tmp_path).board().cells
     found = {column: cells[("5",), column].comparison.ranks for _, column in cells}
     assert found == {
         "deit_top1": (2, 2),
@@ -209,13 +209,13 @@ def widths(own_suite, finish_experiment):
 )
 def test_those_compete_that_the_table_names(widths, tmp_path, rule, expected):
     table = widths.tables[0].model_copy(update={"ranked": rule})
-    boards = make_boards(widths.model_copy(update={"tables": (table,)}), "laptop", tmp_path)
-    assert [cell.comparison.ranks for cell in boards.board().cells.values()] == [
+    leaderboard = make_leaderboard(widths.model_copy(update={"tables": (table,)}), "laptop", tmp_path)
+    assert [cell.comparison.ranks for cell in leaderboard.board().cells.values()] == [
         rank and (rank, rank) for rank in expected
     ]
 
 
 def test_the_legend_names_the_keys_that_competitors_share(widths, tmp_path):
     table = widths.tables[0].model_copy(update={"ranked": RankedWithin(row_keys=("width",))})
-    markdown = render_markdown(make_boards(widths.model_copy(update={"tables": (table,)}), "laptop", tmp_path))
+    markdown = render_markdown(make_leaderboard(widths.model_copy(update={"tables": (table,)}), "laptop", tmp_path))
     assert "the best and the third of a column among the rows of one width, where" in markdown

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.collect import collect
 from leaderboards.metrics import check_metric, is_accuracy, read_metric
 from suite.errors import RecordError, SpecError
@@ -116,7 +116,7 @@ def test_a_file_in_place_of_a_seeds_folder_is_a_failure_of_that_seed(table2, fil
     run = finish("deit", "5", 1, 40.0)
     shutil.rmtree(run.path)
     run.path.write_text("")
-    cell = make_boards(table2, "laptop", tmp_path).board().cells[("5",), "deit_top1"]
+    cell = make_leaderboard(table2, "laptop", tmp_path).board().cells[("5",), "deit_top1"]
     assert (cell.status, cell.coverage.num_done) == ("failed", 1)
 
 
@@ -126,7 +126,7 @@ def test_a_file_in_place_of_a_cells_folder_is_refused_by_name(table2, fill, fini
     shutil.rmtree(folder)
     folder.write_text("")
     with pytest.raises(RecordError, match=f"cannot list .*{folder.name}: Not a directory"):
-        make_boards(table2, "laptop", tmp_path)
+        make_leaderboard(table2, "laptop", tmp_path)
 
 
 # -- metrics

@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import LONG_COLUMNS, render_long_csv
 from leaderboards.markdown import render_markdown
 from suite.profiles import Entry
@@ -13,7 +13,7 @@ RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 
 
 def lines_of(suite, profile, store):
-    lines = list(csv.DictReader(io.StringIO(render_long_csv(make_boards(suite, profile, store)))))
+    lines = list(csv.DictReader(io.StringIO(render_long_csv(make_leaderboard(suite, profile, store)))))
     return {(line["row"], line["column"]): line for line in lines}
 
 
@@ -59,7 +59,7 @@ def test_the_markdown_has_the_verdicts_and_says_what_they_mean(on_paper, finish_
     deit = on_paper.profile("paper").entries[0].experiment
     for seed in range(3, 8):
         finish_experiment(deit.with_seed(seed), 30.0)
-    markdown = render_markdown(make_boards(on_paper, "paper", tmp_path, 3))
+    markdown = render_markdown(make_leaderboard(on_paper, "paper", tmp_path, 3))
     row = next(line for line in markdown.splitlines() if line.startswith("|") and "30.00" in line)
     cells = [text.strip() for text in row.split("|")[2:-1]]
     assert cells[:4] == ["30.00 ± 0.45 (n=8) #2", "34.8", "-4.8", "contradicted"]
@@ -76,7 +76,7 @@ def test_two_digits_of_the_interval_decide_the_means_decimals(table2, finish, tm
     for seed in range(10):
         finish("deit", "5", seed, 40.0 + seed**2 / 10)
         finish("convit", "5", seed, 40.0 + seed**2 / 1000)
-    markdown = render_markdown(make_boards(table2, "laptop", tmp_path))
+    markdown = render_markdown(make_leaderboard(table2, "laptop", tmp_path))
     assert "| 42.9 ± 2.0 (n=10)" in markdown
     assert "| 40.028 ± 0.020 (n=10)" in markdown
 
@@ -86,6 +86,6 @@ def test_a_best_accuracy_stands_beside_that_of_the_last_epoch(own_suite, finish_
     suite = own_suite(Entry(row=("deit",), columns={"a": "best_top1_percent"}, experiment=experiment))
     for seed in range(2):
         finish_experiment(experiment.with_seed(seed), 40.0, best_top1_percent=41.5 + seed, num_evaluations=6)
-    boards = make_boards(suite, "laptop", tmp_path)
-    assert "| 42.0 ± 6.4 (n=2, last epoch 40.0)" in render_markdown(boards)
-    assert next(csv.DictReader(io.StringIO(render_long_csv(boards))))["last_top1_percent"] == "40"
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    assert "| 42.0 ± 6.4 (n=2, last epoch 40.0)" in render_markdown(leaderboard)
+    assert next(csv.DictReader(io.StringIO(render_long_csv(leaderboard))))["last_top1_percent"] == "40"

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_accounting, render_long_csv
 from leaderboards.escaping import escape_cell, escape_code, escape_markdown
 from leaderboards.markdown import render_markdown
@@ -40,10 +40,10 @@ def test_what_runs_left_behind_reaches_boards_and_files_as_text(table2, finish_e
     run = RunDirectory.of(tmp_path, second)
     run.create(second)
     run.write_failure(Failure(kind="error", reason="<img src=x> [a](b) \x1b[2J", log_path="log`txt"))
-    boards = make_boards(table2, "paper", tmp_path)
-    shown = render_markdown(boards)
+    leaderboard = make_leaderboard(table2, "paper", tmp_path)
+    shown = render_markdown(leaderboard)
     assert "&lt;img src=x> \\[a\\](b) \\x1b\\[2J" in shown
     assert "<img" not in shown
     (line,) = csv.DictReader(io.StringIO(render_accounting(profile, tmp_path)))
     assert (line["commit"], line["device"]) == ("'=1+1", "'@SUM(A1)")
-    assert any(line["commits"] == "'=1+1" for line in csv.DictReader(io.StringIO(render_long_csv(boards))))
+    assert any(line["commits"] == "'=1+1" for line in csv.DictReader(io.StringIO(render_long_csv(leaderboard))))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_csv, render_long_csv
 from leaderboards.markdown import render_markdown
 from leaderboards.notation import write_signed, write_value
@@ -113,12 +113,12 @@ def expected_layout(suite, profile, table):
 @pytest.mark.parametrize(("name", "profile_name"), CASES)
 def test_every_cell_of_every_table_is_the_known_answer(name, profile_name, store, monkeypatch, capsys):
     suite = get_suite(name)
-    boards = make_boards(suite, profile_name, store)
+    leaderboard = make_leaderboard(suite, profile_name, store)
     num_cells = 0
     for table in suite.tables:
-        means = expected_cells(suite, boards.profile, table)
-        header, rows, decimals = expected_layout(suite, boards.profile, table)
-        found_header, *lines = csv.reader(io.StringIO(render_csv(boards.tables[table.name])))
+        means = expected_cells(suite, leaderboard.profile, table)
+        header, rows, decimals = expected_layout(suite, leaderboard.profile, table)
+        found_header, *lines = csv.reader(io.StringIO(render_csv(leaderboard.tables[table.name])))
         num_keys = len(table.row_keys)
         assert (found_header, [tuple(line[:num_keys]) for line in lines]) == (header, rows)
         for row, line in zip(rows, lines, strict=True):
@@ -129,29 +129,32 @@ def test_every_cell_of_every_table_is_the_known_answer(name, profile_name, store
                 num_cells += 1
                 assert len(text.partition(".")[2]) == decimals[column]
                 assert abs(float(text) - means[row, column]) <= 0.5 * 10 ** -decimals[column] + 1e-6
-    assert boards.count("done") == boards.num_cells == num_cells
-    check_texts(boards)
-    check_summary(boards, monkeypatch, capsys)
+    assert leaderboard.count("done") == leaderboard.num_cells == num_cells
+    check_texts(leaderboard)
+    check_summary(leaderboard, monkeypatch, capsys)
 
 
-def check_texts(boards):
+def check_texts(leaderboard):
     """What is told beside the tables."""
-    markdown = render_markdown(boards)
-    assert f"{boards.num_cells} cells: {boards.num_cells} done, 0 partial, 0 failed, 0 void, 0 missing." in markdown
+    markdown = render_markdown(leaderboard)
+    assert (
+        f"{leaderboard.num_cells} cells: {leaderboard.num_cells} done, 0 partial, 0 failed, 0 void, 0 missing."
+        in markdown
+    )
     assert not any(f"\n## {title}" in markdown for title in ("Failed", "Waiting", "Mixed"))
-    assert ("## Chosen by search" in markdown) == any(entry.alternatives for entry in boards.profile.entries)
-    assert boards.headline is None or boards.headline.status == "done"
-    assert len(render_long_csv(boards).splitlines()) == 1 + boards.num_cells
+    assert ("## Chosen by search" in markdown) == any(entry.alternatives for entry in leaderboard.profile.entries)
+    assert leaderboard.headline is None or leaderboard.headline.status == "done"
+    assert len(render_long_csv(leaderboard).splitlines()) == 1 + leaderboard.num_cells
 
 
-def check_summary(boards, monkeypatch, capsys):
+def check_summary(leaderboard, monkeypatch, capsys):
     """No number is cut where the terminal has 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    print_summary(boards, [], Path("board.md"))
+    print_summary(leaderboard, [], Path("board.md"))
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
     pieces = set(out.split())
-    for board in boards.tables.values():
+    for board in leaderboard.tables.values():
         shown = {
             (write_signed if cell.is_change else write_value)(cell.mean, board.paper.decimals(cell.column))
             for cell in board.cells.values()

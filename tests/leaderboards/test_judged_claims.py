@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.build import main
 from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.claims.claim import Claim, Logged, NotJudged, PaperClaims, number
@@ -44,7 +44,7 @@ def claim(*effects, **fields):
 
 def judged(suite, store, *claims, scale="laptop"):
     paper = PaperClaims(name="own", title="Our paper", claims=claims)
-    return judge(lambda name: make_boards(suite, scale, store) if name == "own" else None, store, scale, [paper])
+    return judge(lambda name: make_leaderboard(suite, scale, store) if name == "own" else None, store, scale, [paper])
 
 
 def test_an_effect_is_in_points_whatever_the_columns_unit(suite, train, tmp_path):

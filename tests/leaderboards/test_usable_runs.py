@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_csv, render_long_csv
 from leaderboards.markdown import render_markdown
 from suite.errors import RecordError
@@ -24,7 +24,7 @@ def suite(own_suite):
 
 
 def cell_of(suite, store, row, num_seeds=None):
-    return make_boards(suite, "laptop", store, num_seeds).board().cells[(row,), "a"]
+    return make_leaderboard(suite, "laptop", store, num_seeds).board().cells[(row,), "a"]
 
 
 def test_a_result_of_another_protocol_is_void_and_says_how_to_replace_it(suite, finish_experiment, tmp_path):
@@ -32,13 +32,13 @@ def test_a_result_of_another_protocol_is_void_and_says_how_to_replace_it(suite, 
     finish_experiment(TRAINED.with_seed(1), 90)
     finish_experiment(PRUNED, 80)
     finish_experiment(PRUNED.with_seed(1), 20, protocol_version=0)
-    boards = make_boards(suite, "laptop", tmp_path)
-    cell = boards.board().cells[("pruned",), "a"]
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    cell = leaderboard.board().cells[("pruned",), "a"]
     assert (cell.status, cell.estimate.values) == ("void", {0: 80})
-    assert "80.00 **void 1/2**" in render_markdown(boards)
-    assert "made under protocol 0, expected" in render_markdown(boards)
-    assert "--retry-failed" in render_markdown(boards)
-    assert render_csv(boards.board()).splitlines()[1] == "pruned,,,"
+    assert "80.00 **void 1/2**" in render_markdown(leaderboard)
+    assert "made under protocol 0, expected" in render_markdown(leaderboard)
+    assert "--retry-failed" in render_markdown(leaderboard)
+    assert render_csv(leaderboard.board()).splitlines()[1] == "pruned,,,"
 
 
 def test_what_took_over_a_void_run_is_void_too(suite, finish_experiment, tmp_path):
@@ -53,7 +53,7 @@ def test_a_run_that_waits_for_another_says_for_which(suite, tmp_path):
     cell = cell_of(suite, tmp_path, "masked")
     assert cell.status == "missing"
     assert cell.coverage.waiting == (f"needs {PRUNED.id}, which needs {TRAINED.id}, which is new",)
-    markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
+    markdown = render_markdown(make_leaderboard(suite, "laptop", tmp_path))
     assert f"- pruned: needs {TRAINED.id}, which is new\n" in markdown
 
 
@@ -95,9 +95,9 @@ def test_seeds_of_different_commits_loaders_and_corrupt_images_are_noted_not_ref
     finish_experiment(PRUNED, 80, commit=first, loader="memory")
     finish_experiment(PRUNED.with_seed(1), 80, commit=first, loader="ffcv")
     finish_experiment(PRUNED.with_seed(2), 80, commit=second, loader="ffcv", num_corrupt_images=7)
-    boards = make_boards(suite, "laptop", tmp_path)
-    assert boards.board().cells[("pruned",), "a"].status == "done"
-    markdown = render_markdown(boards)
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    assert leaderboard.board().cells[("pruned",), "a"].status == "done"
+    markdown = render_markdown(leaderboard)
     assert "- pruned, a: different commits: aaaaaaaaaa (seeds 0, 1), bbbbbbbbbb+changes (seed 2)\n" in markdown
     assert "- pruned, a: different loaders: memory (seed 0), ffcv (seeds 1, 2)\n" in markdown
     assert "- pruned, a: seed 2 went on without 7 corrupt images\n" in markdown
@@ -107,7 +107,7 @@ def test_seeds_of_one_commit_are_not_called_mixed(suite, finish_experiment, tmp_
     for seed in range(2):
         finish_experiment(TRAINED.with_seed(seed), 90)
         finish_experiment(PRUNED.with_seed(seed), 80)
-    assert "Mixed" not in render_markdown(make_boards(suite, "laptop", tmp_path))
+    assert "Mixed" not in render_markdown(make_leaderboard(suite, "laptop", tmp_path))
 
 
 def test_two_folders_of_the_same_seed_are_refused_by_name(suite, finish_experiment, tmp_path):
@@ -115,14 +115,14 @@ def test_two_folders_of_the_same_seed_are_refused_by_name(suite, finish_experime
     run.path.rename(run.path.with_name("seed-00"))
     finish_experiment(PRUNED, 85)
     with pytest.raises(RecordError, match="holds seed-0 and seed-00 for seed 0; expected one folder"):
-        make_boards(suite, "laptop", tmp_path)
+        make_leaderboard(suite, "laptop", tmp_path)
 
 
 def test_a_folder_that_spells_its_seed_otherwise_is_not_left_out_unsaid(suite, finish_experiment, tmp_path):
     run = finish_experiment(PRUNED, 80)
     run.path.rename(run.path.with_name("seed-00"))
     with pytest.raises(RecordError, match="holds seed-00 for seed 0"):
-        make_boards(suite, "laptop", tmp_path)
+        make_leaderboard(suite, "laptop", tmp_path)
 
 
 def test_what_stands_on_a_void_run_through_another_is_void_too(suite, finish_experiment, tmp_path):
@@ -138,7 +138,7 @@ def test_cells_of_different_commits_are_noted_with_their_number(suite, finish_ex
     finish_experiment(TRAINED, 90)
     finish_experiment(PRUNED, 80, commit="a" * 40)
     finish_experiment(MASKED, 70, commit="b" * 40)
-    markdown = render_markdown(make_boards(suite, "laptop", tmp_path))
+    markdown = render_markdown(make_leaderboard(suite, "laptop", tmp_path))
     assert (
         "- versions of the code, all valid under this protocol: aaaaaaaaaa (1 cell), bbbbbbbbbb (1 cell)\n" in markdown
     )
@@ -149,13 +149,13 @@ def test_a_metric_that_no_longer_holds_is_void_beside_those_that_do(own_suite, f
     suite = own_suite(Entry(row=("deit",), columns=columns, experiment=TRAINED))
     finish_experiment(TRAINED, 90, protocol_version=1, mean_nonlocality=3.5)
     finish_experiment(TRAINED.with_seed(1), 80, mean_nonlocality=2.5)
-    boards = make_boards(suite, "laptop", tmp_path)
-    accuracy, nonlocality = (boards.board().cells[("deit",), column] for column in "ab")
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    accuracy, nonlocality = (leaderboard.board().cells[("deit",), column] for column in "ab")
     assert (accuracy.status, accuracy.mean) == ("done", 85)
     assert (nonlocality.status, nonlocality.estimate.values, nonlocality.coverage.num_done) == ("void", {1: 2.5}, 1)
     assert "mean_nonlocality was measured under protocol 1" in nonlocality.coverage.failures[0].reason
-    assert "2.50 **void 1/2**" in render_markdown(boards)
-    assert render_csv(boards.board()).splitlines()[1] == "deit,85.00,,"
+    assert "2.50 **void 1/2**" in render_markdown(leaderboard)
+    assert render_csv(leaderboard.board()).splitlines()[1] == "deit,85.00,,"
 
 
 # -- a place that several experiments compete for
@@ -177,7 +177,7 @@ def searched(own_suite):
 
 
 def searched_cell(suite, store, column="a", num_seeds=None):
-    return make_boards(suite, "laptop", store, num_seeds).board().cells[("deit",), column]
+    return make_leaderboard(suite, "laptop", store, num_seeds).board().cells[("deit",), column]
 
 
 def test_the_candidate_with_the_best_mean_is_shown_not_the_one_with_the_best_seed(
@@ -213,10 +213,10 @@ def test_candidates_are_compared_over_the_seeds_that_all_of_them_have(searched, 
 def test_the_choice_is_told_with_what_distinguishes_it(searched, finish_experiment, tmp_path):
     for experiment, value in ((SLOW, 80), (FAST, 70), (FASTER, 60)):
         finish_experiment(experiment, value)
-    boards = make_boards(searched, "laptop", tmp_path)
+    leaderboard = make_leaderboard(searched, "laptop", tmp_path)
     said = "- deit, a, b: learning_rate=3e-05, chosen among 3 candidates by the test accuracy of this seed itself"
-    assert f"{said}, which flatters it" in render_markdown(boards).splitlines()
-    assert f",deit_ti-{SLOW.cell_id}," in render_long_csv(boards)
+    assert f"{said}, which flatters it" in render_markdown(leaderboard).splitlines()
+    assert f",deit_ti-{SLOW.cell_id}," in render_long_csv(leaderboard)
 
 
 def test_a_search_is_partial_until_every_candidate_has_its_seeds(searched, finish_experiment, tmp_path):
@@ -224,7 +224,7 @@ def test_a_search_is_partial_until_every_candidate_has_its_seeds(searched, finis
     finish_experiment(FAST, 70)
     cell = searched_cell(searched, tmp_path)
     assert (cell.mean, cell.status) == (80, "partial")
-    markdown = render_markdown(make_boards(searched, "laptop", tmp_path))
+    markdown = render_markdown(make_leaderboard(searched, "laptop", tmp_path))
     assert "80.00 **partial 2/3**" in markdown
     assert "among the 2 of 3 candidates that could be compared" in markdown
     finish_experiment(FASTER, 60)
@@ -250,7 +250,7 @@ def test_the_shown_candidates_failed_seed_fails_the_cell(searched, finish_experi
 def test_without_any_result_nothing_is_chosen(searched, tmp_path):
     cell = searched_cell(searched, tmp_path)
     assert (cell.status, cell.mean) == ("missing", None)
-    assert "Chosen" not in render_markdown(make_boards(searched, "laptop", tmp_path))
+    assert "Chosen" not in render_markdown(make_leaderboard(searched, "laptop", tmp_path))
 
 
 def test_candidates_that_differ_by_model_options_say_so(own_suite, finish_experiment, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from leaderboards.boards import SuiteBoard, make_boards
+from leaderboards.boards import Leaderboard, make_leaderboard
 from leaderboards.figures.runs import Recorded
 from suite.figures import Figure
 from suite.profiles import Entry, Place, Profile
@@ -80,10 +80,10 @@ def leave_run(tmp_path: Path) -> Callable[..., RunDirectory]:
 
 
 @pytest.fixture
-def board_of(tmp_path: Path) -> Callable[[Figure], SuiteBoard]:
+def board_of(tmp_path: Path) -> Callable[[Figure], Leaderboard]:
     """The board, from the runs in the store, of the suite that has this figure."""
 
-    def board_of(figure: Figure) -> SuiteBoard:
+    def board_of(figure: Figure) -> Leaderboard:
         runs = [(model, experiment_of(model)) for model in MODELS]
         runs += [(f"{model} maps", experiment_of(model).then("maps")) for model in MODELS]
         runs.append(("deit pruned", experiment_of("deit").then("pruning")))
@@ -99,7 +99,7 @@ def board_of(tmp_path: Path) -> Callable[[Figure], SuiteBoard]:
             headline=Headline(text="DeiT over itself", better=place, baseline=place),
             figures=(figure,),
         )
-        return make_boards(suite, "laptop", tmp_path)
+        return make_leaderboard(suite, "laptop", tmp_path)
 
     return board_of
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
 from suite.errors import RecordError
@@ -126,10 +126,10 @@ def test_a_users_own_style_changes_nothing(table2, fill, tmp_path):
     import matplotlib
 
     fill(2)
-    boards = make_boards(table2, "laptop", tmp_path)
-    expected = draw(table2.figures[0], boards, tmp_path)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    expected = draw(table2.figures[0], leaderboard, tmp_path)
     with matplotlib.rc_context({"font.size": 20.0, "axes.facecolor": "black", "svg.fonttype": "none"}):
-        assert draw(table2.figures[0], boards, tmp_path) == expected
+        assert draw(table2.figures[0], leaderboard, tmp_path) == expected
 
 
 @pytest.mark.parametrize("case", ["partial", "failed"])
@@ -139,4 +139,4 @@ def test_the_line_figure_is_drawn_whatever_is_missing(table2, finish, tmp_path, 
     run = finish("deit", "5", 1, 40.0)
     if case == "failed":
         run.result_path.write_text("")
-    assert draw(table2.figures[0], make_boards(table2, "laptop", tmp_path), tmp_path)
+    assert draw(table2.figures[0], make_leaderboard(table2, "laptop", tmp_path), tmp_path)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.figures.pairs import draw_pairs, find_pairs
 from suite.figures import Pair, PairFigure
 from suite.profiles import Place
@@ -21,31 +21,31 @@ FIGURE = PairFigure(
 
 
 @pytest.fixture
-def boards(table2, finish, tmp_path):
+def leaderboard(table2, finish, tmp_path):
     for family, row, top1_percent in (("deit", "10", 20.0), ("convit", "10", 25.0), ("deit", "50", 40.0)):
         run = finish(family, row, 0, top1_percent)
         for step in (1, 2):
             run.append_metrics({"step": step, "num_steps": 2, "epoch": 3.0 * step, "top1_percent": step * top1_percent})
-    return make_boards(table2, "laptop", tmp_path)
+    return make_leaderboard(table2, "laptop", tmp_path)
 
 
 @pytest.mark.parametrize(("over_whole_sets", "factors"), [(False, (1.0, 1.0)), (True, (0.1, 0.5))])
-def test_epochs_are_a_runs_own_or_times_its_fraction_of_the_images(boards, tmp_path, over_whole_sets, factors):
-    found = find_pairs(FIGURE.model_copy(update={"over_whole_sets": over_whole_sets}), boards, tmp_path)
+def test_epochs_are_a_runs_own_or_times_its_fraction_of_the_images(leaderboard, tmp_path, over_whole_sets, factors):
+    found = find_pairs(FIGURE.model_copy(update={"over_whole_sets": over_whole_sets}), leaderboard, tmp_path)
     assert {label: list(sides) for label, sides in found.items()} == {"10 %": ["DeiT", "ConViT"], "50 %": ["DeiT"]}
     for sides, factor in zip(found.values(), factors, strict=True):
         np.testing.assert_allclose(sides["DeiT"].epochs, [3 * factor, 6 * factor])
     assert found["10 %"]["ConViT"].mean.tolist() == [25.0, 50.0]
 
 
-def test_bars_are_the_tables_relative_gains_of_pairs_that_have_both_runs(boards, tmp_path):
-    curves, bars = draw_pairs(FIGURE, boards, tmp_path).axes
+def test_bars_are_the_tables_relative_gains_of_pairs_that_have_both_runs(leaderboard, tmp_path):
+    curves, bars = draw_pairs(FIGURE, leaderboard, tmp_path).axes
     assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in bars.patches] == [(0.0, 25.0)]
     assert [text.get_text() for text in bars.texts] == ["+25.0"]
     assert [label.get_text() for label in bars.get_xticklabels()] == ["10 %", "50 %"]
     assert [line.get_linestyle() for line in curves.lines] == ["--", "-", "--"]
 
 
-def test_the_figure_names_what_it_cannot_show_yet(boards, tmp_path):
-    told = " ".join(" ".join(text.get_text() for text in draw_pairs(FIGURE, boards, tmp_path).texts).split())
+def test_the_figure_names_what_it_cannot_show_yet(leaderboard, tmp_path):
+    told = " ".join(" ".join(text.get_text() for text in draw_pairs(FIGURE, leaderboard, tmp_path).texts).split())
     assert "Not there yet: ConViT (50 %)." in told

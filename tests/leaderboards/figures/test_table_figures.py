@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from leaderboards.boards import make_boards
+from leaderboards.boards import make_leaderboard
 from leaderboards.cells import Cell, Coverage
 from leaderboards.estimates import Estimate
 from leaderboards.figures.heatmaps import find_grids, write_grid_cell
@@ -64,7 +64,7 @@ def test_a_row_key_of_names_stands_in_the_tables_order():
 
 def test_the_line_figure_has_our_means_and_the_papers_numbers(table2, fill, tmp_path):
     fill(2)
-    board = make_boards(table2, "laptop", tmp_path).board()
+    board = make_leaderboard(table2, "laptop", tmp_path).board()
     convit, deit = find_series(board, table2.figures[0])
     assert (convit.label, deit.label) == ("ConViT", "DeiT")
     assert deit.x == (5.0, 10.0, 30.0, 50.0, 100.0)
@@ -105,7 +105,7 @@ def test_points_are_the_rows_that_have_both_numbers(table2, finish, tmp_path):
         finish("convit", "5", seed, top1_percent)
         finish("deit", "5", seed, 40.0)
     finish("convit", "10", 0, 60.0)
-    board = make_boards(table2, "laptop", tmp_path).board()
+    board = make_leaderboard(table2, "laptop", tmp_path).board()
     (point,) = find_points(board, figure)
     assert (point.group, point.label, point.x, point.y, point.is_complete) == ("5", "5", 40.0, 51.0, True)
     assert point.reach == pytest.approx((12.706, 12.706), abs=0.001)
