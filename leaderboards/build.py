@@ -22,7 +22,7 @@ from leaderboards.index import IndexLine, estimate_cost, render_index, render_in
 from leaderboards.judged_claims import JudgedClaim, judge
 from leaderboards.markdown import render_markdown
 from leaderboards.terminal import print_summary
-from suite.arguments import positive
+from suite.arguments import positive, program
 from suite.errors import RunError, SpecError, SuiteError
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
@@ -210,7 +210,9 @@ def _write_figures(boards: SuiteBoard, store: Path, out: Path) -> tuple[Path, ..
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Set a suite's finished runs beside the paper's tables.")
+    parser = argparse.ArgumentParser(
+        prog=program("build", "build.py"), description="Set a suite's finished runs beside the paper's tables."
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--suite", metavar="NAME", help="which suite, such as sample_efficiency")
     what.add_argument("--all", action="store_true", help="every suite that has runs, and an index of all suites")

@@ -7,7 +7,7 @@ import os
 import platform
 import signal
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -63,10 +63,13 @@ def device_name(resources: Resources) -> str:
 
 
 def commit() -> str:
-    """The project's git commit, with "+changes" where the working tree differs; "unknown" outside a checkout."""
+    """The project's git commit, with "+changes" where the working tree differs; of an installed wheel its version.
+
+    "unknown" is a copy of the project without git, which anybody may have changed.
+    """
     folder = Path(__file__).resolve().parents[2]
     if not (folder / ".git").exists():
-        return "unknown"
+        return _installed_version(folder)
 
     def git(*arguments: str) -> str:
         return subprocess.run(
@@ -77,3 +80,12 @@ def commit() -> str:
         return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def _installed_version(folder: Path) -> str:
+    """The version, such as "v0.2.0", whose wheel put this package into ``folder``; else "unknown"."""
+    with contextlib.suppress(PackageNotFoundError):
+        found = distribution("convolutional-prior-suite")
+        if Path(str(found.locate_file("suite"))).resolve() == folder / "suite":
+            return f"v{found.version}"
+    return "unknown"
