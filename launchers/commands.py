@@ -24,6 +24,7 @@ COMMANDS = {
     "build": _Command("leaderboards.build", "set finished runs beside the papers' tables"),
     "prepare": _Command("imagesets.prepare.__main__", "convert an image set for training, or check one"),
     "fetch": _Command("imagesets.__main__", "fetch an image set and check it"),
+    "export": _Command("suite.export.__main__", "write a finished run as a model folder for timm"),
     "models": _Command("suite.models.__main__", "list every model with its size and cost"),
 }
 
