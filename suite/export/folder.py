@@ -48,9 +48,6 @@ def export(run: RunDirectory, folder: Path) -> bool:
     """
     result = finished_result(run)
     experiment = result.experiment
-    if not experiment.is_trained:
-        names = ", ".join(parent.id for parent in experiment.parents) or "a run that trains"
-        raise SpecError(f"{experiment.id} is of kind {experiment.kind!r} and has no weights of its own; export {names}")
     network = trained_network(run, experiment, get_info(experiment.dataset).num_classes).eval()
     layout = find_layout(network)
     weights = network.state_dict() if layout is None else layout.weights
@@ -62,9 +59,10 @@ def export(run: RunDirectory, folder: Path) -> bool:
 
 
 def finished_result(run: RunDirectory) -> Result:
-    """Return the result of a finished run that holds.
+    """Return the result of a finished run that holds and has left weights.
 
     Raises:
+        SpecError: the run trains nothing, so that it has no weights of its own.
         RunError: there is no such run, it is not finished, or it no longer holds.
     """
     try:
@@ -74,10 +72,15 @@ def finished_result(run: RunDirectory) -> Result:
             f"{run.path} is no run ({error}); expected a folder such as RUNS/experiments/MODEL-ID/seed-0, or its two "
             "last parts and the run store in --runs"
         ) from error
-    if standing.state != "done" or standing.result is None:
+    result = standing.result
+    if standing.state != "done" or result is None:
         reason = f": {standing.reason}" if standing.reason else ""
         raise RunError(f"{run.path} is {standing.state}{reason}; expected a finished run, so train it first")
-    return standing.result
+    experiment = result.experiment
+    if not experiment.is_trained:
+        names = ", ".join(parent.id for parent in experiment.parents) or "a run that trains"
+        raise SpecError(f"{experiment.id} is of kind {experiment.kind!r} and has no weights of its own; take {names}")
+    return result
 
 
 def load_folder(folder: Path) -> nn.Module:

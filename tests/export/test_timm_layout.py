@@ -98,7 +98,7 @@ def test_a_run_without_a_result_that_holds_or_weights_of_its_own_is_refused(make
     of_masked = RunDirectory.of(tmp_path, masked)
     of_masked.create(masked)
     of_masked.result_path.write_text(json.dumps(result))
-    with pytest.raises(SpecError, match=f"export {experiment.id}"):
+    with pytest.raises(SpecError, match=f"take {experiment.id}"):
         export(of_masked, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
