@@ -3,7 +3,7 @@
 Where to look, in the order in which a number passes:
 
     build         the command line, and which files are written
-    joined_stores several run stores -> one
+    joined_stores several run stores -> one, for as long as it is read
     collect       run store -> what is known of every cell; metrics: a result -> a number in the paper's unit
     usable_runs   which runs may be averaged, and which of several candidates is shown
     paper_tables  the papers' tables (papers/*.csv), and whether a suite fits them

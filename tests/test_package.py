@@ -12,6 +12,8 @@ import venv
 from pathlib import Path
 
 import pytest
+import timm
+import torch
 import yaml
 
 from launchers.commands import COMMANDS, main
@@ -48,12 +50,16 @@ def call(installed, folder, *arguments):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_an_installed_wheel_trains_and_builds_a_leaderboard_outside_the_checkout(installed, tmp_path):
+def test_an_installed_wheel_trains_builds_a_leaderboard_and_exports_outside_the_checkout(installed, tmp_path):
     grid = ("grid", "--suite", "sample_efficiency", "--profile", "smoke", "--only", "model=deit_micro")
     trained = call(installed, tmp_path, *grid, "train_fraction=0.1")
     assert trained.returncode == 0, trained.stdout + trained.stderr
     (result,) = tmp_path.glob("runs/experiments/*/*/result.json")
     assert json.loads(result.read_text())["commit"] == f"v{VERSION}"
+    exported = call(installed, tmp_path, "export", "/".join(result.parts[-3:-1]), "--to", "out")
+    assert exported.returncode == 0, exported.stdout + exported.stderr
+    network = timm.create_model(f"local-dir:{tmp_path / 'out'}", pretrained=True)
+    assert network(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
     built = call(installed, tmp_path, "build", "--all", "--out", "boards")
     assert built.returncode == 0, built.stdout + built.stderr
     assert "DeiT" in (tmp_path / "boards/sample_efficiency/smoke.md").read_text()

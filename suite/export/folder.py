@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import timm
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
@@ -93,6 +92,8 @@ def load_folder(folder: Path) -> nn.Module:
         config = json.loads((folder / CONFIG).read_bytes())
         ours = _check_version(config, folder)
         if ours["is_timms"]:
+            import timm  # after suite.models, which makes torchvision importable
+
             return timm.create_model(f"local-dir:{folder}", pretrained=True).eval()  # type: ignore[no-any-return]
         sizes = {"num_classes": config["num_classes"], "image_size": ours["image_size"]}
         network = build_model(ours["model"], **sizes, **ours["options"])
