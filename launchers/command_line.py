@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.sequential import FIRST_LOOK
-from suite.arguments import num_seeds, positive
+from suite.arguments import num_seeds, positive, program
 from suite.errors import SpecError
 from suite.spec import StorageFormat
 
@@ -53,7 +53,8 @@ def _seeds(text: str) -> int | float:
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="grid.py", description="Plan a suite's grid, train what is missing, build its leaderboard."
+        prog=program("grid", "grid.py"),
+        description="Plan a suite's grid, train what is missing, build its leaderboard.",
     )
     parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all")
     parser.add_argument(

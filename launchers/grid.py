@@ -28,6 +28,7 @@ from launchers.request import GridRequest
 from launchers.show import print_resolved
 from launchers.until import train_until
 from leaderboards.build import build
+from suite.arguments import program
 from suite.errors import RunError, SpecError, SuiteError
 from suite.exit_codes import Exit
 from suite.profiles import Profile
@@ -43,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(parse_options(arguments), console)
     except KeyboardInterrupt:
-        errors.print("grid.py: interrupted; the same command goes on from here")
+        errors.print(f"{program('grid', 'grid.py')}: interrupted; the same command goes on from here")
         return Exit.INTERRUPTED
     except SuiteError as error:
-        errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
+        errors.print(f"{program('grid', 'grid.py')}: {error}", style="red", soft_wrap=True)
         return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
     except OSError as error:  # the output's: what a run or a store refuses is a SuiteError
         with contextlib.suppress(OSError):

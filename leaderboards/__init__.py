@@ -3,6 +3,7 @@
 Where to look, in the order in which a number passes:
 
     build         the command line, and which files are written
+    joined_stores several run stores -> one, for as long as it is read
     collect       run store -> what is known of every cell
     metrics       which numbers of a result a column may show, in the papers' units
     usable_runs   which runs may be averaged, and which of several candidates is shown

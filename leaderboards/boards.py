@@ -10,6 +10,7 @@ from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, diffe
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
+from suite.arguments import program
 from suite.errors import SpecError
 from suite.profiles import Place, Profile, Row
 from suite.tables import Suite, Table
@@ -125,7 +126,7 @@ def check_store(store: Path) -> None:
     if not store.is_dir():
         raise SpecError(
             f"there is no run store {store}: expected a folder that holds experiments/. "
-            "Run launchers/grid.py first, or name another folder with --runs."
+            f"Run {program('grid', 'launchers/grid.py')} first, or name another folder with --runs."
         )
     if (store / "experiments").exists() and not (store / "experiments").is_dir():
         raise SpecError(

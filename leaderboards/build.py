@@ -2,6 +2,7 @@
 
 python leaderboards/build.py --suite sample_efficiency --runs runs --profile laptop
 python leaderboards/build.py --all --runs runs
+python leaderboards/build.py --all --runs runs --runs /of/another/machine
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from leaderboards.claim_pages import render_claims_csv, render_claims_page, summ
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.index import IndexLine, estimate_cost, render_index, render_index_csv
+from leaderboards.joined_stores import joined
 from leaderboards.judged_claims import JudgedClaim, judge
 from leaderboards.markdown import render_markdown
 from leaderboards.terminal import print_summary
-from suite.arguments import positive
+from suite.arguments import positive, program
 from suite.errors import RunError, SpecError, SuiteError
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
@@ -210,11 +212,19 @@ def _write_figures(leaderboard: Leaderboard, store: Path, out: Path) -> tuple[Pa
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Set a suite's finished runs beside the paper's tables.")
+    parser = argparse.ArgumentParser(
+        prog=program("build", "build.py"), description="Set a suite's finished runs beside the paper's tables."
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--suite", metavar="NAME", help="which suite, such as sample_efficiency")
     what.add_argument("--all", action="store_true", help="every suite that has runs, and an index of all suites")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="run store (default: runs); given again, all are joined",
+    )
     parser.add_argument(
         "--profile", help="laptop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
     )
@@ -225,10 +235,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--out", type=Path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards, or its folder SUITE)"
     )
     args = parser.parse_args(arguments)
+    args.runs = args.runs or [Path("runs")]
+    args.out = args.out or args.runs[0] / "leaderboards" / (args.suite or "")
     try:
         for name in list_suites() if args.all else [args.suite]:
             get_suite(name).profile(args.profile or "laptop")
-        check_store(args.runs)
+        for store in args.runs:
+            check_store(store)
     except SpecError as error:
         parser.error(str(error))
     return args
@@ -238,9 +251,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line: 0, 1 for what went wrong with the records, 2 for a misused command line."""
     args = _parse(arguments)
     try:
-        if args.all:
-            return 0 if build_all(args.runs, args.profile, args.seeds, args.out) else 1
-        build(args.suite, args.profile or "laptop", args.runs, args.seeds, args.out)
+        with joined(args.runs) as store:
+            if args.all:
+                return 0 if build_all(store, args.profile, args.seeds, args.out) else 1
+            build(args.suite, args.profile or "laptop", store, args.seeds, args.out)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,8 +1,12 @@
-"""Types of command-line arguments that several commands take."""
+"""Types of arguments that several command lines share, and how a command is called."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
+
+COMMAND = "convolutional-prior"
 
 _MAX_DIGITS = 100
 MAX_SEEDS = 10_000  # of one grid: each has experiments of its own, which are all made at once
@@ -29,3 +33,8 @@ def positive(text: str) -> int:
     if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)
+
+
+def program(subcommand: str, script: str) -> str:
+    """Return what the user typed to get here: a subcommand of the installed command, or a script of the checkout."""
+    return f"{COMMAND} {subcommand}" if Path(sys.argv[0]).name == COMMAND else script

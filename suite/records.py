@@ -365,4 +365,7 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
                 f"{cell} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
                 "Move the others out of the run store, or rename the only one."
             )
-    return {seed: RunDirectory(cell / f"seed-{seed}", experiment) for seed in sorted(folders)}
+    paths = {seed: cell / f"seed-{seed}" for seed in sorted(folders)}
+    return {  # of joined stores the folders are links, and messages name what they lead to
+        seed: RunDirectory(path.resolve() if path.is_symlink() else path, experiment) for seed, path in paths.items()
+    }

@@ -10,6 +10,7 @@ from pathlib import Path
 from imagesets import fetch
 from imagesets.catalog import CATALOG, get_info
 from imagesets.fetch import storage
+from suite.arguments import program
 from suite.errors import DataError, SpecError
 
 
@@ -19,7 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, or 1 for data that cannot be had. A misspelt name exits with 2.
     """
-    parser = argparse.ArgumentParser(prog="python -m imagesets", description="Fetch an image set and check it.")
+    parser = argparse.ArgumentParser(
+        prog=program("fetch", "python -m imagesets"), description="Fetch an image set and check it."
+    )
     parser.add_argument("name", help=", ".join(CATALOG))
     parser.add_argument("--data-dir", type=Path, help="where to keep it (default: $IMAGESETS_DIR or the user's cache)")
     options = parser.parse_args(argv)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from imagesets.fetch.storage import write_file
+from suite.arguments import program
 from suite.errors import DataError
 from suite.files import open_file, read_file
 from suite.spec import Frozen, StorageFormat
@@ -168,8 +169,9 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest.model_validate_json(read_file(path))
     except FileNotFoundError as error:
         half_made = "is half made" if folder.is_dir() or partial_folder(folder).is_dir() else "is not there"
+        prepare = program("prepare", "python datasets/prepare.py")
         raise DataError(
-            f"{folder} {half_made}: it has no {MANIFEST}. Make it with `python datasets/prepare.py --dataset "
+            f"{folder} {half_made}: it has no {MANIFEST}. Make it with `{prepare} --dataset "
             f"{folder.parent.name} --format {folder.name} --source DIR --out {folder.parent.parent}`; "
             "the same command goes on where a killed one ended."
         ) from error

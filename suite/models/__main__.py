@@ -1,15 +1,25 @@
 """``python -m suite.models``: every model with its size and cost at its paper's input."""
 
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
 import torch
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from suite.arguments import program
 from suite.models.build import build_model, count_parameters, list_models, reference_input
 from suite.models.flops import count_flops
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; returns the exit status 0."""
+    prog = program("models", "python -m suite.models")
+    argparse.ArgumentParser(prog=prog, description="List every model with its size and cost.").parse_args(arguments)
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("model")
     for title in ("pixels", "classes", "parameters", "GMAC", "GMAC, linear only"):
@@ -22,7 +32,8 @@ def main() -> None:
         costs = (f"{flops.total / 2e9:.3f}", f"{flops.linear / 2e9:.3f}")
         table.add_row(name, str(side), str(classes), f"{parameters:,}", *costs)
     Console().print(table)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -150,6 +150,12 @@ def finish_experiment(tmp_path: Path) -> Callable[..., RunDirectory]:
 
 
 @pytest.fixture
+def finish_in() -> Callable[..., RunDirectory]:
+    """Puts a finished run of any experiment into any store: store, experiment, top-1, other fields of it."""
+    return finish_run
+
+
+@pytest.fixture
 def own_suite() -> Callable[..., Suite]:
     """Makes a suite of one table of our own with the columns a, b, c: entries, and fields of the table."""
 

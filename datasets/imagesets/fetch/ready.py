@@ -20,6 +20,7 @@ from rich.console import Console
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import storage
 from imagesets.fetch.sources import find_local_sources, find_sources, npm_pattern
+from suite.arguments import program
 from suite.errors import DataError
 
 _PACKAGED = Path(__file__).parents[1] / "samples"
@@ -156,7 +157,8 @@ def _no_source(info: ImageSetInfo, path: Path) -> DataError:
     if info.packaged:
         return DataError(f"{path} is missing or broken, though it is part of this package. Install the package again.")
     fetched = ", ".join(name for name, other in CATALOG.items() if other.can_be_fetched)
+    prepare = program("prepare", "python datasets/prepare.py")
     return DataError(
-        f"{info.name} ({info.title}) cannot be fetched automatically. Prepare your copy of it with `python "
-        f"datasets/prepare.py --dataset {info.name} --source DIR --format webdataset`. What can be fetched: {fetched}."
+        f"{info.name} ({info.title}) cannot be fetched automatically. Prepare your copy of it with `{prepare} "
+        f"--dataset {info.name} --source DIR --format webdataset`. What can be fetched: {fetched}."
     )

@@ -18,7 +18,7 @@ from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
 from imagesets.prepare.request import Prepared, Request
-from suite.arguments import positive
+from suite.arguments import positive, program
 from suite.errors import DataError, SpecError
 from suite.spec import StorageFormat
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python datasets/prepare.py",
+        prog=program("prepare", "python datasets/prepare.py"),
         description="Convert an image set for training. A command that was killed goes on where it ended.",
     )
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")

@@ -1,0 +1,49 @@
+"""``convolutional-prior``: the scripts of a checkout as the subcommands of one installed command.
+
+Each subcommand is the very ``main`` of its script, which is imported only once it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from suite.arguments import COMMAND
+
+
+class _Command(NamedTuple):
+    module: str  # whose ``main`` takes the remaining arguments
+    purpose: str
+
+
+COMMANDS = {
+    "grid": _Command("launchers.grid", "plan a suite's grid, train what is missing, build its leaderboard"),
+    "build": _Command("leaderboards.build", "set finished runs beside the papers' tables"),
+    "prepare": _Command("imagesets.prepare.__main__", "convert an image set for training, or check one"),
+    "fetch": _Command("imagesets.__main__", "fetch an image set and check it"),
+    "export": _Command("suite.export.__main__", "write a finished run as a model folder for timm"),
+    "models": _Command("suite.models.__main__", "list every model with its size and cost"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the subcommand that the first argument names, with all that follow it; returns its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    lines = "\n".join(f"  {name:10} {command.purpose}" for name, command in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog=COMMAND,
+        description="The benchmark suite for one question: what does a convolutional prior do for attention?",
+        epilog=f"commands:\n{lines}\n\n`{COMMAND} COMMAND --help` shows the options of one.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of the commands below")
+    chosen = COMMANDS[parser.parse_args(given[:1]).command]
+    status: int = importlib.import_module(chosen.module).main(given[1:])
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Several run stores, of several machines or people -> one, of links, in which every run stands once.
+
+Before ``collect`` on a number's way. A run that two stores have finished must have come out the same in both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from suite.errors import RecordError
+from suite.records import Result, RunDirectory
+
+_OUTCOME = ("top1_percent", "top5_percent", "test_loss", "best_top1_percent", "num_steps", "protocol_version")
+
+
+@contextlib.contextmanager
+def joined(stores: Sequence[Path]) -> Iterator[Path]:
+    """Join stores for as long as the ``with`` lasts; a single one is itself.
+
+    A run that is finished in one store and not in another is the finished one's; of equal results the first is taken.
+
+    Raises:
+        RecordError: two stores have finished the same run with different numbers, or one's result cannot be read.
+    """
+    if len(stores) == 1:
+        yield stores[0]
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "experiments").mkdir()
+        for name, runs in _runs_by_id(stores).items():
+            link = Path(folder, "experiments", name)
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(_choose(runs).path)
+        yield Path(folder)
+
+
+def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:
+    found: dict[str, list[RunDirectory]] = {}
+    for store in stores:
+        for path in sorted(store.resolve().glob("experiments/*/seed-*")):
+            runs = found.setdefault("/".join(path.parts[-2:]), [])
+            if all(path != run.path for run in runs):  # a store may be named twice
+                runs.append(RunDirectory(path))
+    return found
+
+
+def _choose(runs: Sequence[RunDirectory]) -> RunDirectory:
+    """Return the first finished one of the same run, else the first."""
+    if len(runs) == 1:
+        return runs[0]
+    finished = [(run, result) for run in runs if (result := run.read_result()) is not None]
+    if not finished:
+        return runs[0]
+    (chosen, result), *others = finished
+    for other, its_result in others:
+        if told := _differences(result, its_result):
+            raise RecordError(
+                f"{chosen.path} and {other.path} are the same run with different results: {told}. Expected equal ones, "
+                "as nothing says which holds: move one out of its store. Runs of your own need seeds of their own."
+            )
+    return chosen
+
+
+def _differences(one: Result, other: Result) -> str:
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in _OUTCOME}
+    return ", ".join(f"{name} {mine} and {theirs}" for name, (mine, theirs) in pairs.items() if mine != theirs)

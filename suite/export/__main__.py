@@ -1,0 +1,94 @@
+"""``python -m suite.export``: a finished run as a model folder, and a store's results as a table, for other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from suite.arguments import program
+from suite.errors import RecordError, RunError, SpecError, SuiteError
+from suite.export.timm_results import render_timm_results
+from suite.files import write_atomically
+from suite.records import Result, RunDirectory
+from suite.standing import stand_alone
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; exit status: 0, 1 for a run that cannot be exported, 2 for misuse."""
+    parser = _make_parser()
+    options = parser.parse_args(arguments)
+    if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
+        parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
+    try:
+        if options.run is not None:
+            _export(options.run, options.runs, options.to)
+        if options.results_csv is not None:
+            _write_results(options.runs, options.results_csv)
+    except SuiteError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, SpecError) else 1
+    return 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program("export", "python -m suite.export"),
+        description="Write a finished run as a model folder that timm reads, or a store's results as timm's tables.",
+    )
+    parser.add_argument(
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="a run's folder, or its id in the store, such as deit_s-0123456789abcdef/seed-0",
+    )
+    parser.add_argument("--to", type=Path, metavar="DIR", help="folder for config.json, model.safetensors, README.md")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    parser.add_argument(
+        "--results-csv", type=Path, metavar="FILE", help="write all finished runs of the store, in timm's columns"
+    )
+    return parser
+
+
+def _export(run: str, store: Path, folder: Path) -> None:
+    from suite.export.folder import export  # imports torch
+
+    path = store / "experiments" / run
+    by_itself = export(RunDirectory(path if path.is_dir() else Path(run)), folder)
+    shown = (
+        f'timm.create_model("local-dir:{folder}", pretrained=True)' if by_itself else f'load_folder(Path("{folder}"))'
+    )
+    print(f"{folder}\n{shown} is the network{'' if by_itself else ', with suite.export.folder.load_folder'}")
+
+
+def _write_results(store: Path, path: Path) -> None:
+    if not (store / "experiments").is_dir():
+        raise SpecError(
+            f"there is no run store {store}: expected a folder that holds experiments/; name it with --runs"
+        )
+    results = list(_finished(store))
+    try:
+        write_atomically(path, render_timm_results(results).encode())
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}. Name another file.") from error
+    print(f"{path}: {len(results)} runs")
+
+
+def _finished(store: Path) -> Iterator[Result]:
+    """Read the results that hold; what cannot be read is named and left out."""
+    for path in sorted(store.glob("experiments/*/seed-*")):
+        run = RunDirectory(path)
+        try:
+            standing = stand_alone(run, run.read_experiment())
+        except (OSError, ValueError, RecordError) as error:
+            print(f"left out {path}: {error}", file=sys.stderr)
+            continue
+        if standing.state == "done" and standing.result is not None:
+            yield standing.result
+        else:
+            print(f"left out {path}: {standing.state}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""A result -> the model card of its network: metadata that the Hugging Face hub reads, and a page for people.
+
+Beside ``folder`` on the way out. The card names what a reader needs to find the run again. No torch.
+"""
+
+from __future__ import annotations
+
+from huggingface_hub import EvalResult, ModelCardData
+
+from imagesets.catalog import get_info, statistics
+from suite.records import Result
+from suite.spec import Experiment
+from suite.suites import get_suite, list_suites
+
+_METRICS = {"top1_percent": "top-1 accuracy, %", "top5_percent": "top-5 accuracy, %"}
+_USE_BY_TIMM = 'import timm\n\nmodel = timm.create_model("local-dir:DIR", pretrained=True).eval()'
+_USE_BY_SUITE = (
+    'from pathlib import Path\n\nfrom suite.export.folder import load_folder\n\nmodel = load_folder(Path("DIR"))'
+)
+
+
+def render_card(result: Result, is_timms: bool) -> str:
+    """Write the card as Markdown behind YAML with a ``model-index``.
+
+    Args:
+        result: of the run whose network the folder holds.
+        is_timms: whether timm reads the folder by itself.
+    """
+    experiment = result.experiment
+    rows = "\n".join(f"| {name} | {value} |" for name, value in _facts(result).items())
+    return (
+        f"---\n{_metadata(result).to_yaml()}\n---\n\n# {experiment.id}\n\nOne run of the benchmark suite *What does a "
+        "convolutional prior do for attention?*, not tuned for use: its numbers stand for one seed.\n\n"
+        f"```python\n{_USE_BY_TIMM if is_timms else _USE_BY_SUITE}\n```\n\n| | |\n|---|---|\n{rows}\n\nThe recipe:\n\n"
+        f"```json\n{experiment.recipe.model_dump_json(indent=1)}\n```\n"
+    )
+
+
+def _metadata(result: Result) -> ModelCardData:
+    experiment = result.experiment
+    info = get_info(experiment.dataset)
+    results = [
+        EvalResult(
+            task_type="image-classification",
+            dataset_type=info.name,
+            dataset_name=info.title,
+            dataset_split="test",
+            metric_type="accuracy",
+            metric_name=name,
+            metric_value=round(getattr(result, metric), 4),
+        )
+        for metric, name in _METRICS.items()
+    ]
+    return ModelCardData(
+        model_name=experiment.id,
+        eval_results=results,
+        datasets=[info.name],
+        metrics=["accuracy"],
+        pipeline_tag="image-classification",
+        library_name="timm",
+        tags=["convolutional-prior", experiment.model],
+    )
+
+
+def _facts(result: Result) -> dict[str, str]:
+    """Name what was trained, on what, by which code, and what came of it."""
+    experiment = result.experiment
+    info = get_info(experiment.dataset)
+    mean, std = statistics(info, experiment.normalization)
+    options = ", ".join(f"{name} = {value}" for name, value in experiment.model_options.items())
+    return {
+        "suite": "; ".join(_find_suites(experiment)) or "none of the built-in ones",
+        "model": experiment.model + (f" with {options}" if options else ""),
+        "parameters": f"{result.num_parameters:,}",
+        "kind": experiment.kind + (f", from {result.parent}" if result.parent else ""),
+        "data": f"{info.title}, {experiment.train_fraction:.3g} of it: {result.num_train_images:,} images of "
+        f"{experiment.image_size} pixels, less {mean} by {std}",
+        "seed": str(experiment.seed),
+        "steps, images seen": f"{result.num_steps:,}, {result.images_seen:,}",
+        "top-1, top-5 accuracy": f"{result.top1_percent:.2f} %, {result.top5_percent:.2f} % of "
+        f"{result.num_test_images:,} test images, by the last weights",
+        "test loss": f"{result.test_loss:.4f}",
+        "trained on": f"{result.num_ranks} x {result.device}, {result.images_per_s:,.0f} images/s",
+        "protocol": str(result.protocol_version),
+        "commit": result.commit,
+        "finished": result.finished_at,
+    }
+
+
+def _find_suites(experiment: Experiment) -> list[str]:
+    """Name the suites that train this experiment, each with its scale and how that compares with the paper's."""
+    found = []
+    for suite in map(get_suite, list_suites()):
+        for name in (*suite.profiles, "smoke"):
+            profile = suite.profile(name)
+            if any(known.cell_id == experiment.cell_id for known in profile.experiments()):
+                scale = profile.scale_note or "the paper's scale"
+                found.append(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {scale}")
+    return found

@@ -1,0 +1,147 @@
+"""A finished run -> a folder in timm's layout, and the network from such a folder.
+
+    run directory -> config.json, model.safetensors, README.md
+
+Where timm has the network, ``timm.create_model("local-dir:DIR", pretrained=True)`` reads the folder; ``load_folder``
+reads it wherever it comes from this suite. The weights never pass through pickle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import nn
+
+from imagesets.catalog import get_info
+from suite.errors import RecordError, RunError, SpecError
+from suite.export.card import render_card
+from suite.export.evaluation_images import describe_input
+from suite.export.timm_layout import TimmLayout, find_layout
+from suite.files import write_atomically
+from suite.models.build import build_model
+from suite.models.cordonnier import SelfAttentionNetwork
+from suite.records import Result, RunDirectory
+from suite.spec import Experiment
+from suite.standing import stand_alone
+from suite.training.start import trained_network
+
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+_VERSION = 1  # of our part of config.json
+_PART = "convolutional_prior"  # its key
+
+
+def export(run: RunDirectory, folder: Path) -> bool:
+    """Write a finished run's network into ``folder``, which is made if it is not there.
+
+    Returns:
+        Whether timm reads the folder by itself; else ``load_folder`` does.
+
+    Raises:
+        SpecError: the run trains nothing, so that it has no weights of its own.
+        RunError: it is not finished, no longer holds, or has lost its weights; or the folder cannot be written.
+    """
+    result = finished_result(run)
+    experiment = result.experiment
+    network = trained_network(run, experiment, get_info(experiment.dataset).num_classes).eval()
+    layout = find_layout(network)
+    weights = network.state_dict() if layout is None else layout.weights
+    _make_folder(folder)
+    write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights.items()}))
+    write_atomically(folder / CONFIG, json.dumps(_describe(experiment, network, layout), indent=1).encode())
+    write_atomically(folder / CARD, render_card(result, is_timms=layout is not None).encode())
+    return layout is not None
+
+
+def finished_result(run: RunDirectory) -> Result:
+    """Return the result of a finished run that holds and has left weights.
+
+    Raises:
+        SpecError: the run trains nothing, so that it has no weights of its own.
+        RunError: there is no such run, it is not finished, or it no longer holds.
+    """
+    try:
+        standing = stand_alone(run, run.read_experiment())
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{run.path} is no run ({error}); expected a folder such as RUNS/experiments/MODEL-ID/seed-0, or its two "
+            "last parts and the run store in --runs"
+        ) from error
+    result = standing.result
+    if standing.state != "done" or result is None:
+        reason = f": {standing.reason}" if standing.reason else ""
+        raise RunError(f"{run.path} is {standing.state}{reason}; expected a finished run, so train it first")
+    experiment = result.experiment
+    if not experiment.is_trained:
+        names = ", ".join(parent.id for parent in experiment.parents) or "a run that trains"
+        raise SpecError(f"{experiment.id} is of kind {experiment.kind!r} and has no weights of its own; take {names}")
+    return result
+
+
+def load_folder(folder: Path) -> nn.Module:
+    """Build the network of an exported folder, with its weights, ready for inference on the CPU.
+
+    Raises:
+        RecordError: the folder is not one of this suite's, is of a newer version, or its files do not fit each other.
+    """
+    try:
+        config = json.loads((folder / CONFIG).read_bytes())
+        ours = _check_version(config, folder)
+        if ours["is_timms"]:
+            import timm  # after suite.models, which makes torchvision importable
+
+            return timm.create_model(f"local-dir:{folder}", pretrained=True).eval()  # type: ignore[no-any-return]
+        sizes = {"num_classes": config["num_classes"], "image_size": ours["image_size"]}
+        network = build_model(ours["model"], **sizes, **ours["options"])
+        network.load_state_dict(load_file(folder / WEIGHTS))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise RecordError(f"cannot load {folder}: {str(error).splitlines()[0]}. Export the run again.") from error
+    return network.eval()
+
+
+def _check_version(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    ours = config.get(_PART)
+    if not isinstance(ours, dict):
+        raise RecordError(f"{folder / CONFIG} has no part {_PART!r}: it was not exported by this suite; use timm")
+    if ours["version"] > _VERSION:
+        raise RecordError(f"{folder / CONFIG} is of version {ours['version']}, expected {_VERSION}: update the suite")
+    return ours
+
+
+def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | None) -> dict[str, Any]:
+    """The content of config.json: timm's fields, and in a part of our own how the suite builds the network."""
+    info = get_info(experiment.dataset)
+    return {
+        "architecture": layout.architecture if layout else experiment.model,
+        "num_classes": info.num_classes,
+        "model_args": layout.arguments if layout else {},
+        "pretrained_cfg": describe_input(experiment)
+        | ({"first_conv": layout.first_convolution, "classifier": "head"} if layout else {}),
+        _PART: {
+            "version": _VERSION,
+            "is_timms": layout is not None,
+            "model": experiment.model,
+            "image_size": experiment.image_size,
+            "options": _options(experiment, network),
+            "run": experiment.id,
+        },
+    }
+
+
+def _options(experiment: Experiment, network: nn.Module) -> dict[str, Any]:
+    """Keyword arguments of ``build_model``; a network that was pruned has fewer heads than its experiment says."""
+    options: dict[str, Any] = dict(experiment.model_options)
+    if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
+        options["heads_per_layer"] = network.heads_per_layer
+    return options
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make the folder {folder}: {error.strerror}. Choose another with --to.") from error

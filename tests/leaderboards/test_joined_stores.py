@@ -1,0 +1,63 @@
+"""Stores of several machines on one board: each run once, and no quiet choice between two results."""
+
+import csv
+
+import pytest
+
+from leaderboards.build import main
+from leaderboards.joined_stores import joined
+from suite.errors import RecordError
+from suite.records import RunDirectory, find_runs
+from suite.suites import get_suite
+
+FIRST = get_suite("sample_efficiency").profile("laptop").experiments()[0]
+
+
+def numbers_of(out):
+    lines = csv.DictReader((out / "laptop.long.csv").read_text().splitlines())
+    return {(line["n"], line["mean"]) for line in lines if line["mean"] and line["column"] == "deit_top1"}
+
+
+def test_seeds_of_two_stores_are_averaged_on_one_board(finish_in, tmp_path):
+    finish_in(tmp_path / "a", FIRST, 40.0)
+    finish_in(tmp_path / "b", FIRST.with_seed(1), 50.0)
+    stores = ["--runs", str(tmp_path / "a"), "--runs", str(tmp_path / "b")]
+    assert main(["--suite", "sample_efficiency", *stores]) == 0
+    assert numbers_of(tmp_path / "a/leaderboards/sample_efficiency") == {("2", "45")}
+
+
+def test_the_same_run_with_other_numbers_is_named_and_not_averaged(finish_in, tmp_path, capsys):
+    stores = []
+    for name, top1 in (("a", 40.0), ("b", 41.0)):
+        finish_in(tmp_path / name, FIRST, top1)
+        stores += ["--runs", str(tmp_path / name)]
+    assert main(["--suite", "sample_efficiency", *stores]) == 1
+    told = capsys.readouterr().err
+    for name in ("a", "b"):
+        assert str(RunDirectory.of(tmp_path / name, FIRST).path) in told
+    assert "top1_percent 40.0 and 41.0" in told
+    assert not (tmp_path / "a/leaderboards").exists()
+
+
+def test_a_copy_counts_once_and_a_finished_run_stands_before_an_unfinished_one(finish_in, tmp_path):
+    for name in ("a", "b"):
+        finish_in(tmp_path / name, FIRST, 40.0, train_s=float(len(name)), device=f"machine {name}")
+    RunDirectory.of(tmp_path / "a", FIRST.with_seed(1)).create(FIRST.with_seed(1))
+    done = finish_in(tmp_path / "b", FIRST.with_seed(1), 50.0)
+    with joined([tmp_path / "a", tmp_path / "b", tmp_path / "a"]) as store:
+        runs = find_runs(store, FIRST)
+        assert [run.path for run in runs.values()] == [RunDirectory.of(tmp_path / "a", FIRST).path, done.path]
+    assert not store.exists()
+
+
+def test_one_store_is_read_where_it_lies(tmp_path):
+    with joined([tmp_path]) as store:
+        assert store == tmp_path
+
+
+def test_a_result_that_cannot_be_read_is_no_reason_to_take_the_other(finish_in, tmp_path):
+    for name in ("a", "b"):
+        run = finish_in(tmp_path / name, FIRST, 40.0)
+    run.result_path.write_text("{")
+    with pytest.raises(RecordError, match="cannot read"), joined([tmp_path / "a", tmp_path / "b"]):
+        pass
