@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from suite.errors import SpecError, check_name
 from suite.models.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, patch_grid
+from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, check_positive, patch_grid
 
 Attention = Literal["gated", "summed"]
 _ATTENTIONS = {"gated": GatedPositionalSelfAttention, "summed": PositionalSelfAttention}
@@ -33,6 +33,7 @@ class ConViT(nn.Module):
         train_gates: off: gates frozen at 0, so that content and position weigh the same (Table 3, b, d, f, g).
         train_gpsa: off: positional attention and the norm before it frozen, "leaving only the FFNs to be trained"
             (Sec. 4, Table 3, f, g).
+        weight_std: deviation of linear weights at the start; for what a narrow model needs, see ``DeiT``.
 
     forward: images (B, 3, height, width) -> logits (B, num_classes).
 
@@ -56,11 +57,13 @@ class ConViT(nn.Module):
         conv_init: bool = True,
         train_gates: bool = True,
         train_gpsa: bool = True,
+        weight_std: float = 0.02,
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
         patch_grid(image_size, patch_size)
         check_divides("num_heads", num_heads, "dim", dim)
+        check_positive("weight_std", weight_std)
         if not 0 <= num_gpsa_layers <= depth:
             raise SpecError(f"num_gpsa_layers is {num_gpsa_layers}, expected 0 to depth = {depth}")
         check_name("attention of ConViT", attention, _ATTENTIONS)
@@ -74,7 +77,7 @@ class ConViT(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, a, rate) for a, rate in zip([*positional, *plain], rates, strict=True))
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
-        self._init_weights()
+        self._init_weights(weight_std)
         for layer in positional:
             if conv_init:
                 layer.init_as_convolution(locality_strength)
@@ -82,11 +85,11 @@ class ConViT(nn.Module):
         for block in self.blocks[:num_gpsa_layers]:
             block.norm1.requires_grad_(train_gpsa)
 
-    def _init_weights(self) -> None:
-        """Truncated normal 0.02 for linear weights and embeddings, zero for biases."""
+    def _init_weights(self, weight_std: float) -> None:
+        """Truncated normal for linear weights, and of 0.02 for embeddings; zero for biases."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
-                trunc_normal_(module.weight, std=0.02)
+                trunc_normal_(module.weight, std=weight_std)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         trunc_normal_(self.pos_embed, std=0.02)

@@ -23,6 +23,16 @@ def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> Non
         raise SpecError(f"{divisor_name} {divisor} does not divide {name} {value}; allowed: {allowed}")
 
 
+def check_positive(name: str, value: float) -> None:
+    """Check that ``value`` is above zero.
+
+    Raises:
+        SpecError: it is not.
+    """
+    if not value > 0:
+        raise SpecError(f"{name} is {value}, expected a number above 0")
+
+
 ImageSize = int | tuple[int, int]  # pixels: the side of a square, or (rows, columns)
 
 

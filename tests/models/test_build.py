@@ -81,6 +81,7 @@ def test_unknown_names_are_refused_with_the_nearest_valid_one():
         ({"image_size": 30}, "patch_size 16 does not divide image_size 30"),
         ({"num_heads": 5}, "num_heads 5 does not divide dim 384"),
         ({"num_classes": 0}, "num_classes is 0"),
+        ({"weight_std": 0.0}, "weight_std is 0.0, expected a number above 0"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(overrides, message):
@@ -95,3 +96,17 @@ def test_all_names_are_listed():
 @pytest.mark.parametrize(("name", "gmac"), {"convit_ti": 1.070, "convit_s": 5.333, "convit_b": 16.764}.items())
 def test_linear_flops_leave_the_mixing_of_tokens_out(name, gmac):
     assert count_flops(name, num_classes=1000, image_size=224).linear / 2e9 == pytest.approx(gmac, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["deit_micro", "convit_micro"])
+def test_only_random_linear_weights_start_with_another_deviation(name):
+    torch.manual_seed(0)
+    usual = build_model(name, num_classes=10, image_size=32).state_dict()
+    torch.manual_seed(0)
+    scaled = build_model(name, num_classes=10, image_size=32, weight_std=0.1)
+    linear = {f"{path}.weight" for path, module in scaled.named_modules() if isinstance(module, torch.nn.Linear)}
+    by_convolution = {key for key in linear if key.endswith((".attn.v.weight", ".attn.pos_proj.weight"))}
+    for key, weight in scaled.state_dict().items():
+        factor = 5 if key in linear - by_convolution else 1
+        torch.testing.assert_close(weight, factor * usual[key], msg=key)
+    assert scaled.get_parameter("blocks.0.mlp.fc1.weight").std().item() == pytest.approx(0.1, rel=0.03)
