@@ -118,9 +118,9 @@ def test_one_failed_run_stops_no_other_and_its_cell_says_why(tmp_path):
     done = run_grid(tmp_path, *two)
     assert done.returncode == 1
     assert "1 failed; --retry-failed" in done.stdout
-    assert "IsADirectoryError" in done.stdout
+    assert "metrics.jsonl" in done.stdout
     assert first_run(tmp_path, "convit_micro").result_path.exists()
-    assert "IsADirectoryError" in leaderboard(tmp_path, "smoke.md").decode()
+    assert "metrics.jsonl" in leaderboard(tmp_path, "smoke.md").decode()
     obstacle.rmdir()
     assert run_grid(tmp_path, *two).returncode == 1  # a failure waits for a word from the user
     assert run_grid(tmp_path, *two, "--retry-failed").returncode == 0

@@ -7,7 +7,7 @@ from suite.errors import SpecError
 
 
 def test_a_password_for_the_shards_is_neither_stored_nor_repeated(tmp_path):
-    fields = {"dataset": "cifar10", "out": tmp_path, "stored_as": "webdataset", "source": None}
+    fields = {"dataset": "cifar10", "out": tmp_path, "storage_format": "webdataset", "source": None}
     assert Request(**fields, shards_url="https://user@host/a").shards_url == "https://user@host/a"
     with pytest.raises(SpecError, match=r"holds a password.*~/\.netrc") as refused:
         Request(**fields, shards_url="https://user:geheim@host/a")
