@@ -39,7 +39,7 @@ from pydantic import (
 )
 
 from suite.errors import RecordError
-from suite.files import disk_error, open_file, read_file, write_atomically
+from suite.files import disk_error, open_file, open_to_append, read_file, write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
 from suite.reading import check_each_once, describe, read_metrics_line
 from suite.spec import Experiment, Frozen, StorageFormat
@@ -319,8 +319,8 @@ class RunDirectory:
 
     def append_metrics(self, record: dict[str, Any]) -> None:
         try:
-            with self.metrics_path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+            with open_to_append(self.metrics_path) as file:
+                file.write(f"{json.dumps(record)}\n".encode())
         except OSError as error:
             raise disk_error(self.metrics_path, error) from error
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from suite.attempts import read_attempts
+from suite.attempts import read_attempts, record_start
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
 from suite.protocols.deit import DEIT_LAPTOP
@@ -115,6 +115,14 @@ def test_a_fifo_in_a_files_place_is_not_waited_for(run, name):
                            (run.metrics_path, run.attempts_path) else "new")  # fmt: skip
     assert "it is no regular file" in found.reason or found.state != "failed"
     assert (run.last_metrics(), read_attempts(run)) == ({}, [])
+
+
+@pytest.mark.parametrize("write", [lambda run: run.append_metrics({"step": 1}), lambda run: record_start(run, 1)])
+def test_a_fifo_in_a_files_place_is_refused_by_who_would_write_to_it(run, write):
+    for path in (run.metrics_path, run.attempts_path):
+        os.mkfifo(path)
+    with pytest.raises(RunError, match=r"cannot write .*jsonl"):
+        write(run)
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"top1_percent": 3}', RESULT.model_dump_json()[:-20]])
