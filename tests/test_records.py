@@ -148,7 +148,7 @@ def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     ],
 )
 def test_a_result_that_no_run_can_have_measured_is_corrupt_by_the_fields_name(run, field, found):
-    run.write_result(RESULT)
+    run.result_path.write_text(RESULT.model_dump_json(indent=1))
     fields = {name: json.dumps(value) for name, value in json.loads(run.result_path.read_text()).items()}
     pairs = (f'"{name}": {text}' for name, text in (fields | {field: found}).items())
     run.result_path.write_text("{" + ",".join(pairs) + "}")
@@ -157,9 +157,26 @@ def test_a_result_that_no_run_can_have_measured_is_corrupt_by_the_fields_name(ru
     assert re.search(rf"cannot read .*result\.json: {field}.*--retry-failed", standing.reason), standing.reason
 
 
+def test_every_flipped_bit_of_a_result_is_noticed(run):
+    run.write_result(RESULT)
+    assert run.read_result() == RESULT
+    whole = run.result_path.read_bytes()
+    for place in range(0, 8 * len(whole), 7):
+        run.result_path.write_bytes(
+            whole[: place // 8] + bytes([whole[place // 8] ^ 1 << place % 8]) + whole[place // 8 + 1 :]
+        )
+        with pytest.raises(RecordError, match=r"cannot read .*result\.json"):
+            run.read_result()
+
+
+def test_a_result_from_before_results_had_digests_is_read(run):
+    run.result_path.write_text(RESULT.model_dump_json(indent=1))
+    assert run.read_result() == RESULT
+
+
 @pytest.mark.parametrize("field", ["top1_percent", "seed"])
 def test_a_result_that_names_a_field_twice_is_corrupt(run, field):
-    run.write_result(RESULT)
+    run.result_path.write_text(RESULT.model_dump_json(indent=1))
     text = run.result_path.read_text()
     run.result_path.write_text(re.sub(rf'("{field}": *)(\S+?),', r"\1 99,\1\2,", text))
     assert f"'{field}' is there twice" in stand(run, {}).reason
