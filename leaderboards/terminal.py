@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from leaderboards.boards import Board, SuiteBoard
 from leaderboards.cells import Cell
+from leaderboards.escaping import spell_controls
 from leaderboards.notation import NOTHING, readable_decimals, scale_title, write_headline, write_mean, write_status
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def print_summary(boards: SuiteBoard, claims: Sequence[str], markdown: Path) -> 
             console.print(_table(board, columns, console.width), soft_wrap=False)
     console.print(("Ours / the paper's. " if _has_paper(boards) else "") + scale_title(boards), soft_wrap=False)
     for line in (f"{write_headline(boards)}.", *claims):
-        console.print(line, soft_wrap=False)
-    console.print(f"Leaderboard: {markdown}")
+        console.print(spell_controls(line), soft_wrap=False)
+    console.print(spell_controls(f"Leaderboard: {markdown}"))
 
 
 def _has_paper(boards: SuiteBoard) -> bool:
