@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm lint ffcv offline-kit gpu-proof
+.PHONY: demo test test-slurm lint ffcv offline-kit gpu-proof faults
 
 # Train the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -37,3 +37,7 @@ offline-kit: .venv/installed
 # Everything that only a GPU can show, most valuable first; started again, it goes on with what is missing.
 gpu-proof: .venv/installed
 	$(BIN)/python benchmarks/gpu_proof.py $(OPTIONS)
+
+# Faults by the thousand, for hours; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
+faults: .venv/installed
+	$(BIN)/python benchmarks/faults.py $(OPTIONS)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from launchers.slurm import EndedJob
 from launchers.starts import bad_nodes, read_starts
 from launchers.submission import Submission, submissions_folder
+from suite.files import open_file
 
 if TYPE_CHECKING:
     from launchers.status import RunStatus
@@ -65,7 +66,7 @@ def explain_end(ended: EndedJob | None, store: Path, submission: str) -> str:
 def _last_words(log: Path) -> str:
     """Read the last line that tells of an error, or else the last one."""
     try:
-        with log.open("rb") as file:
+        with open_file(log) as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             text = file.read().decode(errors="replace")
     except OSError:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from suite import attempts
 from suite.exit_codes import Exit
+from suite.files import open_to_append, read_file
 from suite.records import RunDirectory
 from suite.spec import Frozen
 
@@ -94,7 +95,7 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
 def read_starts(folder: Path) -> list[LostStart]:
     """Read all starts that were lost, in order; [] where none was, or the file is not ours to look at."""
     try:
-        lines = (folder / _FILE).read_text(errors="replace").split("\n")[:-1]
+        lines = read_file(folder / _FILE).decode(errors="replace").split("\n")[:-1]
     except OSError:
         return []
     found = []
@@ -124,5 +125,5 @@ def _this_node() -> str:
 
 
 def _append(folder: Path, start: LostStart) -> None:
-    with contextlib.suppress(OSError), (folder / _FILE).open("a") as file:  # a full disk costs the note alone
-        file.write(start.model_dump_json() + "\n")
+    with contextlib.suppress(OSError), open_to_append(folder / _FILE) as file:  # a full disk costs the note alone
+        file.write(f"{start.model_dump_json()}\n".encode())

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from suite.errors import RecordError
-from suite.files import write_atomically
+from suite.files import read_file, write_atomically
 from suite.spec import Experiment, Frozen, Resources
 
 _FILE = "submission.json"
@@ -88,7 +88,7 @@ def read_submission(folder: Path) -> Submission:
     """
     path = folder / _FILE
     try:
-        return Submission.model_validate_json(path.read_bytes())
+        return Submission.model_validate_json(read_file(path))
     except (OSError, ValidationError) as error:
         raise RecordError(f"{path} cannot be read: {error}. Cancel its jobs with scancel and submit again.") from error
 

@@ -9,24 +9,25 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?%?", re.IGNORECASE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+def spell_controls(text: str) -> str:
+    """Spell out, such as ``\\x1b``, what would steer a terminal or turn text around; line breaks stay."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def escape_cell(value: object) -> object:
     """Keep a spreadsheet from reading a CSV cell as a formula; numbers stay as they are."""
     if not isinstance(value, str):
         return value
-    text = _spell_controls(value)
+    text = spell_controls(value)
     return f"'{text}" if _FORMULA.match(value) and not _NUMBER.fullmatch(value) else text
 
 
 def escape_markdown(text: str) -> str:
     """Keep Markdown from reading text as HTML, a link, an image or code."""
-    text = _spell_controls(text).replace("&", "&amp;").replace("<", "&lt;")
+    text = spell_controls(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\[\]`])", r"\\\1", text)
-
-
-def _spell_controls(text: str) -> str:
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def escape_code(text: str) -> str:
     """Keep text within the backticks of Markdown's code."""
-    return _spell_controls(text).replace("`", "'")
+    return spell_controls(text).replace("`", "'")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
+from leaderboards.escaping import spell_controls
 from leaderboards.notation import NOTHING, readable_decimals, scale_title, write_headline, write_mean, write_status
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def print_summary(leaderboard: Leaderboard, claims: Sequence[str], markdown: Pat
         ("Ours / the paper's. " if _has_paper(leaderboard) else "") + scale_title(leaderboard), soft_wrap=False
     )
     for line in (f"{write_headline(leaderboard)}.", *claims):
-        console.print(line, soft_wrap=False)
-    console.print(f"Leaderboard: {markdown}")
+        console.print(spell_controls(line), soft_wrap=False)
+    console.print(spell_controls(f"Leaderboard: {markdown}"))
 
 
 def _has_paper(leaderboard: Leaderboard) -> bool:

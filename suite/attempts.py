@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from suite.files import disk_error, read_file
+from suite.files import disk_error, open_to_append, read_file
 from suite.reading import read_object
 from suite.records import RunDirectory
 from suite.spec import Frozen
@@ -129,7 +129,7 @@ def _last_sign(run: RunDirectory, started_at: float) -> float:
 
 def _append(run: RunDirectory, **fields: Any) -> None:
     try:
-        with run.attempts_path.open("a") as file:
-            file.write(json.dumps(fields) + "\n")
+        with open_to_append(run.attempts_path) as file:
+            file.write(f"{json.dumps(fields)}\n".encode())
     except OSError as error:
         raise disk_error(run.attempts_path, error) from error

@@ -1,4 +1,4 @@
-"""Writing files so that nothing half-written is ever read, also when the disk is full; reading without waiting."""
+"""Writing files so that nothing half-written is ever read, also when the disk is full; opening without waiting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from io import BufferedReader
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
 import platformdirs
@@ -43,6 +43,20 @@ def open_file(path: Path) -> BufferedReader:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def open_to_append(path: Path) -> BufferedWriter:
+    """Open a file for lines at its end, and make it where it is missing: a FIFO would keep its writer waiting.
+
+    Raises:
+        OSError: also for a FIFO.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is a FIFO", str(path))
+    return os.fdopen(descriptor, "ab")
 
 
 def read_file(path: Path) -> bytes:

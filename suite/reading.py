@@ -5,11 +5,38 @@ Below ``records`` on the data's path, which adds the file's name to what is said
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 from typing import Any
 
 from pydantic import ValidationError
+
+_SEAL = re.compile(rb',\n "sha256": "([0-9a-f]{64})"\n}\Z')
+
+
+def seal(data: bytes) -> bytes:
+    """Add a last field to an indented JSON object: the SHA-256 of its bytes without that field."""
+    body = data.removesuffix(b"\n}")
+    return body + f',\n "sha256": "{hashlib.sha256(data).hexdigest()}"\n}}'.encode()
+
+
+def unseal(data: bytes) -> bytes:
+    """Take the last field of ``seal`` off again; what has none, from before there were seals, stays as it is.
+
+    Where a seal itself is damaged it stays too, as a field that no record has.
+
+    Raises:
+        ValueError: if any other byte was changed.
+    """
+    found = _SEAL.search(data)
+    if found is None:
+        return data
+    body = data[: found.start()] + b"\n}"
+    if hashlib.sha256(body).hexdigest().encode() != found[1]:
+        raise ValueError("it was damaged or changed, its content has another SHA-256 than it says")
+    return body
 
 
 def read_object(line: str) -> dict[str, Any]:

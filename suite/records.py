@@ -39,9 +39,9 @@ from pydantic import (
 )
 
 from suite.errors import RecordError
-from suite.files import disk_error, open_file, read_file, write_atomically
+from suite.files import disk_error, open_file, open_to_append, read_file, write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
-from suite.reading import check_each_once, describe, read_metrics_line
+from suite.reading import check_each_once, describe, read_metrics_line, seal, unseal
 from suite.spec import Experiment, Frozen, StorageFormat
 
 _CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
@@ -239,7 +239,7 @@ class RunDirectory:
             RecordError: if the file is corrupt or belongs to another experiment.
         """
         try:
-            data = read_file(self.result_path)
+            data = unseal(read_file(self.result_path))
             result = Result.model_validate_json(data)
             check_each_once(data)
         except FileNotFoundError:
@@ -263,7 +263,7 @@ class RunDirectory:
         return self.path.parent.name == f"{found.model}-{found.cell_id}"
 
     def write_result(self, result: Result) -> None:
-        write_atomically(self.result_path, result.model_dump_json(indent=1).encode())
+        write_atomically(self.result_path, seal(result.model_dump_json(indent=1).encode()))
         self.failure_path.unlink(missing_ok=True)
         shutil.rmtree(self.checkpoint_path, ignore_errors=True)  # the weights are kept beside the result
 
@@ -319,8 +319,8 @@ class RunDirectory:
 
     def append_metrics(self, record: dict[str, Any]) -> None:
         try:
-            with self.metrics_path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+            with open_to_append(self.metrics_path) as file:
+                file.write(f"{json.dumps(record)}\n".encode())
         except OSError as error:
             raise disk_error(self.metrics_path, error) from error
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from suite.attempts import read_attempts
+from suite.attempts import read_attempts, record_start
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
 from suite.protocols.deit import DEIT_LAPTOP
@@ -117,6 +117,14 @@ def test_a_fifo_in_a_files_place_is_not_waited_for(run, name):
     assert (run.last_metrics(), read_attempts(run)) == ({}, [])
 
 
+@pytest.mark.parametrize("write", [lambda run: run.append_metrics({"step": 1}), lambda run: record_start(run, 1)])
+def test_a_fifo_in_a_files_place_is_refused_by_who_would_write_to_it(run, write):
+    for path in (run.metrics_path, run.attempts_path):
+        os.mkfifo(path)
+    with pytest.raises(RunError, match=r"cannot write .*jsonl"):
+        write(run)
+
+
 @pytest.mark.parametrize("content", ["", "{", '{"top1_percent": 3}', RESULT.model_dump_json()[:-20]])
 def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     run.result_path.write_text(content)
@@ -140,7 +148,7 @@ def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     ],
 )
 def test_a_result_that_no_run_can_have_measured_is_corrupt_by_the_fields_name(run, field, found):
-    run.write_result(RESULT)
+    run.result_path.write_text(RESULT.model_dump_json(indent=1))
     fields = {name: json.dumps(value) for name, value in json.loads(run.result_path.read_text()).items()}
     pairs = (f'"{name}": {text}' for name, text in (fields | {field: found}).items())
     run.result_path.write_text("{" + ",".join(pairs) + "}")
@@ -149,9 +157,26 @@ def test_a_result_that_no_run_can_have_measured_is_corrupt_by_the_fields_name(ru
     assert re.search(rf"cannot read .*result\.json: {field}.*--retry-failed", standing.reason), standing.reason
 
 
+def test_every_flipped_bit_of_a_result_is_noticed(run):
+    run.write_result(RESULT)
+    assert run.read_result() == RESULT
+    whole = run.result_path.read_bytes()
+    for place in range(0, 8 * len(whole), 7):
+        run.result_path.write_bytes(
+            whole[: place // 8] + bytes([whole[place // 8] ^ 1 << place % 8]) + whole[place // 8 + 1 :]
+        )
+        with pytest.raises(RecordError, match=r"cannot read .*result\.json"):
+            run.read_result()
+
+
+def test_a_result_from_before_results_had_digests_is_read(run):
+    run.result_path.write_text(RESULT.model_dump_json(indent=1))
+    assert run.read_result() == RESULT
+
+
 @pytest.mark.parametrize("field", ["top1_percent", "seed"])
 def test_a_result_that_names_a_field_twice_is_corrupt(run, field):
-    run.write_result(RESULT)
+    run.result_path.write_text(RESULT.model_dump_json(indent=1))
     text = run.result_path.read_text()
     run.result_path.write_text(re.sub(rf'("{field}": *)(\S+?),', r"\1 99,\1\2,", text))
     assert f"'{field}' is there twice" in stand(run, {}).reason

@@ -80,9 +80,11 @@ def test_a_result_copied_from_another_cell_is_refused(table2, finish, tmp_path):
 
 def test_a_recipe_of_another_name_is_the_same_experiment(table2, finish, tmp_path):
     run = finish("deit", "5", 0, 40.0)
-    text = run.result_path.read_text()
-    assert '"name": "short"' in text
-    run.result_path.write_text(text.replace('"name": "short"', '"name": "renamed"'))
+    result = run.read_result()
+    assert result.experiment.recipe.name == "short"
+    recipe = result.experiment.recipe.model_copy(update={"name": "renamed"})
+    experiment = result.experiment.model_copy(update={"recipe": recipe})
+    run.write_result(result.model_copy(update={"experiment": experiment}))
     assert not collect_first(table2, tmp_path).failures
 
 

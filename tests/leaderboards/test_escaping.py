@@ -10,6 +10,7 @@ from leaderboards.csv_files import render_accounting, render_long_csv
 from leaderboards.escaping import escape_cell, escape_code, escape_markdown
 from leaderboards.markdown import render_markdown
 from leaderboards.notation import pad
+from leaderboards.terminal import print_summary
 from suite.records import Failure, RunDirectory
 
 
@@ -31,6 +32,13 @@ def test_markdown_shows_text_as_it_is(text):
     assert all(before == "\\" for before, found in zip(" " + shown, shown, strict=False) if found in "[]`")
     assert "`" not in escape_code(text)
     assert "<" not in pad(["a"], [[text]], [False])
+
+
+def test_the_terminals_summary_steers_no_terminal(table2, tmp_path, capsys):
+    print_summary(make_leaderboard(table2, "paper", tmp_path), ["a claim\x1b[2J"], tmp_path / "\x1b[2Jboard.md")
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "a claim\\x1b[2J" in shown
 
 
 def test_what_runs_left_behind_reaches_boards_and_files_as_text(table2, finish_experiment, tmp_path):

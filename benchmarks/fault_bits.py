@@ -1,0 +1,107 @@
+"""Single flipped bits in what is kept: checkpoints, weights, results, prepared images. Each has to be noticed."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+from fault_commits import commit_checkpoint, run_alone
+from fault_counts import Counts, Fault
+from fault_records import EXPERIMENT, NUM_CLASSES, make_finished_run, prepare_images
+from rich.console import Console
+
+from imagesets.prepare.check import check_prepared
+from suite.errors import SuiteError
+from suite.records import RunDirectory
+from suite.training.checkpoint_manifest import DamageError, Manifest
+from suite.training.start import trained_network
+
+_ROUND = 50  # bits
+_WORDS = 300  # characters of a story
+
+Reader = Callable[[], object]
+Whole = Callable[[Path], tuple[Reader, Sequence[Path]]]  # makes files in a folder; how they are read, and which
+
+
+def flip(make: Whole, num: int, draw: Random, folder: Path) -> Counts:
+    """Flip bits one after the other, each put right again after the reader has looked.
+
+    A reader that notices nothing and reads something else has lost it; one that reads the same has lost nothing.
+    """
+    read, paths = make(folder)
+    expected, total = read(), Counts()
+    for _ in range(num):
+        path = draw.choice(paths)
+        place = draw.randrange(8 * path.stat().st_size)
+        _flip_bit(path, place)
+        total += _look(read, expected, f"bit {place} of {path.name}")
+        _flip_bit(path, place)
+    return total
+
+
+def _flip_bit(path: Path, place: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(place // 8)
+        byte = file.read(1)[0]
+        file.seek(place // 8)
+        file.write(bytes([byte ^ 1 << place % 8]))
+
+
+def _look(read: Reader, expected: object, what: str) -> Counts:
+    try:
+        found = read()
+    except (SuiteError, DamageError):
+        return Counts(1, noticed=1)
+    except Exception as error:
+        return Counts(1, noticed=1, lost=1, stories=(f"{what}: {error!r}"[:_WORDS],))
+    if found == expected:
+        return Counts(1, equal=1)
+    return Counts(1, lost=1, stories=(f"{what} is not noticed",))
+
+
+def _checkpoint(folder: Path) -> tuple[Reader, Sequence[Path]]:
+    if not run_alone(commit_checkpoint, folder):
+        raise RuntimeError((folder / "log.txt").read_text())
+    newest = RunDirectory(folder).checkpoint_at(3)
+    return lambda: bool(Manifest.read(newest)), sorted(newest.iterdir())
+
+
+def _weights(folder: Path) -> tuple[Reader, Sequence[Path]]:
+    run = make_finished_run(folder)
+
+    def read() -> object:
+        weights = trained_network(run, EXPERIMENT, NUM_CLASSES).state_dict()
+        return [(name, weights[name].tolist()) for name in sorted(weights)]
+
+    return read, [run.weights_path]
+
+
+def _result(folder: Path) -> tuple[Reader, Sequence[Path]]:
+    run = make_finished_run(folder)
+    return run.read_result, [run.result_path]
+
+
+def _images(storage_format: str, folder: Path) -> tuple[Reader, Sequence[Path]]:
+    prepared = prepare_images(folder, storage_format)
+    console = Console(file=io.StringIO())
+    paths = sorted(path for path in prepared.rglob("*") if path.is_file() and path.name != "manifest.json")
+    return lambda: bool(check_prepared(prepared, console)), paths
+
+
+def faults() -> list[Fault]:
+    """What is read, with 50 bits a round: 2,000 of checkpoints and weights, 1,000 of images, 1,000 of results."""
+    files: dict[str, tuple[Whole, int]] = {
+        "checkpoint": (_checkpoint, 30),
+        "weights of a finished run": (_weights, 10),
+        "result": (_result, 20),
+        "images in memory": (functools.partial(_images, "memory"), 6),
+        "images in shards": (functools.partial(_images, "webdataset"), 6),
+        "images in a folder": (functools.partial(_images, "folder"), 6),
+    }
+    return [
+        Fault(f"flipped bit, {name}", functools.partial(flip, make, _ROUND), rounds, rounds_in_tests=1)
+        for name, (make, rounds) in files.items()
+    ]

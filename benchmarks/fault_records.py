@@ -1,0 +1,96 @@
+"""Whole files of every kind that we read, for others to damage: a finished run, a submission, prepared images."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from launchers.submission import Submission, write_submission
+from suite.attempts import record_end, record_start
+from suite.heartbeat import Heartbeat
+from suite.models.build import build_model
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.records import PROTOCOL_VERSION, Failure, Result, RunDirectory
+from suite.spec import Experiment, Resources
+from suite.training.checkpoint import save_weights
+
+EXPERIMENT = Experiment(
+    model="deit_micro",
+    model_options={"dim": 18, "depth": 1},
+    dataset="cifar10",
+    image_size=32,
+    recipe=DEIT_LAPTOP,
+)
+NUM_CLASSES = 10
+_NUM_STEPS = EXPERIMENT.num_steps(50_000)
+_PREPARE = Path(__file__).resolve().parents[1] / "datasets/prepare.py"
+
+
+def make_result(weights_sha256: str = "") -> Result:
+    """A result as a run of ``EXPERIMENT`` could have left it."""
+    return Result(
+        experiment=EXPERIMENT,
+        top1_percent=40.25,
+        top5_percent=80.5,
+        test_loss=1.53125,
+        best_top1_percent=41.0,
+        num_parameters=7,
+        num_train_images=50_000,
+        num_test_images=10_000,
+        num_steps=_NUM_STEPS,
+        images_seen=_NUM_STEPS * DEIT_LAPTOP.batch_size,
+        train_s=1.5,
+        images_per_s=640.0,
+        device="a device",
+        num_ranks=1,
+        num_attempts=1,
+        weights_sha256=weights_sha256,
+        protocol_version=PROTOCOL_VERSION,
+        commit="unknown",
+        finished_at="2026-01-01T00:00:00+00:00",
+    )
+
+
+def make_begun_run(store: Path) -> RunDirectory:
+    """A run with all files of one that trains and has failed before."""
+    run = RunDirectory.of(store, EXPERIMENT)
+    run.create(EXPERIMENT)
+    record_start(run, num_ranks=1)
+    record_end(run, "failed", "time limit")
+    for step in (1, 2, 3):
+        run.append_metrics({"step": step, "loss": 2.0 / step, "nonlocality": [[1.5, 2.5]]})
+    Heartbeat(run)
+    run.write_failure(Failure(kind="error", reason="the loss is nan", log_path=str(run.log_path)))
+    return run
+
+
+def make_finished_run(store: Path) -> RunDirectory:
+    """A run with a result, and weights that its experiment's network reads."""
+    run = make_begun_run(store)
+    torch.manual_seed(0)
+    network = build_model("deit_micro", num_classes=NUM_CLASSES, image_size=32, dim=18, depth=1)
+    run.write_result(make_result(save_weights(network.state_dict(), run.weights_path)))
+    return run
+
+
+def make_submission(store: Path) -> Path:
+    """The folder of a submission of two tasks."""
+    tasks = ((EXPERIMENT,), (EXPERIMENT.with_seed(1),))
+    ids = tuple(tuple(experiment.id for experiment in task) for task in tasks)
+    submission = Submission(
+        name="suite-smoke-1", suite="suite", profile="smoke", num_seeds=2, time_min=60, resources=Resources(),
+        tasks=tasks, ids=ids,
+    )  # fmt: skip
+    return write_submission(store, submission)
+
+
+def prepare_images(folder: Path, storage_format: str) -> Path:
+    """The packaged images, as the command prepares them in a format."""
+    command = [sys.executable, str(_PREPARE), "--dataset", "cifar10_sample", "--format", storage_format]
+    done = subprocess.run([*command, "--out", str(folder)], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return folder / "cifar10_sample" / storage_format
