@@ -62,7 +62,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--seeds", type=_seeds, default=1, metavar="N",
-        help="seeds 0 to N-1 of every cell (default 1); until=H: until the headline is known to H points",
+        help="seeds 0 to N-1 of every arm (default 1); until=H: until the headline is known to H points",
     )  # fmt: skip
     parser.add_argument(
         "--max-seeds", type=num_seeds, default=30, metavar="N", help="the most for --seeds until (default 30)"

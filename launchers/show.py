@@ -68,7 +68,7 @@ def _values(found: Iterable[Fields]) -> dict[str, list[str]]:
 
 def _model_fields(experiment: Experiment) -> Fields:
     nested = {"recipe", "model_options", "kind_options", "parents", "seed"}
-    parents = [parent.cell_id for parent in experiment.parents]
+    parents = [parent.arm_id for parent in experiment.parents]
     options = {**experiment.model_options, **experiment.kind_options}
     return {**experiment.model_dump(exclude=nested), **options, **({"parents": parents} if parents else {})}
 

@@ -226,7 +226,7 @@ class Need:
             return 0.0
         if status.remaining_s is not None:
             return status.remaining_s * status.job.resources.num_ranks / 3600
-        cell = status.job.experiment.cell_id
+        cell = status.job.experiment.arm_id
         if cell not in self._by_flops:
             from launchers.cost import run_flops
 

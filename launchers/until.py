@@ -18,7 +18,7 @@ Train = Callable[[GridOptions], int]  # a grid of a fixed number of seeds; gives
 
 
 def train_until(options: GridOptions, train: Train, console: Console) -> int:
-    """Train five seeds of every cell, then one more each, until the headline is decided or ``--max-seeds`` are done.
+    """Train five seeds of every arm, then one more each, until the headline is decided or ``--max-seeds`` are done.
 
     The same command goes on where the last one ended: seeds that are done are looked at again, not trained. With
     ``--detach`` it submits the seeds that come next, and returns.

@@ -4,7 +4,7 @@ Where to look, in the order in which a number passes:
 
     build         the command line, and which files are written
     joined_stores several run stores -> one, for as long as it is read
-    collect       run store -> what is known of every cell
+    collect       run store -> what is known of every arm
     metrics       which numbers of a result a column may show, in the papers' units
     usable_runs   which runs may be averaged, and which of several candidates is shown
     paper_tables  the papers' tables (papers/*.csv), and whether a suite fits them

@@ -152,7 +152,7 @@ def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
     started = []
     for name in [only] if only else [*suite.profiles, "smoke"]:
         candidates = (candidate for entry in suite.profile(name).entries for candidate in entry.candidates)
-        if any(f"{candidate.model}-{candidate.cell_id}" in found for candidate in candidates):
+        if any(f"{candidate.model}-{candidate.arm_id}" in found for candidate in candidates):
             started.append(name)
     return started
 

@@ -1,4 +1,4 @@
-"""Run store -> what is known about every cell of a profile. Reads files only and never decides which of them count.
+"""Run store -> what is known about every arm of a profile. Reads files only and never decides which of them count.
 
 Every result that exists is read, whatever its seed: to leave one out would be to choose. One that no longer holds, as
 the protocol has changed, is no result of this experiment: it is told as void, or those of its numbers are.
@@ -40,7 +40,7 @@ class SeedFailure:
 
 
 @dataclass
-class CellRuns:
+class ArmRuns:
     """The runs of one experiment that differ only in their seed; what is asked of their results, by seed.
 
     The ``Result`` objects are let go at once: thousands of them alive would keep the garbage collector busy for as
@@ -56,7 +56,7 @@ class CellRuns:
     loaders: dict[int, str] = field(default_factory=dict)
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
-    def with_results_of(self, others: Mapping[int, CellRuns]) -> CellRuns:
+    def with_results_of(self, others: Mapping[int, ArmRuns]) -> ArmRuns:
         """These runs with the results, seed by seed, of other experiments."""
         found = {
             name: {seed: getattr(of, name)[seed] for seed, of in others.items() if seed in getattr(of, name)}
@@ -89,10 +89,10 @@ def _advise(standing: Standing) -> str:
 
 @dataclass(frozen=True)
 class Collection:
-    """All runs of a profile, also those that others depend on, by ``Experiment.cell_id``."""
+    """All runs of a profile, also those that others depend on, by ``Experiment.arm_id``."""
 
-    cells: dict[str, CellRuns]
-    num_planned: int  # seeds per cell
+    arms: dict[str, ArmRuns]
+    num_planned: int  # seeds per arm
 
 
 def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables: Iterable[Table] = ()) -> Collection:
@@ -101,76 +101,76 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     Args:
         profile: the entries to look for.
         store: the run store that the grid wrote.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell of an entry has on disk, at least 1,
-            so that uneven cells show as partial.
+        num_seeds: seeds planned per arm; None: as many as the fullest arm of an entry has on disk, at least 1,
+            so that uneven arms show as partial.
         tables: whose derived columns may need metrics that no entry names.
 
     Raises:
-        RecordError: if two folders stand for the same seed, or a cell's folder cannot be listed.
+        RecordError: if two folders stand for the same seed, or an arm's folder cannot be listed.
     """
     candidates = [candidate for entry in profile.entries for candidate in entry.candidates]
-    experiments = {experiment.cell_id: experiment for experiment in with_ancestors(candidates)}
+    experiments = {experiment.arm_id: experiment for experiment in with_ancestors(candidates)}
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
-    cells: dict[str, CellRuns] = {}
-    for cell_id, experiment in experiments.items():  # parents first
-        cells[cell_id] = read_cell(store, experiment, sorted(metrics), cells)
-    num_planned = num_seeds or max([1, *(cells[candidate.cell_id].num_found for candidate in candidates)])
-    for cell_id, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(cells[cell_id].standings):
-            cells[cell_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, cells))
-    return Collection(cells=cells, num_planned=num_planned)
+    arms: dict[str, ArmRuns] = {}
+    for arm_id, experiment in experiments.items():  # parents first
+        arms[arm_id] = read_arm(store, experiment, sorted(metrics), arms)
+    num_planned = num_seeds or max([1, *(arms[candidate.arm_id].num_found for candidate in candidates)])
+    for arm_id, experiment in experiments.items():
+        for seed in set(range(num_planned)) - set(arms[arm_id].standings):
+            arms[arm_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, arms))
+    return Collection(arms=arms, num_planned=num_planned)
 
 
-def read_cell(store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, CellRuns]) -> CellRuns:
-    """Read the runs of one cell that are on the disk.
+def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, ArmRuns]) -> ArmRuns:
+    """Read the runs of one arm that are on the disk.
 
     Args:
         store: the run store.
-        experiment: of the cell.
+        experiment: of the arm.
         metrics: those to keep of each result.
-        read: cells that its runs may depend on, by ``Experiment.cell_id``.
+        read: arms that its runs may depend on, by ``Experiment.arm_id``.
 
     Raises:
-        RecordError: if the cell's folder cannot be listed, or two folders stand for the same seed.
+        RecordError: if the arm's folder cannot be listed, or two folders stand for the same seed.
     """
     try:
         runs = find_runs(store, experiment)
     except OSError as error:
         raise RecordError(f"cannot list {error.filename}: {error.strerror}. Move it out of the run store.") from error
-    cell = CellRuns(num_found=len(runs))
+    arm = ArmRuns(num_found=len(runs))
     for seed, run in runs.items():
         standing = stand(run, _parents(experiment, seed, read))
-        cell.standings[seed] = replace(standing, result=None)
+        arm.standings[seed] = replace(standing, result=None)
         if standing.result is None:
-            cell.device_hours[seed] = _hours(run)
+            arm.device_hours[seed] = _hours(run)
         elif standing.state == "done":
-            _keep(cell, standing.result, metrics, run)
+            _keep(arm, standing.result, metrics, run)
         else:
-            cell.device_hours[seed] = standing.result.device_hours
-    return cell
+            arm.device_hours[seed] = standing.result.device_hours
+    return arm
 
 
-def _parents(experiment: Experiment, seed: int, read: Mapping[str, CellRuns]) -> dict[str, Standing]:
+def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> dict[str, Standing]:
     """Standings of what the seed's run depends on; naming its parents takes time, so only where there are any."""
     if not experiment.parents:
         return {}
     parents = experiment.with_seed(seed).parents
-    return {parent.id: read[parent.cell_id].standings.get(seed, NEW) for parent in parents}
+    return {parent.id: read[parent.arm_id].standings.get(seed, NEW) for parent in parents}
 
 
-def _keep(cell: CellRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
+def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
     """Keep the part of a result that is shown, so that the rest of it can be let go."""
     seed = result.experiment.seed
     void = void_metrics(result)
-    cell.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
+    arm.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
     found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
-    cell.values[seed] = {metric: value for metric, value in found.items() if value is not None}
-    cell.device_hours[seed] = result.device_hours
-    cell.commits[seed] = result.commit
-    cell.loaders[seed] = result.loader
+    arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
+    arm.device_hours[seed] = result.device_hours
+    arm.commits[seed] = result.commit
+    arm.loaders[seed] = result.loader
     if result.num_corrupt_images:
-        cell.num_corrupt_images[seed] = result.num_corrupt_images
+        arm.num_corrupt_images[seed] = result.num_corrupt_images
 
 
 def _hours(run: RunDirectory) -> float:

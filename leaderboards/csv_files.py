@@ -91,7 +91,7 @@ def _line(cell: Cell) -> dict[str, object]:
         "best_rank": best_rank,
         "worst_rank": worst_rank,
         "status": coverage.status,
-        "chosen": f"{shown.model}-{shown.cell_id}" if coverage.search and coverage.num_done and shown else "",
+        "chosen": f"{shown.model}-{shown.arm_id}" if coverage.search and coverage.num_done and shown else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},

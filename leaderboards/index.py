@@ -52,15 +52,15 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     same data per image seen (``epochs * train_fraction``), which is what training cost grows with; else by its FLOPs at
     the profile's stated rate.
     """
-    experiments = {experiment.cell_id: experiment for experiment in profile.experiments()}
-    of_cell = {cell_id: _finished_hours(collection, cell_id) for cell_id in experiments}
+    experiments = {experiment.arm_id: experiment for experiment in profile.experiments()}
+    of_arm = {arm_id: _finished_hours(collection, arm_id) for arm_id in experiments}
     of_family: dict[Hashable, list[float]] = {}
-    for cell_id, experiment in experiments.items():
-        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in of_cell[cell_id])
+    for arm_id, experiment in experiments.items():
+        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in of_arm[arm_id])
     to_go, num_unknown = 0.0, 0
-    for cell_id, experiment in experiments.items():
-        left = sum(seed not in collection.cells[cell_id].values for seed in range(collection.num_planned))
-        known = of_cell[cell_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+    for arm_id, experiment in experiments.items():
+        left = sum(seed not in collection.arms[arm_id].values for seed in range(collection.num_planned))
+        known = of_arm[arm_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
         flops = None if known else _flops(experiment)
         if flops is not None:
             known = [flops / profile.sustained_flops / 3600]
@@ -68,7 +68,7 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
             to_go += left * statistics.fmean(known)
         else:
             num_unknown += left
-    spent = sum(hours for cell in collection.cells.values() for hours in cell.device_hours.values())
+    spent = sum(hours for cell in collection.arms.values() for hours in cell.device_hours.values())
     return Cost(spent, to_go, num_unknown, "GPU-hours" if profile.device == "gpu" else "core-hours")
 
 
@@ -88,8 +88,8 @@ def _flops(experiment: Experiment) -> float | None:
         return None
 
 
-def _finished_hours(collection: Collection, cell_id: str) -> list[float]:
-    cell = collection.cells[cell_id]
+def _finished_hours(collection: Collection, arm_id: str) -> list[float]:
+    cell = collection.arms[arm_id]
     return [cell.device_hours[seed] for seed in cell.values]
 
 

@@ -152,7 +152,7 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
         _check_row(derived.baseline, paper)
         measured: dict[Row, set[str]] = {}
         for entry in entries:
-            measured.setdefault(entry.row, set()).update(candidate.cell_id for candidate in entry.candidates)
+            measured.setdefault(entry.row, set()).update(candidate.arm_id for candidate in entry.candidates)
             if len(measured[entry.row]) > len(entry.candidates):
                 raise SpecError(
                     f"column {derived.column} needs one experiment in row {' / '.join(entry.row)}, found several "

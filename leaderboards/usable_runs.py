@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leaderboards.cells import Search
-from leaderboards.collect import CellRuns, Collection, SeedFailure
+from leaderboards.collect import ArmRuns, Collection, SeedFailure
 from suite.spec import Experiment, flat_fields, with_ancestors
 
 
@@ -20,7 +20,7 @@ class UsableRuns:
     """How far one experiment has come."""
 
     experiment: Experiment
-    runs: CellRuns
+    runs: ArmRuns
     failures: tuple[SeedFailure, ...]
     waiting: tuple[str, ...]
     notes: tuple[str, ...]
@@ -34,15 +34,15 @@ class UsableRuns:
 
 def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
     """Gather what is known of every seed that was found or is planned."""
-    runs = collection.cells[experiment.cell_id]
+    runs = collection.arms[experiment.arm_id]
     orphans = [
         f"seed {s} {found.reason}" for s, found in runs.standings.items() if found.state == "done" and found.reason
     ]
-    networks = frozenset(network.cell_id for network in with_ancestors([experiment]))
+    networks = frozenset(network.arm_id for network in with_ancestors([experiment]))
     return UsableRuns(experiment, runs, runs.failures, runs.waiting, (*orphans, *_mixed(runs, runs.values)), networks)
 
 
-def _mixed(runs: CellRuns, values: dict[int, dict[str, float]]) -> list[str]:
+def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
     """Tell in what the seeds that are averaged differ, beside their seed."""
     notes = []
     for what, by_seed in (("commits", runs.commits), ("loaders", runs.loaders)):

@@ -1,6 +1,6 @@
 """The files that a run leaves behind. ``RunDirectory`` is the only place that spells a run's file names.
 
-    RUNS/experiments/<model>-<cell_id>/seed-<n>/
+    RUNS/experiments/<model>-<arm_id>/seed-<n>/
         experiment.json    what is trained; written first
         environment.json   where and with which versions the latest attempt ran
         attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
@@ -260,7 +260,7 @@ class RunDirectory:
         known = self._experiment
         if known is not None and _without_seed(found) == _without_seed(known):
             return True
-        return self.path.parent.name == f"{found.model}-{found.cell_id}"
+        return self.path.parent.name == f"{found.model}-{found.arm_id}"
 
     def write_result(self, result: Result) -> None:
         write_atomically(self.result_path, seal(result.model_dump_json(indent=1).encode()))

@@ -144,7 +144,7 @@ class Experiment(Frozen):
     run that goes on with its parent's network, or measures it, has its parent's. A student has one of its own: its
     teacher is shown the same pictures, normalized as the teacher's were.
 
-    ``cell_id`` is the identity without the seed (runs that may be averaged share it); ``id`` adds the seed
+    ``arm_id`` is the identity of its arm: without the seed (runs that may be averaged share it); ``id`` adds the seed
     and is also the run's path inside the run store. A run takes over from parents of its own seed.
     """
 
@@ -179,18 +179,18 @@ class Experiment(Frozen):
         return self
 
     @cached_property
-    def cell_id(self) -> str:
+    def arm_id(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults;
-        parents stand in it by their own ``cell_id``."""
+        parents stand in it by their own ``arm_id``."""
         fields = self.model_dump(exclude_defaults=True, exclude={"seed": True, "recipe": {"name"}, "parents": True})
         if self.parents:
-            fields["parents"] = [parent.cell_id for parent in self.parents]
+            fields["parents"] = [parent.arm_id for parent in self.parents]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def id(self) -> str:
-        return f"{self.model}-{self.cell_id}/seed-{self.seed}"
+        return f"{self.model}-{self.arm_id}/seed-{self.seed}"
 
     @property
     def is_trained(self) -> bool:

@@ -105,12 +105,12 @@ def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[
     """Legend label -> that of the run whose weights it took over, where the same panel has both."""
     cells = {label: leaderboard.cell(place) for label, place in places.items()}
     shown = {label: cell.provenance.experiment for label, cell in cells.items() if cell is not None}
-    labels = {experiment.cell_id: label for label, experiment in shown.items() if experiment is not None}
+    labels = {experiment.arm_id: label for label, experiment in shown.items() if experiment is not None}
     return {
-        label: labels[parent.cell_id]
+        label: labels[parent.arm_id]
         for label, experiment in shown.items()
         for parent in (experiment.parents if experiment is not None else ())
-        if parent.cell_id in labels
+        if parent.arm_id in labels
     }
 
 

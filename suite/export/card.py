@@ -93,7 +93,7 @@ def _find_suites(experiment: Experiment) -> list[str]:
     for suite in map(get_suite, list_suites()):
         for name in (*suite.profiles, "smoke"):
             profile = suite.profile(name)
-            if any(known.cell_id == experiment.cell_id for known in profile.experiments()):
+            if any(known.arm_id == experiment.arm_id for known in profile.experiments()):
                 scale = profile.scale_note or "the paper's scale"
                 found.append(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {scale}")
     return found

@@ -216,7 +216,7 @@ def test_the_choice_is_told_with_what_distinguishes_it(searched, finish_experime
     leaderboard = make_leaderboard(searched, "laptop", tmp_path)
     said = "- deit, a, b: learning_rate=3e-05, chosen among 3 candidates by the test accuracy of this seed itself"
     assert f"{said}, which flatters it" in render_markdown(leaderboard).splitlines()
-    assert f",deit_ti-{SLOW.cell_id}," in render_long_csv(leaderboard)
+    assert f",deit_ti-{SLOW.arm_id}," in render_long_csv(leaderboard)
 
 
 def test_a_search_is_partial_until_every_candidate_has_its_seeds(searched, finish_experiment, tmp_path):

@@ -143,7 +143,7 @@ def test_the_authors_other_imagenet_command_is_another_experiment():
         "cosine",
         50,
     )
-    assert as_the_code.cell_id != protocol.imagenet_vit("Mimetic").cell_id
+    assert as_the_code.arm_id != protocol.imagenet_vit("Mimetic").arm_id
 
 
 def test_the_one_cycle_learning_rate_is_convmixers():
