@@ -46,7 +46,6 @@ _PATIENCE_S = 5.0  # of the watch, with runs whose steps take 0.02 s
 _DAY_S = 86_400.0
 _TIMES = ("images_per_s", "data_wait_percent")
 _SMALL_FILE = 2_000  # bytes: room for a failure and a line of metrics, none for a checkpoint
-_ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
 
 Run = subprocess.Popen[bytes]
 
@@ -69,9 +68,7 @@ def start(run: RunDirectory, num_ranks: int) -> Run:
     resources = Resources(num_ranks=num_ranks, checkpoint_every_s=0.1, num_evaluations=10)
     command = [sys.executable, "-m", "suite.execute", str(run.path), "--resources", resources.model_dump_json()]
     with run.log_path.open("ab") as log:
-        return subprocess.Popen(
-            command, stdout=log, stderr=log, env=_ENVIRONMENT, start_new_session=True, preexec_fn=_obey_rights
-        )
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_obey_rights)
 
 
 def _obey_rights() -> None:
