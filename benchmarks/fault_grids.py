@@ -72,7 +72,7 @@ def kill(draw: Random, folder: Path) -> Counts:
 
 
 def race(num_grids: int, draw: Random, folder: Path) -> Counts:
-    """Start several grids at once: each run is trained by one of them, once, and all end well: there is nothing to notice."""
+    """Start several grids at once: each run is trained by one of them, once; all end well, with nothing to notice."""
     expected = undisturbed()
     ended = _wait([_start(folder) for _ in range(num_grids)])
     tries = [json.loads(path.read_text())["num_attempts"] for path in folder.glob("experiments/*/*/environment.json")]
