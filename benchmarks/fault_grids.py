@@ -72,13 +72,13 @@ def kill(draw: Random, folder: Path) -> Counts:
 
 
 def race(num_grids: int, draw: Random, folder: Path) -> Counts:
-    """Start several grids at once: each run is trained by one of them, once, and all of them end well."""
+    """Start several grids at once: each run is trained by one of them, once; all end well, with nothing to notice."""
     expected = undisturbed()
     ended = _wait([_start(folder) for _ in range(num_grids)])
     tries = [json.loads(path.read_text())["num_attempts"] for path in folder.glob("experiments/*/*/environment.json")]
     went_well = all(code == 0 for code, _ in ended) and set(tries) == {1}
     story = f"{num_grids} grids ended with {[code for code, _ in ended]}, attempts {tries}"
-    return judge(True, went_well, _outcome(folder) == expected, story)
+    return judge(False, went_well, _outcome(folder) == expected, story)
 
 
 def faults() -> list[Fault]:

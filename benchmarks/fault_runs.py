@@ -42,11 +42,10 @@ PHASES: dict[str, str] = {
     "result": "end",
 }
 _LIMIT_S = 300.0  # for one attempt, which takes seconds
-_PATIENCE_S = 5.0  # of the watch, with runs whose steps take 0.02 s
+_PATIENCE_S = 8.0  # of the watch, with runs whose steps take 0.02 s
 _DAY_S = 86_400.0
 _TIMES = ("images_per_s", "data_wait_percent")
 _SMALL_FILE = 2_000  # bytes: room for a failure and a line of metrics, none for a checkpoint
-_ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
 
 Run = subprocess.Popen[bytes]
 
@@ -69,9 +68,7 @@ def start(run: RunDirectory, num_ranks: int) -> Run:
     resources = Resources(num_ranks=num_ranks, checkpoint_every_s=0.1, num_evaluations=10)
     command = [sys.executable, "-m", "suite.execute", str(run.path), "--resources", resources.model_dump_json()]
     with run.log_path.open("ab") as log:
-        return subprocess.Popen(
-            command, stdout=log, stderr=log, env=_ENVIRONMENT, start_new_session=True, preexec_fn=_obey_rights
-        )
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_obey_rights)
 
 
 def _obey_rights() -> None:
@@ -117,7 +114,7 @@ def disturb(strike: Strike, phase: str, num_ranks: int, draw: Random, folder: Pa
         time.sleep(draw.random() * 0.03)
         victim = draw.choice(_processes_of(run, num_ranks) or [process.pid])
         with strike(Target(run, process, victim, watch)):
-            code = process.wait(_LIMIT_S)
+            code = _wait_beside(process, watch)
     except subprocess.TimeoutExpired:
         return Counts(1, lost=1, stories=(f"{folder}: hangs",))
     finally:
@@ -127,6 +124,18 @@ def disturb(strike: Strike, phase: str, num_ranks: int, draw: Random, folder: Pa
     code_of_second = _go_on(run, num_ranks)
     story = f"{phase}, {num_ranks} ranks: ended with {code}, then with {code_of_second}; {_last_line(run)}"
     return judge(code != 0, code_of_second == 0 and run.result_path.exists(), outcome(run) == expected, story)
+
+
+def _wait_beside(process: Run, watch: Watch) -> int:
+    """Wait for the end as the pool does: what the watch finds hanging is killed, and goes on from its checkpoint."""
+    heartbeat.LEAST_PATIENCE_S, heartbeat.UNKNOWN_PATIENCE_S = _PATIENCE_S, 2 * _PATIENCE_S
+    ends = time.monotonic() + _LIMIT_S
+    while process.poll() is None and time.monotonic() < ends:
+        if watch.find_hang():
+            os.killpg(process.pid, signal.SIGKILL)
+            return process.wait()
+        time.sleep(0.1)
+    return process.wait(0)
 
 
 def _go_on(run: RunDirectory, num_ranks: int) -> int | None:
@@ -177,20 +186,6 @@ def _send(number: signal.Signals, to_all: bool = False) -> Strike:
         yield
 
     return strike
-
-
-@contextlib.contextmanager
-def _stop(target: Target) -> Iterator[None]:
-    """Stop one process; the watch, with little patience, has to find that, and the run is ended as the pool ends it."""
-    heartbeat.LEAST_PATIENCE_S, heartbeat.UNKNOWN_PATIENCE_S = _PATIENCE_S, 2 * _PATIENCE_S
-    os.kill(target.victim, signal.SIGSTOP)
-    ends = time.monotonic() + _LIMIT_S / 3
-    while target.process.poll() is None and time.monotonic() < ends:
-        if target.watch.find_hang():
-            os.killpg(target.process.pid, signal.SIGKILL)
-            break
-        time.sleep(0.1)
-    yield
 
 
 def _limit(kind: int, find_limit: Callable[[int], int]) -> Strike:
@@ -273,7 +268,7 @@ STRIKES: dict[str, Strike] = {
     "exception": _put_folder_in_place_of_metrics,
     "SIGKILL": _send(signal.SIGKILL),
     "SIGTERM": _send(signal.SIGTERM, to_all=True),
-    "SIGSTOP": _stop,
+    "SIGSTOP": _send(signal.SIGSTOP),
     "SIGSEGV": _send(signal.SIGSEGV),
     "SIGABRT": _send(signal.SIGABRT),
     "lock held": _kill_and_hold_the_lock,

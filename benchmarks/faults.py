@@ -23,6 +23,7 @@ from random import Random
 
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "datasets")]
+os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # what is started here imports the same code
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as runs have it: what several threads add up, they add otherwise
 
 import filelock  # noqa: E402

@@ -22,7 +22,7 @@ from faults import work_through  # noqa: E402
 from suite.errors import RecordError  # noqa: E402
 from suite.files import write_atomically  # noqa: E402
 
-LEAST = {"files": 1300, "bits": 300, "commits": 60, "runs": 3, "grids": 1}
+LEAST = {"files": 1300, "bits": 300, "commits": 60, "runs": 2, "grids": 1}
 FOREVER = float("inf")
 WHOLE = '{"a": 1}'
 
