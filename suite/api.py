@@ -106,8 +106,8 @@ def _lines(store: Path) -> Iterator[dict[str, Any]]:
         line: dict[str, Any] = {"run": "/".join(path.parts[-2:]), "path": str(path)}
         try:
             experiment = run.read_experiment()
-        except (OSError, ValueError) as error:
-            yield line | {"state": "failed", "reason": f"cannot read {run.experiment_path}: {error}"}
+        except RecordError as error:
+            yield line | {"state": "failed", "reason": str(error)}
             continue
         standing = stand_alone(run, experiment)
         line |= {"state": standing.state, "reason": standing.reason, "seed": experiment.seed}

@@ -81,7 +81,7 @@ def _finished(store: Path) -> Iterator[Result]:
         run = RunDirectory(path)
         try:
             standing = stand_alone(run, run.read_experiment())
-        except (OSError, ValueError, RecordError) as error:
+        except RecordError as error:
             print(f"left out {path}: {error}", file=sys.stderr)
             continue
         if standing.state == "done" and standing.result is not None:

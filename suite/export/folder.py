@@ -66,9 +66,9 @@ def finished_result(run: RunDirectory) -> Result:
     """
     try:
         standing = stand_alone(run, run.read_experiment())
-    except (OSError, ValueError) as error:
+    except RecordError as error:
         raise RunError(
-            f"{run.path} is no run ({error}); expected a folder such as RUNS/experiments/MODEL-ID/seed-0, or its two "
+            f"{run.path} is no run ({error}) Expected a folder such as RUNS/experiments/MODEL-ID/seed-0, or its two "
             "last parts and the run store in --runs"
         ) from error
     result = standing.result

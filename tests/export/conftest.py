@@ -18,9 +18,12 @@ def make_experiment(model, options, **fields):
 
 def write_result(run, experiment, **fields):
     numbers = {"top1_percent": 41.25, "top5_percent": 89.5, "test_loss": 1.5, "best_top1_percent": 42.0}
-    counts = {"num_parameters": 108_874, "num_train_images": 300, "num_test_images": 200, "num_steps": 60}
-    speed = {"images_seen": 3840, "train_s": 3.0, "images_per_s": 1280.0, "device": "a CPU", "num_ranks": 1}
+    num_steps = experiment.num_steps(300)
+    seen = {"num_steps": num_steps, "images_seen": num_steps * experiment.recipe.batch_size}
+    counts = {"num_parameters": 108_874, "num_train_images": 300, "num_test_images": 200} | seen
+    speed = {"train_s": 3.0, "images_per_s": 1280.0, "device": "a CPU", "num_ranks": 1}
     origin = {"protocol_version": PROTOCOL_VERSION, "commit": "v0.2.0", "finished_at": "2026-01-01T00:00:00+00:00"}
+    numbers["best_top1_percent"] = max(42.0, fields.get("top1_percent", 0.0))
     given = numbers | counts | speed | origin | {"num_attempts": 1} | fields
     run.write_result(Result(experiment=experiment, **given))
 

@@ -94,9 +94,14 @@ def test_a_run_without_a_result_that_holds_or_weights_of_its_own_is_refused(make
     with pytest.raises(RunError, match="is no run"):
         export(RunDirectory(tmp_path / "nowhere"), tmp_path / "out")
     masked = experiment.then("masking", mask="content")
-    result = json.loads((tmp_path / "result.json").read_text()) | {"experiment": masked.model_dump(mode="json")}
+    result = json.loads((tmp_path / "result.json").read_text()) | {
+        "experiment": masked.model_dump(mode="json"),
+        "num_steps": 0,
+        "images_seen": 0,
+    }
     of_masked = RunDirectory.of(tmp_path, masked)
     of_masked.create(masked)
+    del result["sha256"]  # the seal of what was written
     of_masked.result_path.write_text(json.dumps(result))
     with pytest.raises(SpecError, match=f"take {experiment.id}"):
         export(of_masked, tmp_path / "out")
@@ -129,6 +134,7 @@ def test_a_pruned_network_is_exported_with_the_heads_that_it_has_left(make_run, 
     network = start_network(run, experiment, 10).eval()
     save_weights(network.state_dict(), run.weights_path)
     result = json.loads(parent.result_path.read_text()) | {"experiment": experiment.model_dump(mode="json")}
+    del result["sha256"]  # the seal of what was written
     run.result_path.write_text(json.dumps(result))
     assert network.heads_per_layer != "4,4"
     assert not export(run, tmp_path / "out")
