@@ -30,6 +30,12 @@ def flip(make: Whole, num: int, draw: Random, folder: Path) -> Counts:
     """Flip bits one after the other, each put right again after the reader has looked.
 
     A reader that notices nothing and reads something else has lost it; one that reads the same has lost nothing.
+
+    Args:
+        make: makes the files.
+        num: bits.
+        draw: says which.
+        folder: for the files.
     """
     read, paths = make(folder)
     expected, total = read(), Counts()
@@ -92,7 +98,7 @@ def _images(storage_format: str, folder: Path) -> tuple[Reader, Sequence[Path]]:
 
 
 def faults() -> list[Fault]:
-    """What is read, with 50 bits a round: 2,000 of checkpoints and weights, 1,000 of images, 1,000 of results."""
+    """List all that is read, with 50 bits a round: 2,000 of checkpoints and weights, 1,000 of images, 1,000 of results."""
     files: dict[str, tuple[Whole, int]] = {
         "checkpoint": (_checkpoint, 30),
         "weights of a finished run": (_weights, 10),

@@ -185,7 +185,7 @@ def _finish(run: RunDirectory) -> None:
 
 
 def go_on_to_result(folder: Path, begin: Begin) -> None:
-    """What the next process does: nothing where there is a result, else the same end."""
+    """Do as the next process does: nothing where there is a result, else the same end."""
     run = RunDirectory.of(folder, EXPERIMENT)
     found = stand(run, {})
     if found.state not in ("done", "interrupted"):

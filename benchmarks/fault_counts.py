@@ -64,7 +64,14 @@ class Fault:
 
 
 def judge(noticed: bool, resumed: bool, equal: bool, story: str) -> Counts:
-    """Count one fault after which a run was started again; ``story`` is kept if it is lost."""
+    """Count one fault after which a run was started again.
+
+    Args:
+        noticed: whether anyone said so.
+        resumed: whether the second start ended well.
+        equal: whether the result has the bits of an undisturbed run's.
+        story: is kept if it is lost.
+    """
     is_lost = not (resumed and equal)
     return Counts(1, int(noticed), int(resumed), int(equal), int(is_lost), (story,) if is_lost else ())
 

@@ -146,7 +146,14 @@ def _limited() -> Iterator[None]:
 
 
 def fuzz(make: Callable[[Path], Subject], num: int, draw: Random, folder: Path) -> Counts:
-    """Let Hypothesis damage a file; the first error that is none of ours ends the round."""
+    """Let Hypothesis damage a file; the first error that is none of ours ends the round.
+
+    Args:
+        make: makes the file.
+        num: damaged versions of it.
+        draw: gives Hypothesis its seed.
+        folder: for the file.
+    """
     subject = make(folder)
     whole = subject.path.read_bytes()
     subject.read()  # whole, it can be read

@@ -105,7 +105,15 @@ def _make(folder: Path) -> RunDirectory:
 
 
 def disturb(strike: Strike, phase: str, num_ranks: int, draw: Random, folder: Path) -> Counts:
-    """Strike one run in one phase, start it again and compare."""
+    """Strike one run in one phase, start it again and compare.
+
+    Args:
+        strike: the fault.
+        phase: one of ``PHASES``.
+        num_ranks: of the run.
+        draw: says when in the phase, and which process.
+        folder: the run store.
+    """
     run, expected = _make(folder), undisturbed(num_ranks)
     watch, process = Watch(run), start(run, num_ranks)
     try:

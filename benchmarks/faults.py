@@ -78,7 +78,15 @@ def play(fault: Fault, number: int) -> Counts:
 
 
 def work_through(stage: str, faults: Sequence[Fault], work: Path, ends: float, is_short: bool = False) -> Tally:
-    """Play the rounds that are missing, of all faults in turn, until the time is up."""
+    """Play the rounds that are missing, of all faults in turn, until the time is up.
+
+    Args:
+        stage: whose they are; names the file of its counts.
+        faults: to play.
+        work: folder of the counts.
+        ends: on the monotonic clock.
+        is_short: play as few rounds as the tests do.
+    """
     tally = Tally.read(work / f"{stage}.json")
     wanted = {fault.name: fault.rounds_in_tests if is_short else fault.rounds for fault in faults}
     for number in range(max(wanted.values(), default=0)):

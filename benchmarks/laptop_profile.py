@@ -60,7 +60,7 @@ class Setting:
     weight_std: float = 0.02  # of linear weights at the start
 
     def experiment(self, family: Family, learning_rate: float, seed: int) -> Experiment:
-        """What one trial trains.
+        """Make the experiment of one trial.
 
         Raises:
             SpecError: more images than are left beside those that are held out.
