@@ -98,7 +98,7 @@ def _images(storage_format: str, folder: Path) -> tuple[Reader, Sequence[Path]]:
 
 
 def faults() -> list[Fault]:
-    """List all that is read, with 50 bits a round: 2,000 of checkpoints and weights, 1,000 of images, 1,000 of results."""
+    """List all that is read, 50 bits a round: 2,000 of checkpoints and weights, 1,000 of images, 1,000 of results."""
     files: dict[str, tuple[Whole, int]] = {
         "checkpoint": (_checkpoint, 30),
         "weights of a finished run": (_weights, 10),
