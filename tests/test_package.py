@@ -36,10 +36,10 @@ def installed(tmp_path_factory):
     alone = ["--quiet", "--no-deps", "--no-index"]
     subprocess.run([*pip, "wheel", *alone, "--no-build-isolation", "-w", folder, folder / "source"], check=True)
     venv.create(folder / "venv")
-    packages = next((folder / "venv").glob("lib/python*/site-packages"))
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     wheel = next(folder.glob("*.whl"))
     subprocess.run([*pip, "--python", folder / "venv/bin/python", "install", *alone, wheel], check=True)
+    packages = next((folder / "venv").glob("lib/python*/site-packages"))  # after pip, which would find the suite there
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "venv/bin"
 
 
