@@ -68,10 +68,17 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
 
 def _claims_of(suite: Suite, leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
     """The claims that speak of one suite, judged at its scale among all of their paper's."""
+    if _is_smoke(leaderboard.profile_name):
+        return []
     found: dict[str, Leaderboard | None] = {suite.name: leaderboard}
     find = functools.partial(_find_leaderboard, found, profile=leaderboard.profile_name, store=store)
     claims = judge(find, store, leaderboard.profile_name)
     return [judged for judged in claims if suite.name in judged.suites]
+
+
+def _is_smoke(profile: str) -> bool:
+    """Whether its numbers mean nothing, so that no claim is judged by them."""
+    return profile.partition("-")[0] == "smoke"
 
 
 def _find_leaderboard(found: dict[str, Leaderboard | None], name: str, profile: str, store: Path) -> Leaderboard | None:
@@ -118,7 +125,7 @@ def _write_claims(lines: Sequence[IndexLine], store: Path, out: Path) -> None:
     scales = dict.fromkeys(line.profile_name for line in lines if line.profile_name and line.leaderboard)
     claims = []
     for scale in scales:
-        if scale != "smoke":  # its numbers mean nothing
+        if not _is_smoke(scale):
             found = {line.suite.name: line.leaderboard for line in lines if line.profile_name == scale}
             claims += judge(functools.partial(_find_leaderboard, found, profile=scale, store=store), store, scale)
     write_atomically(out / "claims.csv", render_claims_csv(claims).encode())

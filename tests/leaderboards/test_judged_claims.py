@@ -12,6 +12,7 @@ from leaderboards.judged_claims import judge, read_logged
 from suite.errors import SpecError
 from suite.profiles import Entry
 from suite.spec import Experiment, Recipe
+from suite.suites import get_suite
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 MODELS = ("deit", "convit", "resnet")
@@ -199,8 +200,6 @@ def test_the_terminal_tells_the_verdicts(suite, train, tmp_path):
 
 
 def test_the_build_of_all_suites_judges_all_claims(finish_experiment, tmp_path, capsys):
-    from suite.suites import get_suite
-
     for experiment in get_suite("sample_efficiency").profile("laptop").experiments(5):
         better = 4.0 if experiment.model.startswith("convit") else 0.0
         finish_experiment(experiment, 40 + better + SPREAD[experiment.seed])
@@ -212,3 +211,12 @@ def test_the_build_of_all_suites_judges_all_claims(finish_experiment, tmp_path, 
     assert pages == {"convit.md", "cordonnier.md", "cmhsa.md", "structured_init.md"}
     assert main(["--suite", "sample_efficiency", "--runs", str(tmp_path)]) == 0
     assert "at laptop scale: " in capsys.readouterr().out
+
+
+def test_no_claim_is_judged_by_a_smoke_test(finish_experiment, tmp_path, capsys):
+    for experiment in get_suite("sample_efficiency").profile("smoke").experiments(5):
+        finish_experiment(experiment, 40 + (4.0 if experiment.model.startswith("convit") else 0.0))
+    assert main(["--suite", "sample_efficiency", "--profile", "smoke", "--runs", str(tmp_path)]) == 0
+    assert main(["--all", "--runs", str(tmp_path)]) == 0
+    assert "smoke scale" not in capsys.readouterr().out
+    assert len((tmp_path / "leaderboards/claims.csv").read_text().splitlines()) == 1
