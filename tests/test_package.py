@@ -32,12 +32,14 @@ def installed(tmp_path_factory):
         shutil.copytree(ROOT / name, folder / "source" / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "source")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    pip = [sys.executable, "-I", "-m", "pip", "--isolated", "--disable-pip-version-check"]
     alone = ["--quiet", "--no-deps", "--no-index"]
     subprocess.run([*pip, "wheel", *alone, "--no-build-isolation", "-w", folder, folder / "source"], check=True)
     venv.create(folder / "venv")
     wheel = next(folder.glob("*.whl"))
-    subprocess.run([*pip, "--python", folder / "venv/bin/python", "install", *alone, wheel], check=True)
+    subprocess.run(
+        [*pip, "--python", folder / "venv/bin/python", "install", *alone, "--ignore-installed", wheel], check=True
+    )
     packages = next((folder / "venv").glob("lib/python*/site-packages"))  # after pip, which would find the suite there
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "venv/bin"
