@@ -61,7 +61,7 @@ def kill(draw: Random, folder: Path) -> Counts:
     for _ in range(5):
         grid = _start(folder)
         try:
-            grid.communicate(timeout=draw.uniform(0.0, most_s))
+            grid.communicate(timeout=draw.uniform(0.0, 0.6 * most_s))
         except subprocess.TimeoutExpired:
             grid.send_signal(signal.SIGKILL)
             num_kills += 1
