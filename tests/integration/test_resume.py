@@ -39,9 +39,16 @@ def wait_for_step(run, process, attempt, step):
     def there():
         return len(read_attempts(run)) == attempt and run.last_metrics().get("step", 0) >= step
 
-    while not there() and process.poll() is None:
+    wait_until(there, process, run)
+
+
+def wait_until(there, process, run):
+    """Nothing watches this run but who waits here."""
+    end = time.monotonic() + 120
+    while not there() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.005)
     assert process.poll() is None, run.log_path.read_text()
+    assert there(), f"it hangs: {run.log_path.read_text()}"
 
 
 def without_times(metrics):
@@ -79,8 +86,7 @@ def test_a_run_whose_newest_checkpoint_is_damaged_ends_with_the_weights_of_an_un
         run.create(EXPERIMENT)
     assert start(whole, 1).wait(120) == 0, whole.log_path.read_text()
     process = start(damaged, 1)
-    while len(damaged.checkpoint_steps()) < 2:
-        time.sleep(0.005)
+    wait_until(lambda: len(damaged.checkpoint_steps()) >= 2, process, damaged)
     process.send_signal(signal.SIGKILL)
     process.wait()
     while damaged.is_claimed():
