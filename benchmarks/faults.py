@@ -146,12 +146,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def describe(tallies: Sequence[Tally]) -> str:
-    """Say where and when the faults were injected, and into which code; never on whose machine."""
-    commits, days = ({one: None for tally in tallies for one in getattr(tally, name)} for name in ("commits", "days"))
-    hours = sum(tally.hours for tally in tallies)
-    codes = ", ".join(f"`{one[:10]}{'+changes' * one.endswith('+changes')}`" for one in commits)
-    machine = f"{device_name(Resources())}, {os.cpu_count()} cores"
-    return f"{machine}; {', '.join(days)}; commit {codes}; `make faults`, {hours:.1f} hours."
+    """Markdown: where and when each stage's faults were injected, and into which code; never on whose machine."""
+    lines = [f"{device_name(Resources())}, {os.cpu_count()} cores.", "", "| stage | day (UTC) | commit | hours |"]
+    lines += ["| --- | --- | --- | ---: |"]
+    for tally in tallies:
+        commits = (f"`{one[:10]}{'+changes' * one.endswith('+changes')}`" for one in tally.commits)
+        if tally.counts:
+            lines += [f"| {tally.path.stem} | {', '.join(tally.days)} | {', '.join(commits)} | {tally.hours:.2f} |"]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -135,7 +135,8 @@ def test_a_table_says_on_which_machine_and_when_faults_were_injected_and_into_wh
 ):
     work_through("stage", [Fault("a fault", lambda draw, folder: Counts(1), rounds=1)], tmp_path, FOREVER)
     said = describe([Tally.read(tmp_path / "stage.json"), Tally.read(tmp_path / "other.json")])
-    assert f"{os.cpu_count()} cores; " in said
-    assert f"{datetime.now(UTC):%Y-%m-}" in said
-    assert commit()[:10] in said
+    assert f"{os.cpu_count()} cores.\n" in said
+    assert f"\n| stage | {datetime.now(UTC):%Y-%m-}" in said
+    assert f"`{commit()[:10]}" in said
+    assert "other" not in said  # it has injected nothing
     assert platform.node() not in said
