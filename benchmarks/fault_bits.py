@@ -10,10 +10,19 @@ from random import Random
 
 from fault_commits import commit_checkpoint, run_alone
 from fault_counts import Counts, Fault
-from fault_records import EXPERIMENT, NUM_CLASSES, make_finished_run, prepare_images
+from fault_records import (
+    EXPERIMENT,
+    NUM_CLASSES,
+    make_begun_run,
+    make_finished_run,
+    make_result,
+    prepare_images,
+    write_maps,
+)
 from rich.console import Console
 
 from imagesets.prepare.check import check_prepared
+from leaderboards.figures.runs import read_recorded
 from suite.errors import SuiteError
 from suite.records import RunDirectory
 from suite.training.checkpoint_manifest import DamageError, Manifest
@@ -90,6 +99,17 @@ def _result(folder: Path) -> tuple[Reader, Sequence[Path]]:
     return run.read_result, [run.result_path]
 
 
+def _maps(folder: Path) -> tuple[Reader, Sequence[Path]]:
+    run = make_begun_run(folder)
+    run.write_result(make_result().model_copy(update={"maps_sha256": write_maps(run)}))
+
+    def read() -> object:
+        recorded = read_recorded(run, ["central"])
+        return recorded and {name: array.tolist() for name, array in recorded.arrays.items()}
+
+    return read, [run.maps_path]
+
+
 def _images(storage_format: str, folder: Path) -> tuple[Reader, Sequence[Path]]:
     prepared = prepare_images(folder, storage_format)
     console = Console(file=io.StringIO())
@@ -98,11 +118,12 @@ def _images(storage_format: str, folder: Path) -> tuple[Reader, Sequence[Path]]:
 
 
 def faults() -> list[Fault]:
-    """List all that is read, 50 bits a round: 2,000 of checkpoints and weights, 1,000 of images, 1,000 of results."""
+    """List all that is read, 50 bits a round: 2,000 of checkpoints and weights, 900 of images, 1,500 of the rest."""
     files: dict[str, tuple[Whole, int]] = {
         "checkpoint": (_checkpoint, 30),
         "weights of a finished run": (_weights, 10),
         "result": (_result, 20),
+        "attention maps": (_maps, 10),
         "images in memory": (functools.partial(_images, "memory"), 6),
         "images in shards": (functools.partial(_images, "webdataset"), 6),
         "images in a folder": (functools.partial(_images, "folder"), 6),
