@@ -39,7 +39,6 @@ def _pair(row: str) -> Pair:
     )
 
 
-_LAPTOP_ROWS = ("5", "30", "100")
 _CELLS = [(row, family, fraction) for row, fraction in FRACTIONS.items() for family in TITLES]
 
 SUITE = Suite(
@@ -69,14 +68,9 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            [
-                entry
-                for row, family, f in _CELLS
-                if row in _LAPTOP_ROWS
-                for entry in _fill(row, family, micro(family, fraction=f))
-            ],
+            [entry for row, family, f in _CELLS for entry in _fill(row, family, micro(family, fraction=f))],
             "CIFAR-10 at 32 pixels, 20,000 images of it the full set, seen for 1.2 epochs; five-layer models of an "
-            "eighth of the width; three of the five fractions",
+            "eighth of the width",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(
