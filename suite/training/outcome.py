@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from torch import nn
 
 from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
-from suite.costs import Flops
+from suite.costs import Flops, options_to_count
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.models.head_pruning import count_pruned_heads
@@ -109,7 +108,7 @@ def make_result(
 
 def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
     """Count the network itself: one that was pruned has fewer heads than the experiment's options say."""
-    options: dict[str, Any] = dict(experiment.model_options)
+    options = options_to_count(experiment)
     if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
         options["heads_per_layer"] = network.heads_per_layer
     return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
