@@ -56,6 +56,7 @@ def train(grid: GridRequest, console: Console) -> int:
             _check_owners(options.runs, missing)
             grid.make_store()
             grid.make_data_ready(missing)
+            grid.enter_challengers(missing)
             submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
             grid.forget_failures(plan)
@@ -65,6 +66,7 @@ def train(grid: GridRequest, console: Console) -> int:
             if refusal:
                 console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         else:
+            grid.enter_challengers(())
             grid.forget_failures(plan)
             console.print("nothing to submit")
         if num_left:
@@ -118,7 +120,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
     if not options.status:
-        build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
+        build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return 0 if all(status.state == "done" for status in found) else Exit.FAILED
 
 
