@@ -30,7 +30,7 @@ def build_plugged(source: ModelSource, *, num_classes: int, image_size: int, **o
         SpecError: it is not to be had here in that version, does not take an option, breaks, or is no ``nn.Module``.
     """
     if source.kind == "timm":
-        return _build_timm(source, num_classes, image_size, options)
+        return build_timm(source, num_classes, image_size, options)[0]
     builder = load_builder(source)
     given = _check_options(builder, source, options)
     try:
@@ -73,8 +73,17 @@ def _takes(builder: Callable[..., Any], name: str) -> bool:
     return name != _OF_RECIPE and any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
 
 
-def _build_timm(source: ModelSource, num_classes: int, image_size: int, options: dict[str, Any]) -> nn.Module:
-    """Build one of timm's: of what not all of its models take, it gets what it takes."""
+def build_timm(
+    source: ModelSource, num_classes: int, image_size: int, options: dict[str, Any]
+) -> tuple[nn.Module, dict[str, Any]]:
+    """Build one of timm's: of what not all of its models take, it gets what it takes.
+
+    Args:
+        source, num_classes, image_size, options: as for ``build_plugged``.
+
+    Returns:
+        the network, and the keyword arguments beside ``num_classes`` by which ``timm.create_model`` makes it.
+    """
     import timm
 
     check_version(source)
@@ -90,7 +99,7 @@ def _build_timm(source: ModelSource, num_classes: int, image_size: int, options:
     while True:
         try:
             network: nn.Module = timm.create_model(source.name, num_classes=num_classes, **offered, **given)
-            return network
+            return network, offered | given
         except Exception as error:
             refused = next((name for name in offered if f"'{name}'" in str(error)), None)
             if not isinstance(error, TypeError) or refused is None:
