@@ -34,6 +34,7 @@ from leaderboards.build import build
 from suite.errors import RunError, SpecError
 from suite.exit_codes import Exit
 from suite.files import disk_error
+from suite.plugins import list_plugins
 from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Resources
@@ -224,7 +225,16 @@ def _submitter(
     return Submitter(
         runs, options.runs, grid.suite, grid.profile_name, options.seeds, allocation,
         runs_per_job=options.slurm.runs_per_job, max_parallel=options.max_parallel, queued=queued,
+        suite_source=_locate(options.suite or ""),
     )  # fmt: skip
+
+
+def _locate(suite: str) -> str:
+    """Where a job, which starts in another folder, finds a suite that is none of ours; "" for one of ours."""
+    place, separator, attribute = suite.rpartition(":")
+    if place.endswith(".py"):
+        return f"{Path(place).absolute()}:{attribute}"
+    return suite if separator or suite in list_plugins("suites") else ""
 
 
 def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[PlannedRun], dict[str, str], int]:

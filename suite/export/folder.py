@@ -133,8 +133,7 @@ def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | N
         "architecture": layout.architecture if layout else experiment.model,
         "num_classes": info.num_classes,
         "model_args": layout.arguments if layout else {},
-        "pretrained_cfg": describe_input(experiment)
-        | (_describe_layers(layout) if layout else {}),
+        "pretrained_cfg": describe_input(experiment) | (_describe_layers(layout) if layout else {}),
         _PART: {
             "version": _VERSION,
             "is_timms": layout is not None,

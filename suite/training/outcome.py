@@ -14,7 +14,7 @@ from suite.costs import Flops, options_to_count
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.models.head_pruning import count_pruned_heads
-from suite.records import PROTOCOL_VERSION, Result, RunDirectory
+from suite.records import PROTOCOL_VERSION, RESULT_FORMAT, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
@@ -65,6 +65,7 @@ def make_result(
     flops = _count(experiment, images.info.num_classes, network)
     inherited_s = parent.result.lineage_train_s if parent is not None and experiment.inherits_weights else 0.0
     return Result(
+        format_version=RESULT_FORMAT,
         experiment=experiment,
         top1_percent=accuracy.top1_percent,
         top5_percent=accuracy.top5_percent,

@@ -91,7 +91,7 @@ def _ask_of_learning(network: nn.Module, logits: Tensor, labels: Tensor) -> Iter
     try:
         loss.backward()
     except RuntimeError as error:
-        yield Finding(question, str(error).splitlines()[0], "let the logits follow from the parameters, without detach")
+        yield Finding(question, _first_line(error), "let the logits follow from the parameters, without detach")
         return
     without = [name for name, p in network.named_parameters() if p.requires_grad and p.grad is None]
     yield Finding(question, f"none in {', '.join(without)}" if without else "", cure)
@@ -108,11 +108,15 @@ def _ask_of_keeping(experiment: Experiment, num_classes: int, network: nn.Module
     try:
         other.load_state_dict(load(save({name: value.contiguous() for name, value in network.state_dict().items()})))
     except (RuntimeError, ValueError, TypeError) as error:
-        yield Finding(question, str(error).splitlines()[0], cure)
+        yield Finding(question, _first_line(error), cure)
         return
     with torch.no_grad():
         same = torch.equal(network.eval()(images), other.eval()(images))
     yield Finding(question, "" if same else "the loaded network computes other logits", cure)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
 
 
 def _draw(image_size: int, num_classes: int) -> tuple[Tensor, Tensor]:
