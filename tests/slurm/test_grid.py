@@ -109,6 +109,24 @@ def test_a_grid_over_four_nodes_is_one_array_and_ends_with_the_local_leaderboard
     assert "10 done" in grid(tmp_path, "--status").stdout
 
 
+def test_a_challenger_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_submitted(
+    idle_cluster: Cluster, tmp_path: Path
+) -> None:
+    model = tmp_path / "linear.py"
+    model.write_text(
+        "from torch import nn\n"
+        "def linear(*, num_classes, image_size):\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(3 * image_size**2, num_classes))\n"
+    )
+    few = ["--only", "model=mine", "train_fraction=0.05"]
+    on_slurm(tmp_path, "--detach", "--challenger", f"mine={model}:linear", *few)
+    model.unlink()
+    idle_cluster.wait_idle()
+    (run,) = tmp_path.glob("experiments/mine-*/seed-0")
+    assert (run / "result.json").exists(), logs(tmp_path)
+    assert b"mine_top1" in leaderboard(tmp_path)
+
+
 def test_the_last_job_builds_the_leaderboard_when_nobody_watches(
     idle_cluster: Cluster, tmp_path: Path, local: bytes
 ) -> None:
