@@ -44,7 +44,7 @@ from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # resul
 from suite.reading import check_each_once, describe, read_metrics_line, seal, unseal
 from suite.spec import Experiment, Frozen, StorageFormat
 
-RESULT_FORMAT = 2  # of result.json: 1 knew no number of its own, and no models but the suite's
+RESULT_FORMAT = 2  # of result.json: 1 knew no number of its own, no digest of maps, and no models but the suite's
 _CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
