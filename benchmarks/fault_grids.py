@@ -16,7 +16,7 @@ from random import Random
 from fault_counts import Counts, Fault, judge
 
 _GRID = Path(__file__).resolve().parents[1] / "launchers/grid.py"
-_OPTIONS = ("--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.05")
+_OPTIONS = ("--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.03125")
 _BOARD = "leaderboards/sample_efficiency/smoke.convit_table2.csv"
 _LIMIT_S = 600.0
 

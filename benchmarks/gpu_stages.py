@@ -49,7 +49,7 @@ def _grid(suite: str, profile: str, *options: str) -> Command:
 
 
 def _smoke(precision: str) -> Stage:
-    few = ("--only", "train_fraction=0.05")
+    few = ("--only", "train_fraction=0.03125")
     command = _grid("sample_efficiency", "smoke", "--precision", precision, "--retry-failed")
     return Stage(
         f"smoke_{precision}", f"a smoke grid in {precision}", 2, (*command, "--max-parallel", "8"), (*command, *few)

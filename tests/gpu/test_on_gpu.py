@@ -85,6 +85,6 @@ def test_an_augmented_batch_equals_the_cpu_s_but_for_a_few_roundings(recipe):
 
 def test_a_grid_trains_on_the_gpu(tmp_path):
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", "sample_efficiency", "--profile", "smoke"]
-    command += ["--device", "gpu", "--runs", str(tmp_path), "--only", "train_fraction=0.05"]
+    command += ["--device", "gpu", "--runs", str(tmp_path), "--only", "train_fraction=0.03125"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -22,7 +22,7 @@ needs_ffcv = pytest.mark.skipif(
     importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
 )
 ROOT = Path(__file__).parents[2]
-FEW = ["--only", "train_fraction=0.05"]  # two of the ten runs
+FEW = ["--only", "train_fraction=0.03125"]  # two of the ten runs
 
 
 def grid_command(store, *options):
@@ -104,18 +104,17 @@ def test_a_grid_killed_five_times_at_random_ends_with_the_same_bytes(undisturbed
 
 
 def test_one_failed_run_stops_no_other_and_its_cell_says_why(tmp_path):
-    two = ["--only", "train_fraction=0.05", "--max-parallel", "1"]
     obstacle = first_run(tmp_path, "deit_micro").metrics_path
     obstacle.mkdir(parents=True)  # nothing can be logged there
-    done = run_grid(tmp_path, *two)
+    done = run_grid(tmp_path, *FEW)
     assert done.returncode == 1
     assert "1 failed; --retry-failed" in done.stdout
     assert "metrics.jsonl" in done.stdout
     assert first_run(tmp_path, "convit_micro").result_path.exists()
     assert "metrics.jsonl" in leaderboard(tmp_path, "smoke.md").decode()
     obstacle.rmdir()
-    assert run_grid(tmp_path, *two).returncode == 1  # a failure waits for a word from the user
-    assert run_grid(tmp_path, *two, "--retry-failed").returncode == 0
+    assert run_grid(tmp_path, *FEW).returncode == 1  # a failure waits for a word from the user
+    assert run_grid(tmp_path, *FEW, "--retry-failed").returncode == 0
 
 
 def test_a_corrupt_result_is_named_and_trained_again_on_request(undisturbed, tmp_path):
@@ -144,7 +143,7 @@ def test_a_killed_run_is_resumed_by_the_same_grid_from_its_checkpoint(undisturbe
 
 
 def test_a_killed_rank_ends_the_others_and_the_grid_resumes_the_run(tmp_path):
-    options = ("--ranks-per-node", "2", "--only", "model=convit_micro", "train_fraction=0.05")
+    options = ("--ranks-per-node", "2", "--only", "model=convit_micro", "train_fraction=0.03125")
     grid = subprocess.Popen(grid_command(tmp_path, *options), stdout=subprocess.PIPE, text=True)
     os.kill(process_of(first_run(tmp_path, "convit_micro"), rank="1"), signal.SIGKILL)
     output = grid.communicate(timeout=300)[0]
@@ -153,7 +152,7 @@ def test_a_killed_rank_ends_the_others_and_the_grid_resumes_the_run(tmp_path):
 
 
 def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
-    options = ("--only", "model=deit_micro", "train_fraction=0.05")
+    options = ("--only", "model=deit_micro", "train_fraction=0.03125")
     grid = subprocess.Popen(
         grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -186,7 +185,7 @@ def test_any_loader_gives_the_leaderboard_of_memory(undisturbed, tmp_path, loade
     options = ["--dataset", "cifar10_sample", "--format", loader, "--out", str(tmp_path)]
     made = subprocess.run([sys.executable, str(ROOT / "datasets/prepare.py"), *options], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
-    one = ["--only", "train_fraction=0.05", "model=deit_micro"]
+    one = ["--only", "train_fraction=0.03125", "model=deit_micro"]
     done = run_grid(tmp_path / "runs", *one, "--loader", loader, "--data-dir", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     found, expected = (first_run(store, "deit_micro") for store in (tmp_path / "runs", undisturbed[0]))
@@ -195,7 +194,7 @@ def test_any_loader_gives_the_leaderboard_of_memory(undisturbed, tmp_path, loade
 
 
 def test_another_precision_is_another_leaderboard(tmp_path):
-    options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.05")
+    options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.03125")
     assert run_grid(tmp_path, *options).returncode == 0
     assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].startswith("5,")
     assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].split(",")[1]

@@ -23,7 +23,7 @@ from suite.suites import get_suite
 ROOT = Path(__file__).parents[2]
 SUITE = "sample_efficiency"
 ALL_IN_ONE_JOB = ["--runs-per-job", "10"]
-SMALLEST_FRACTION = ["--only", "train_fraction=0.05"]
+SMALLEST_FRACTION = ["--only", "train_fraction=0.02"]
 RUNS = [RunDirectory.of(Path(), e).path for e in get_suite(SUITE).profile("smoke").experiments()]
 
 
@@ -118,7 +118,7 @@ def test_a_challenger_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_subm
         "def linear(*, num_classes, image_size):\n"
         "    return nn.Sequential(nn.Flatten(), nn.Linear(3 * image_size**2, num_classes))\n"
     )
-    few = ["--only", "model=mine", "train_fraction=0.05"]
+    few = ["--only", "model=mine", "train_fraction=0.03125"]
     on_slurm(tmp_path, "--detach", "--challenger", f"mine={model}:linear", *few)
     model.unlink()
     idle_cluster.wait_idle()
@@ -165,7 +165,7 @@ def test_a_preempted_run_writes_a_checkpoint_and_goes_on(idle_cluster: Cluster, 
 
 @pytest.mark.fault
 def test_a_job_longer_than_its_time_limit_is_requeued_until_it_is_done(idle_cluster: Cluster, tmp_path: Path) -> None:
-    many = ["--only", "model=convit_micro", "train_fraction=1", "--seeds", "40"]  # a job of more than a minute
+    many = ["--only", "model=convit_micro", "train_fraction=0.4", "--seeds", "40"]  # a job of more than a minute
     on_slurm(tmp_path, *many, "--runs-per-job", "40", "--time-min", "1")
     runs = [RunDirectory(path) for path in tmp_path.glob("experiments/*/*")]
     tried = {run.path.name: [(a.end, a.why) for a in read_attempts(run)] for run in runs}
@@ -347,7 +347,7 @@ def test_what_needs_a_cancelled_run_is_not_trained_and_not_called_failed(
 
 # -- several nodes in one run
 
-ONE = ["--only", "train_fraction=1", "model=convit_micro"]
+ONE = ["--only", "train_fraction=0.4", "model=convit_micro"]
 TWO_NODES = [*ONE, "--nodes", "2"]
 
 
