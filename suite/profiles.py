@@ -132,10 +132,12 @@ class Profile(Frozen):
         return self.map_experiments(change).model_copy(update={"scale_note": note, "other_dataset": name})
 
     def smoke(self) -> Profile:
-        """Shrink the entries to a few hundred packaged images and sixty steps, which prove that everything runs."""
+        """Shrink the entries to sixty steps on a few hundred packaged images, in 4x4 patches where the models are those
+        made for the laptop: enough to prove that everything runs."""
 
         def shrink(experiment: Experiment) -> Experiment:
-            epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
+            fraction = max(experiment.train_fraction, 10 / SAMPLE_TRAIN_IMAGES)  # an image of each class
+            epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * fraction)
             recipe = experiment.recipe.model_copy(
                 update={
                     "batch_size": 32,
@@ -145,7 +147,11 @@ class Profile(Frozen):
                     "milestones": (),
                 }
             )
-            return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
+            options = dict(experiment.model_options)
+            if experiment.model.endswith("_micro") and "patch_size" in options:
+                options["patch_size"] = experiment.image_size // 4
+            data = {"dataset": "cifar10_sample", "train_fraction": fraction}
+            return experiment.model_copy(update={**data, "model_options": options, "recipe": recipe})
 
         note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"
         return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 0.2})

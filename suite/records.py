@@ -96,6 +96,7 @@ class Result(Frozen):
     mean_nonlocality: float | None = Field(None, ge=0)  # over layers and heads, in patches
     mean_gate: float | None = Field(None, ge=0, le=1)  # over GPSA layers and heads
     weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
+    maps_sha256: str = ""  # of ``maps.safetensors``, likewise
     parent: str = ""  # id of the experiment whose finished run this one took over
     teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
     protocol_version: NonNegativeInt = 1

@@ -36,6 +36,7 @@ class Work:
     gate: float | None = None
     teacher_sha256: str = ""
     weights_sha256: str = ""  # of what it has left
+    maps_sha256: str = ""
 
 
 def make_result(
@@ -99,6 +100,7 @@ def make_result(
         mean_nonlocality=work.nonlocality,
         mean_gate=work.gate,
         weights_sha256=work.weights_sha256,
+        maps_sha256=work.maps_sha256,
         parent=parent.experiment.id if parent is not None else "",
         teacher_sha256=work.teacher_sha256,
         protocol_version=PROTOCOL_VERSION,
