@@ -61,7 +61,7 @@ def _make_parser() -> argparse.ArgumentParser:
         prog=program("grid", "grid.py"),
         description="Plan a suite's grid, train what is missing, build its leaderboard.",
     )
-    parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all")
+    parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all; or FILE.py:ATTRIBUTE")
     parser.add_argument(
         "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
     )

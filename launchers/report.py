@@ -16,6 +16,7 @@ from launchers.cost import run_flops
 from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
 from suite.costs import images_seen, models_to_count
+from suite.plugins import Kind, list_plugins
 from suite.profiles import Profile
 from suite.spec import Experiment, ProfileName, Resources
 from suite.suites import get_suite, list_suites
@@ -93,6 +94,10 @@ def print_suites(console: Console) -> None:
         own = {key: profile for key, profile in profiles.items() if key[1] == name}
         distinct = {experiment.id: experiment for key in own for experiment in grids[key]}
         console.print(f"  {name}: {_size(next(iter(own.values())), distinct.values())}")
+    kinds: tuple[Kind, ...] = ("suites", "models", "image_sets")
+    for kind in kinds:
+        if found := list_plugins(kind):
+            console.print(f"Installed plug-ins among {kind.replace('_', ' ')}: {', '.join(found)}")
 
 
 def _size(profile: Profile, experiments: Collection[Experiment], separator: str = ", ") -> str:
