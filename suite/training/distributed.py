@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from suite.errors import LostPeerError, RunError
 from suite.spec import Recipe, Resources
-from suite.training.environment import commit
+from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
 from suite.training.plain_engine import PlainEngine
 
@@ -137,6 +137,7 @@ def start(resources: Resources) -> Ranks:
         LostPeerError: if the other ranks cannot be met.
     """
     check_device(resources)
+    keep_freed_memory()
     torch.set_num_threads(resources.threads_per_rank)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # needed by deterministic cuBLAS
     torch.use_deterministic_algorithms(True)  # not warn_only: with it fused attention stays non-deterministic
