@@ -43,7 +43,7 @@ class ForkServer:
         with theirs:
             self._process = subprocess.Popen(
                 [*command, _TITLE_ROOM],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,  # where it ends, a run of a Python of its own says why in its log
                 stderr=subprocess.DEVNULL,
                 env=environment,
