@@ -27,6 +27,7 @@ from imagesets.opening import open_split
 from imagesets.prepared import find_info
 from suite.models.build import build_model
 from suite.protocols.convit import micro
+from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import distributed
@@ -63,7 +64,7 @@ def bare_loop(experiment: Experiment, num_steps: int) -> Callable[[], object]:
         torch.tensor(values).reshape(3, 1, 1) * 255 for values in channel_statistics(info, experiment.normalization)
     )
     torch.manual_seed(0)
-    model = build_model(experiment.model, num_classes=10, image_size=32)
+    model = build_model(experiment.model, num_classes=10, image_size=32, **experiment.model_options)
     optimizer = build_optimizer(model, recipe)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, num_steps)
 
@@ -126,7 +127,10 @@ def compare(model: str, options: argparse.Namespace, ranks: distributed.Ranks, s
         ranks: this process.
         store: a folder for runs.
     """
-    experiment = micro("convit" if model.startswith("convit") else "deit", fraction=_FRACTION)
+    recipe = DEIT_LAPTOP.model_copy(update={"epochs": 24.0})  # flipped images, as the bare loop's
+    experiment = micro("convit" if model.startswith("convit") else "deit").model_copy(
+        update={"train_fraction": _FRACTION, "recipe": recipe}
+    )
     bare_s, ours_s = [], []
     for turn in range(options.rounds + 1):
         bare = processor_seconds(bare_loop(experiment, options.steps))

@@ -22,9 +22,10 @@ from launchers.fork_server import end_with, import_training, log_to
 from launchers.starts import note_bad_node, note_late
 from launchers.submission import Submission, read_submission, submissions_folder, this_task
 from suite import attempts
-from suite.errors import SuiteError
+from suite.errors import RunError, SuiteError
 from suite.execute import die_with_parent, run_as_rank
 from suite.exit_codes import Exit
+from suite.files import open_log
 from suite.heartbeat import Watch
 from suite.records import Failure, RunDirectory
 from suite.spec import Experiment, Resources
@@ -144,11 +145,26 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # where SLURM finds processes by their parents, it comes here too
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [*_SIGNALS, signal.SIGCHLD])
     run.path.mkdir(parents=True, exist_ok=True)
-    log_to(os.open(run.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666))
+    _write_to_log(run)
     os.environ |= _rank_variables(number)
     if os.environ["RANK"] == "0":
         run.create(experiment)
     return run_as_rank(run.path, resources)
+
+
+def _write_to_log(run: RunDirectory) -> None:
+    """Let all that this process says from here on go to the run's log.
+
+    Raises:
+        RunError: it cannot be opened. The run has failed then: no other node could do better.
+    """
+    try:
+        with open_log(run.log_path) as log:
+            log_to(log.fileno())
+    except OSError as error:
+        reason = f"cannot open its log: {error}. Expected a file: remove what is there, then use --retry-failed"
+        run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))
+        raise RunError(reason) from error
 
 
 def _rank_variables(number: int) -> dict[str, str]:

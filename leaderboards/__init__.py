@@ -17,6 +17,8 @@ Where to look, in the order in which a number passes:
     judged_claims leaderboards of all suites -> the verdict on each claim; claim_pages: as CSV, Markdown and lines
     notation      how a number, a difference and a headline are written, wherever they are shown
     markdown, csv_files, terminal, figures/    a leaderboard -> what a reader sees
+    schemas/      the published forms of result.json and of the long CSV
+    challenges    models beside the papers', tested against each of them
     index         all suites in one table, with what each has cost and will cost
 
 ``python leaderboards/build.py`` puts this folder first on the path, so no module may bear the name of one of the

@@ -11,6 +11,7 @@ from math import ceil
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import STATUSES, Cell
+from leaderboards.challenges import find_challenges
 from leaderboards.escaping import escape_code, escape_markdown
 from leaderboards.notation import (
     NOTHING,
@@ -18,6 +19,7 @@ from leaderboards.notation import (
     scale_title,
     section,
     shown_decimals,
+    write_difference,
     write_headline,
     write_ours,
     write_ranks,
@@ -43,6 +45,11 @@ RANKS = """\
 #1-3: between the best and the third of {group}, where cells show the same metric. Of k competitors a cell stands
 between 1 + those that are significantly better and k - those that are significantly worse (Welch's t for each pair at
 5 %, by Holm's method over all pairs)."""
+CHALLENGERS = """\
+Models beside the papers', each trained by the recipe and on the data of the row's first model, in whose place it
+stands; a recipe that was changed is named. A challenger is ranked by itself among those that this model competes with.
+The difference is to each of the papers' models of the row on the same data: better or worse where p < 0.05 (Welch's t,
+by Holm's method over a challenger's comparisons by one metric in a table)."""
 COMPETITORS = {"in_columns": "a column", "in_rows": "a row", "in_table": "the whole table"}
 VERDICTS = """\
 Verdict on the paper's number: reproduced (the 90 % interval lies within one point of it), contradicted (it does not,
@@ -60,6 +67,7 @@ def render_markdown(leaderboard: Leaderboard) -> str:
         f"Headline: {write_headline(leaderboard)}.",
         _counts(leaderboard),
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
+        *_challengers(leaderboard),
         *_legend(leaderboard),
         *render_notes(leaderboard),
         *section("## Notes", suite.footnotes),
@@ -71,7 +79,7 @@ def _scale_note(leaderboard: Leaderboard) -> str:
     lines = [f"**{scale_title(leaderboard)}**"]
     if leaderboard.profile.scale_note:
         lines.append(f"{leaderboard.profile.scale_note.rstrip('.')}.")
-    if leaderboard.profile.scale_note:
+    if leaderboard.profile.scale_note and not leaderboard.profile.other_dataset:
         lines.append(
             "The differences below say how far apart the two scales are, not how well the paper is reproduced."
         )
@@ -81,6 +89,27 @@ def _scale_note(leaderboard: Leaderboard) -> str:
 def _counts(leaderboard: Leaderboard) -> str:
     counts = ", ".join(f"{leaderboard.count(status)} {status}" for status in STATUSES)
     return f"{leaderboard.num_cells} cells: {counts}."
+
+
+def _challengers(leaderboard: Leaderboard) -> list[str]:
+    """Who stands beside the papers' models, and how they compare with each of them."""
+    if not leaderboard.suite.challengers:
+        return []
+    header = ["table", "row", "challenger", "against", "difference", "p", "verdict"]
+    lines = [
+        [
+            challenge.board.table.item,
+            " / ".join(challenge.difference.row),
+            challenge.column,
+            challenge.against,
+            write_difference(challenge.difference),
+            NOTHING if challenge.p_value is None else f"{challenge.p_value:.2g}",
+            challenge.verdict or NOTHING,
+        ]
+        for challenge in find_challenges(leaderboard)
+    ]
+    told = section("## Challengers", map(escape_markdown, leaderboard.suite.challengers.values()))
+    return [*told, CHALLENGERS, *([pad(header, lines, right=[False] * 4 + [True] * 2 + [False])] if lines else [])]
 
 
 def _legend(leaderboard: Leaderboard) -> list[str]:
@@ -135,6 +164,9 @@ def _split(board: Board) -> list[Sequence[str]]:
 def _table(board: Board, columns: Sequence[str]) -> str:
     header = [*board.paper.row_keys]
     for column in columns:
+        if column in board.table.challenger_columns:
+            header.append(column)
+            continue
         header += [f"{column}, ours", *(["paper", "diff"] if board.has_paper else [])]
         header += ["verdict"] if _is_judged(board, column) else []
     lines = [[*row, *(text for column in columns for text in _group(board, row, column))] for row in board.paper.rows]
@@ -147,7 +179,7 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
     decimals = board.paper.decimals(column)
     cell = board.cells.get((row, column))
     texts = [NOTHING if cell is None else _ours(cell, decimals)]
-    if board.has_paper:
+    if board.has_paper and column not in board.table.challenger_columns:
         texts.append(board.paper.rows[row][column] or NOTHING)
         texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
     if _is_judged(board, column):

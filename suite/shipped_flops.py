@@ -23,7 +23,7 @@ Counts = Mapping[str, tuple[int, int]]
 
 def key_of(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> str:
     """Name a model by all that its count depends on, but its source."""
-    return json.dumps([model, num_classes, image_size, dict(options_that_matter(model, options))])
+    return json.dumps([model, num_classes, image_size, dict(options_that_matter(model, options))], default=str)
 
 
 @lru_cache
