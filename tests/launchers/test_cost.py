@@ -30,7 +30,7 @@ def cache(tmp_path, monkeypatch):
 def test_a_run_that_only_measures_costs_its_evaluation(graph):
     trained, masked = graph["first"], graph["mask_tuned"]
     assert images_seen(masked, RESOURCES) == 0
-    forward = count_flops(masked.model, num_classes=10, image_size=32).total
+    forward = count_flops(masked.model, num_classes=10, image_size=32, **masked.model_options).total
     assert run_flops(masked, RESOURCES) == forward * 100
     assert run_flops(trained, RESOURCES) == 3 * forward * 60 * 32
 
@@ -53,8 +53,9 @@ def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, g
         for remembered in (costs._read, flops._count_once):
             remembered.cache_clear()
         assert run_flops(experiment, RESOURCES) == expected
-        size = {"num_classes": 10, "image_size": 32}
-        assert find_flops(experiment.model, **size) == flops.count_anew(experiment.model, *size.values(), {})
+        size, options = {"num_classes": 10, "image_size": 32}, experiment.model_options
+        counted = flops.count_anew(experiment.model, *size.values(), options)
+        assert find_flops(experiment.model, **size, **options) == counted
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(cache, graph, monkeypatch):
