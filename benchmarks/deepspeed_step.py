@@ -1,9 +1,11 @@
-"""A training step of two ranks by DeepSpeed, beside plain DistributedDataParallel's, in one run; and one rank's alone.
+"""A training step of ours beside plain PyTorch's and DeepSpeed's, of one rank and of two, in one run.
 
     python benchmarks/deepspeed_step.py [--model deit_micro] [--batch 128] [--rounds 30] [--device cpu|gpu]
+                                        [--clock wall|processor] [--most-ranks 2]
 
-The batch is that of all ranks. Both train the same model with the same optimizer in the same processes, in turn. Two
-ranks need two GPUs.
+One rank trains by plain PyTorch in DeepSpeed's place, two by DeepSpeed, whose reference is DistributedDataParallel. The
+batch is that of all ranks. All train the same model with the same optimizer in the same processes, in turn. Two ranks
+need two GPUs. Processor seconds are those of the first rank, for a machine with other work.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import argparse
 import os
 import socket
 import statistics
+import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -41,22 +45,23 @@ def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -
     names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": num_ranks, "MASTER_PORT": port}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
     resources = Resources(num_ranks=num_ranks, device=options.device)
-    device = distributed.start(resources).device
+    device = distributed.start(resources.model_copy(update={"zero_stage": 1})).device  # DeepSpeed needs a group
     recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
     share = options.batch // num_ranks
     images, labels = torch.randn(share, 3, 32, 32, device=device), torch.randint(10, (share,), device=device)
-    steps = {
-        "DistributedDataParallel": plain_step(recipe, options.model, images, labels),
-        "DeepSpeed": deepspeed_step(recipe, resources, options.model, images, labels),
-    }
+    plain = "DistributedDataParallel" if num_ranks > 1 else "PyTorch"
+    steps = {plain: plain_step(recipe, options.model, images, labels)}
+    wraps = {"ours": distributed.initialize, "DeepSpeed": distributed.wrap_in_deepspeed}
+    for name, wrap in list(wraps.items())[num_ranks - 1 :]:  # of two ranks ours is DeepSpeed
+        steps[name] = engine_step(wrap, recipe, resources, options.model, images, labels)
     timed = {name: lambda step=step: (step(), wait_for(device)) for name, step in steps.items()}
-    seconds = time_in_turn(timed, options.rounds, warmup=5)
+    clock = time.perf_counter if options.clock == "wall" else time.process_time
+    seconds = time_in_turn(timed, options.rounds, warmup=5, clock=clock)
     if rank == 0:
-        plain, ours = seconds.values()
-        ratio = statistics.median(b / a for a, b in zip(plain, ours, strict=True))
         for name, values in seconds.items():
-            print(f"{num_ranks} ranks  {name:24s} {1e3 * statistics.median(values):8.2f} ms")
-        print(f"{num_ranks} ranks  DeepSpeed takes {ratio:.3f} times as long", flush=True)
+            ratio = statistics.median(b / a for a, b in zip(seconds[plain], values, strict=True))
+            middle = f"{1e3 * statistics.median(values):8.2f} ms ({options.clock})"
+            print(f"{num_ranks} ranks  {name:24s} {middle}  {ratio:.3f} times as long as {plain}", flush=True)
     distributed.stop()
 
 
@@ -80,17 +85,23 @@ def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Te
     return step
 
 
-def deepspeed_step(
-    recipe: Recipe, resources: Resources, name: str, images: torch.Tensor, labels: torch.Tensor
+def engine_step(
+    wrap: Callable[..., Any],
+    recipe: Recipe,
+    resources: Resources,
+    name: str,
+    images: torch.Tensor,
+    labels: torch.Tensor,
 ) -> Callable[[], None]:
-    """Make a step by DeepSpeed's engine, as trainings do.
+    """Make a step by an engine, as trainings do.
 
     Args:
+        wrap: makes the engine, ``distributed.initialize`` or ``distributed.wrap_in_deepspeed``.
         recipe, name, images, labels: as for ``plain_step``.
         resources: of the run.
     """
     model = model_of(name)
-    engine = distributed.initialize(model, build_optimizer(model, recipe), recipe, resources)
+    engine = wrap(model, build_optimizer(model, recipe), recipe, resources)
 
     def step() -> None:
         engine.backward(F.cross_entropy(engine(images).float(), labels))
@@ -116,9 +127,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    parser.add_argument("--clock", choices=["wall", "processor"], default="wall")
+    parser.add_argument("--most-ranks", type=int, choices=[1, 2], default=2)
     options = parser.parse_args()
     print(f"{describe_machine()}; {load()}")
-    most = 2 if options.device == "cpu" else min(2, torch.cuda.device_count())
+    most = options.most_ranks if options.device == "cpu" else min(options.most_ranks, torch.cuda.device_count())
     for num_ranks in range(1, most + 1):
         mp.spawn(measure, (num_ranks, free_port(), options), nprocs=num_ranks)
 

@@ -17,16 +17,19 @@ import torch
 
 
 def time_in_turn(
-    candidates: Mapping[str, Callable[[], object]], rounds: int, warmup: int = 2
+    candidates: Mapping[str, Callable[[], object]],
+    rounds: int,
+    warmup: int = 2,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of each candidate in each round, after ``warmup`` untimed rounds."""
+    """Seconds of each candidate in each round, by a clock, after ``warmup`` untimed rounds."""
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(warmup + rounds):
         for name, run in candidates.items():
-            started = time.perf_counter()
+            started = clock()
             run()
             if turn >= warmup:
-                seconds[name].append(time.perf_counter() - started)
+                seconds[name].append(clock() - started)
     return seconds
 
 

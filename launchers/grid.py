@@ -21,7 +21,8 @@ from launchers.check import check
 from launchers.command_line import parse_options
 from launchers.console import SafeConsole
 from launchers.display import Display
-from launchers.local import LocalPool
+from launchers.forks import ForkServer
+from launchers.local import LocalPool, environment_of_runs
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
@@ -101,12 +102,20 @@ def _train_here(grid: GridRequest, console: Console) -> int:
         grid.make_data_ready(to_do)
         grid.enter_challengers(to_do)
         grid.forget_failures(plan)
-        failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)
+        with _fork_server(resources) as server:
+            failed = _watch_pool(LocalPool(plan, max_parallel, gpus, server), console)
     else:
         grid.enter_challengers(())
     print_failures(console, failed)
     build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return Exit.FAILED if failed else 0
+
+
+def _fork_server(resources: Resources) -> contextlib.AbstractContextManager[ForkServer | None]:
+    """What runs start from: Linux alone gives them to this process as its children. torchrun starts several ranks."""
+    if resources.num_ranks > 1 or sys.platform != "linux":
+        return contextlib.nullcontext()
+    return ForkServer(resources, environment_of_runs(resources))
 
 
 def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[int, Resources]:

@@ -1,5 +1,7 @@
 """This machine's process pool: one process (or torchrun group) per run, so that a run that dies takes no other along.
 
+A run of one rank is forked by a process that has the libraries loaded, see ``forks``.
+
 The pool learns how a run went from its files, as any other reader does. A run that another grid holds is waited for;
 one whose parents have no result yet takes up no slot until they have.
 """
@@ -15,6 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
+from launchers.forks import ForkedProcess, ForkServer
 from launchers.plan import Job, PlannedRun
 from suite import standing
 from suite.errors import SuiteError
@@ -22,6 +25,7 @@ from suite.exit_codes import Exit
 from suite.files import open_log
 from suite.heartbeat import Watch
 from suite.records import Failure
+from suite.spec import Resources
 
 PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]
 
@@ -41,6 +45,12 @@ _MAX_RESTARTS = 2  # of a run whose process was killed from outside
 _LOOK_ELSEWHERE_S = 2.0
 
 
+def environment_of_runs(resources: Resources) -> dict[str, str]:
+    """Make the environment of a run: ours, with as many threads as it may compute with."""
+    ours = {key: value for key, value in os.environ.items() if key not in _RANK_VARIABLES}
+    return ours | {"OMP_NUM_THREADS": str(resources.threads_per_rank), "PYTHONUNBUFFERED": "1"}
+
+
 class LocalRun:
     """One job's life in the pool, beside ``parents``: the runs of the pool that it depends on."""
 
@@ -49,7 +59,7 @@ class LocalRun:
         self.state: PoolState = _STATES[planned.standing.state]
         self.problem = planned.problem
         self.parents: list[LocalRun] = []
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.slot = 0
         self.num_restarts = 0
         self._watch: Watch | None = None
@@ -65,28 +75,36 @@ class LocalRun:
         if failed is not None:
             self.state, self.problem = "failed", f"needs {failed.job.experiment.id}, which failed"
 
-    def start(self, slot: int, gpus: Sequence[str]) -> bool:
-        """Start the processes, whose output goes to the run's log; a run that cannot even start has failed."""
+    def start(self, slot: int, gpus: Sequence[str], server: ForkServer | None = None) -> bool:
+        """Start the processes, whose output goes to the run's log; a run that cannot even start has failed.
+
+        Args:
+            slot: the place in the pool that it takes.
+            gpus: of the pool.
+            server: forks it; None, or one that has ended: it loads the libraries itself.
+        """
         try:
             self.job.directory.create(self.job.experiment)
             self._watch = Watch(self.job.directory)
-            self._spawn(slot, gpus)
+            self._spawn(slot, gpus, server)
         except (SuiteError, OSError) as error:
             self.state, self.problem = "failed", f"{self.job.directory.path} could not be started: {error}"
             return False
         self.state, self.slot = "running", slot
         return True
 
-    def _spawn(self, slot: int, gpus: Sequence[str]) -> None:
-        resources = self.job.resources
-        command = [sys.executable, "-m", "suite.execute", str(self.job.directory.path)]
-        command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
-        environment = {key: value for key, value in os.environ.items() if key not in _RANK_VARIABLES}
-        environment |= {"OMP_NUM_THREADS": str(resources.threads_per_rank), "PYTHONUNBUFFERED": "1"}
+    def _spawn(self, slot: int, gpus: Sequence[str], server: ForkServer | None) -> None:
+        resources, variables = self.job.resources, {}
         if gpus:
             places = range(slot * resources.num_ranks, (slot + 1) * resources.num_ranks)
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[place % len(gpus)] for place in places)
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[place % len(gpus)] for place in places)
         with open_log(self.job.directory.log_path) as log:
+            if server is not None and server.is_alive:
+                self.process = server.fork(self.job.directory.path, log, variables)
+                return
+            command = [sys.executable, "-m", "suite.execute", str(self.job.directory.path)]
+            command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
+            environment = environment_of_runs(resources) | variables
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
             )
@@ -149,12 +167,24 @@ class LocalPool:
     """Carries out a plan on this machine, at most ``max_parallel`` runs at a time.
 
     Runs may share a GPU; the ranks of one run have one each, so there must be as many.
+
+    Args:
+        plan: the runs, parents before those that need them.
+        max_parallel: how many go at once.
+        gpus: handed out to them.
+        server: forks runs of one rank; None: each loads the libraries itself, as those of several ranks do.
     """
 
-    def __init__(self, plan: Sequence[PlannedRun], max_parallel: int, gpus: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        plan: Sequence[PlannedRun],
+        max_parallel: int,
+        gpus: Sequence[str] = (),
+        server: ForkServer | None = None,
+    ) -> None:
         self.runs = [LocalRun(planned) for planned in plan]
         self._order = _in_order_of_start(self.runs)
-        self._gpus = gpus
+        self._gpus, self._server = gpus, server
         self._free_slots = list(range(max_parallel))
         self._looked_at = 0.0
 
@@ -179,8 +209,10 @@ class LocalPool:
         run.give_up_if_a_parent_failed()
         if run.state != "waiting" or run.is_held or not self._free_slots:
             return
+        if self._server is not None and self._server.is_loading:
+            return
         run.look()  # another grid may have been faster
-        if run.state == "waiting" and run.start(self._free_slots[0], self._gpus):
+        if run.state == "waiting" and run.start(self._free_slots[0], self._gpus, self._server):
             self._free_slots.remove(run.slot)
 
     def stop(self, patience_s: float = 30.0) -> None:

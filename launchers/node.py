@@ -14,12 +14,11 @@ import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
+from launchers.fork_server import end_with, import_training, log_to
 from launchers.starts import note_bad_node, note_late
 from launchers.submission import Submission, read_submission, submissions_folder, this_task
 from suite import attempts
@@ -47,7 +46,7 @@ def run_task(store: Path, name: str, first_task: int) -> int:
     try:
         submission = read_submission(folder)
         rank = _Rank(folder, task, submission)
-        _import_training(submission.resources)
+        import_training(submission.resources)
     except Exception as error:
         note_bad_node(folder, task, f"{type(error).__name__}: {error}")
         raise
@@ -105,7 +104,7 @@ class _Rank:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # it is waited for
         self._child = os.fork()
         if self._child == 0:
-            _become_run(run, experiment, self._resources, number)
+            end_with(lambda: _become_run(run, experiment, self._resources, number))
         if self._why:  # a signal that came before there was a child to pass it to
             self._pass_on()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
@@ -139,40 +138,18 @@ class _Rank:
             self._pass_on()
 
 
-def _import_training(resources: Resources) -> None:
-    """Import, before the first fork, what every run needs: it takes seconds, and shows what the node lacks.
-
-    Raises:
-        RunError: no GPU where one is needed.
-        ImportError, OSError: a library that is not there, or is damaged.
-    """
-    import suite.training.loop  # noqa: F401
-    from suite.training.distributed import check_device, preload
-
-    preload(resources)
-    check_device(resources)
-
-
-def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> NoReturn:
-    """Train as a forked child, with a log and ports of its own."""
-    status: int = Exit.FAILED
-    try:
-        die_with_parent()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # where SLURM finds processes by their parents, it comes here too
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [*_SIGNALS, signal.SIGCHLD])
-        run.path.mkdir(parents=True, exist_ok=True)
-        _write_to_log(run)
-        os.environ |= _rank_variables(number)
-        if os.environ["RANK"] == "0":
-            run.create(experiment)
-        status = run_as_rank(run.path, resources)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> int:
+    """Train as a forked child, with a log and ports of its own; returns the exit status."""
+    die_with_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # where SLURM finds processes by their parents, it comes here too
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [*_SIGNALS, signal.SIGCHLD])
+    run.path.mkdir(parents=True, exist_ok=True)
+    _write_to_log(run)
+    os.environ |= _rank_variables(number)
+    if os.environ["RANK"] == "0":
+        run.create(experiment)
+    return run_as_rank(run.path, resources)
 
 
 def _write_to_log(run: RunDirectory) -> None:
@@ -183,8 +160,7 @@ def _write_to_log(run: RunDirectory) -> None:
     """
     try:
         with open_log(run.log_path) as log:
-            os.dup2(log.fileno(), 1)
-            os.dup2(log.fileno(), 2)
+            log_to(log.fileno())
     except OSError as error:
         reason = f"cannot open its log: {error}. Expected a file: remove what is there, then use --retry-failed"
         run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))

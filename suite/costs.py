@@ -1,7 +1,8 @@
 """The cost of a run: floating-point operations, from those of one image in its model. No torch.
 
-Building a large model takes a second, reading its count none: who counts, ``suite.models.flops``, keeps the count on
-disk, and ``grid.py --list`` and the leaderboards find it here. Files that cannot be read or written count as not there.
+Building a large model takes a second, reading its count none: the suites' models come counted, see ``shipped_flops``;
+who counts others, ``suite.models.flops``, keeps the count on disk, and ``grid.py --list`` and the leaderboards find it
+here. Files that cannot be read or written count as not there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any, Protocol
 from imagesets.catalog import ImageSetInfo
 from suite.errors import RunError
 from suite.files import cache_folder, write_atomically
-from suite.model_options import digest_of_sources, read_options
+from suite.model_options import digest_of_sources, options_that_matter
+from suite.shipped_flops import key_of, read_shipped
 from suite.spec import Experiment, Resources
 
 TRAINING = 3  # forward passes that one image costs, the backward one included
@@ -77,7 +79,7 @@ def images_seen(experiment: Experiment, resources: Resources) -> float:
 def models_to_count(experiments: Iterable[Experiment], resources: Resources) -> list[Experiment]:
     """Find one experiment of each model that was never counted, which takes up to a second each."""
     models = {
-        (e.model, e.image_size, e.dataset, _options_that_matter(e.model, options_to_count(e))): e for e in experiments
+        (e.model, e.image_size, e.dataset, options_that_matter(e.model, options_to_count(e))): e for e in experiments
     }
     return [e for e in models.values() if run_flops(e, resources, find_flops) is None]
 
@@ -121,6 +123,8 @@ def find_flops(model: str, *, num_classes: int, image_size: int, **options: Any)
         image_size: side of its images, in pixels.
         options: its keyword arguments.
     """
+    if shipped := read_shipped().get(key_of(model, num_classes, image_size, options)):
+        return Flops(*shipped)
     try:
         return _read(_path(model, num_classes, image_size, options))
     except (OSError, ValueError, TypeError, KeyError):
@@ -150,16 +154,9 @@ def _read(path: Path) -> Flops:
 
 
 def _path(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> Path:
-    known = [model, num_classes, image_size, _options_that_matter(model, options), _versions()]
+    known = [model, num_classes, image_size, options_that_matter(model, options), _versions()]
     text = json.dumps(known, default=str)  # a model that is none of ours counts by its source
     return cache_folder("suite-flops") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-
-
-def _options_that_matter(model: str, options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Sort the options and leave out those without effect on the count."""
-    known = read_options().get(model)  # timm's have none
-    without_effect = known.without_effect_on_flops if known is not None else ()
-    return tuple(sorted((name, value) for name, value in options.items() if name not in without_effect))
 
 
 @lru_cache

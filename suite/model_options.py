@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from suite.spec import Scalar
 
@@ -58,6 +59,14 @@ def changed_options(
     }
 
 
+def options_that_matter(model: str, options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Sort a model's options and leave out those without effect on its operations; timm's models have none."""
+    known = read_options().get(model)
+    without_effect = known.without_effect_on_flops if known is not None else ()
+    return tuple(sorted((name, value) for name, value in options.items() if name not in without_effect))
+
+
+@lru_cache
 def digest_of_sources() -> str:
     """A SHA-256 of the models' own source: of whatever is computed from a model, and kept."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.glob("*.py")))).hexdigest()

@@ -21,7 +21,7 @@ _TIMM = "timm/"
 
 
 def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
-    """Count for a model by name, once: the count is kept on disk.
+    """Count for a model by name, once: the count is kept on disk, and of the suites' models shipped with the package.
 
     Args:
         model: as for ``build_model``, or one of timm's after ``timm/``.
@@ -33,12 +33,13 @@ def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any
 
 @lru_cache  # also where it cannot be kept on disk
 def _count_once(model: str, num_classes: int, image_size: int, options: tuple[tuple[str, Any], ...]) -> Flops:
-    flops = _count(model, num_classes, image_size, dict(options))
+    flops = count_anew(model, num_classes, image_size, dict(options))
     keep_flops(flops, model, num_classes=num_classes, image_size=image_size, **dict(options))
     return flops
 
 
-def _count(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> Flops:
+def count_anew(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> Flops:
+    """Count for a model, whether its count is known or not; arguments as for ``count_flops``."""
     device = "meta" if options.get("model_source") is None else "cpu"
     with torch.random.fork_rng(devices=()), torch.device(device):
         network = _build(model, num_classes, image_size, options).eval()

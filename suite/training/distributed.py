@@ -1,5 +1,6 @@
-"""Ranks and DeepSpeed: the only module that imports deepspeed, with ``checkpoint_engine``, which it imports late.
+"""Ranks and their engine: DeepSpeed's, or plain PyTorch for a rank alone.
 
+The only module that imports deepspeed, with ``checkpoint_engine``, which it imports late.
 A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which one this is
 (torchrun's names); where they are missing the process is alone.
 """
@@ -21,8 +22,9 @@ from torch import Tensor, nn
 
 from suite.errors import LostPeerError, RunError
 from suite.spec import Recipe, Resources
-from suite.training.environment import commit
+from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
+from suite.training.plain_engine import PlainEngine
 
 _LOST_PEER_WORDS = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
 
@@ -97,7 +99,7 @@ class Ranks:
 
 
 def preload(resources: Resources) -> None:
-    """Import DeepSpeed ahead of the first use, for a process that forks others: none may touch a GPU before.
+    """Import early what else is imported late, for a process that forks others: none may touch a GPU before.
 
     The others run the code that is loaded here, so they say the commit that is read here.
     """
@@ -105,7 +107,13 @@ def preload(resources: Resources) -> None:
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asks the driver for GPUs without starting CUDA
     if resources.device == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
-    import deepspeed  # noqa: F401
+    if _needs_deepspeed(resources):
+        import deepspeed  # noqa: F401
+
+
+def _needs_deepspeed(resources: Resources) -> bool:
+    """Whether there is anything to share or to shard; a step of plain PyTorch costs less, and gives the same."""
+    return resources.num_ranks > 1 or resources.zero_stage > 0
 
 
 def check_device(resources: Resources) -> None:
@@ -119,7 +127,7 @@ def check_device(resources: Resources) -> None:
 
 
 def start(resources: Resources) -> Ranks:
-    """Set the process up: threads, determinism, precision, device, process group.
+    """Set the process up: threads, determinism, precision, device and, where there is one, process group.
 
     Products and convolutions of fp32 are IEEE's on GPUs too, as on CPUs: torch itself would round the inputs of
     convolutions, and of nothing else, to TF32.
@@ -129,6 +137,7 @@ def start(resources: Resources) -> Ranks:
         LostPeerError: if the other ranks cannot be met.
     """
     check_device(resources)
+    keep_freed_memory()
     torch.set_num_threads(resources.threads_per_rank)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # needed by deterministic cuBLAS
     torch.use_deterministic_algorithms(True)  # not warn_only: with it fused attention stays non-deterministic
@@ -143,7 +152,8 @@ def start(resources: Resources) -> Ranks:
     else:
         device = _choose_gpu()
         torch.cuda.set_device(device)
-    _connect(device)
+    if _needs_deepspeed(resources):
+        _connect(device)
     return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
 
 
@@ -166,7 +176,7 @@ def _choose_gpu() -> torch.device:
 
 @watch_for_lost_peers()
 def _connect(device: torch.device) -> None:
-    """Form the process group, which DeepSpeed asks for also of one rank: gloo between CPUs, NCCL between GPUs."""
+    """Form the process group, which ZeRO asks for also of one rank: gloo between CPUs, NCCL between GPUs."""
     import deepspeed
 
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
@@ -177,16 +187,11 @@ def _connect(device: torch.device) -> None:
     deepspeed.init_distributed("gloo" if device.type == "cpu" else "nccl", verbose=False)
 
 
-@watch_for_lost_peers()
 def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
-    """Put the DeepSpeed engine around model and optimizer.
-
-    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. The
-    gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
-    stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
+    """Put an engine around model and optimizer: DeepSpeed's, or for a rank alone at ZeRO stage 0 plain PyTorch.
 
     Args:
-        model: on this rank's device.
+        model: is moved to this rank's device.
         optimizer: of ours; in stage 0 it also clips the gradients.
         recipe: gives batch size, precision and clipping.
         resources: give micro-batches and the ZeRO stage.
@@ -194,6 +199,25 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
         LostPeerError: another rank is gone.
+    """
+    if resources.zero_stage == 0 and recipe.clip_grad_norm:  # each rank has all gradients, and the optimizer is ours
+        clip_before_steps(optimizer, model, recipe.clip_grad_norm)
+    if _needs_deepspeed(resources):
+        return wrap_in_deepspeed(model, optimizer, recipe, resources)
+    device = torch.device("cuda", torch.cuda.current_device()) if resources.device == "gpu" else torch.device("cpu")
+    _, accumulation = resources.split_batch(recipe.batch_size)
+    return PlainEngine(model, optimizer, accumulation, recipe.precision == "bf16", device)
+
+
+@watch_for_lost_peers()
+def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
+    """Put the DeepSpeed engine around model and optimizer.
+
+    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. The
+    gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
+    stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
+
+    Args, Raises: as of ``initialize``.
     """
     empty = [name for name, parameter in model.named_parameters() if not parameter.numel()]
     if empty and resources.zero_stage == 3:
@@ -205,15 +229,12 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
 
     from suite.training.checkpoint_engine import HashedDataFiles
 
-    whole = resources.zero_stage == 0  # each rank has all gradients, and the optimizer is ours
-    if whole and recipe.clip_grad_norm:
-        clip_before_steps(optimizer, model, recipe.clip_grad_norm)
     micro, accumulation = resources.split_batch(recipe.batch_size)
     config = {
         "train_batch_size": recipe.batch_size,
         "train_micro_batch_size_per_gpu": micro,
         "gradient_accumulation_steps": accumulation,
-        "gradient_clipping": 0.0 if whole else recipe.clip_grad_norm,
+        "gradient_clipping": 0.0 if resources.zero_stage == 0 else recipe.clip_grad_norm,
         "zero_optimization": {"stage": resources.zero_stage},
         "zero_allow_untested_optimizer": True,
         "torch_autocast": {"enabled": recipe.precision == "bf16", "dtype": "bfloat16"},
@@ -222,8 +243,6 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
     engine.checkpoint_engine = HashedDataFiles()  # DeepSpeed's settings choose among its own ones
-    if whole and resources.num_ranks == 1:
-        engine.enable_backward_allreduce = False  # there is nothing to add up, and it copies each gradient twice
     return engine
 
 
@@ -243,11 +262,16 @@ def average_running_statistics(model: nn.Module, ranks: Ranks) -> None:
 @watch_for_lost_peers()
 def full_state_dict(engine: Any, zero_stage: int) -> dict[str, Tensor]:
     """Gather the model's state on the CPU, whatever the ZeRO stage. All ranks call it; the first's is complete."""
+    with _gathered(engine.module) if zero_stage == 3 else contextlib.nullcontext():
+        return {name: value.detach().cpu().contiguous() for name, value in engine.module.state_dict().items()}
+
+
+def _gathered(model: nn.Module) -> contextlib.AbstractContextManager[None]:
+    """Inside the ``with``, every rank has the whole weights that ZeRO stage 3 has cut in pieces."""
     import deepspeed
 
-    parameters = list(engine.module.parameters()) if zero_stage == 3 else []
-    with deepspeed.zero.GatheredParameters(parameters, enabled=zero_stage == 3):
-        return {name: value.detach().cpu().contiguous() for name, value in engine.module.state_dict().items()}
+    gathered: contextlib.AbstractContextManager[None] = deepspeed.zero.GatheredParameters(list(model.parameters()))
+    return gathered
 
 
 def stop() -> None:

@@ -192,7 +192,7 @@ class Training:
         images, labels = batch
         # stochastic depth draws from torch's global state: fixed by step and rank, so nothing has to be saved
         seeds = np.random.SeedSequence([self.experiment.seed, step, self.ranks.rank])
-        torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0] >> 1))
+        _seed(int(seeds.generate_state(1, np.uint64)[0] >> 1), self.ranks.device)
         total = torch.zeros((), device=self.ranks.device)
         for micro_images, micro_labels in zip(
             images.split(self.micro_batch), labels.split(self.micro_batch), strict=True
@@ -313,3 +313,10 @@ class Training:
             parent=self.parent,
             work=work,
         )
+
+
+def _seed(seed: int, device: torch.device) -> None:
+    """Do what of ``torch.manual_seed`` matters here: where no GPU is used, that notes a stack for each that may be."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)

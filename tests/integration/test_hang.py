@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from launchers import grid
 from launchers.local import LocalPool
 from launchers.plan import make_plan
 from suite import heartbeat
@@ -35,16 +36,17 @@ def ranks_of(path):
 def test_a_stopped_rank_is_noticed_and_the_run_goes_on(tmp_path, monkeypatch, num_ranks):
     monkeypatch.setattr(heartbeat, "LEAST_PATIENCE_S", 4.0)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    plan = make_plan([EXPERIMENT], tmp_path, Resources(num_ranks=num_ranks, checkpoint_every_s=0.1))
-    pool = LocalPool(plan, max_parallel=1)
-    (run,) = pool.runs
-    end, stopped = time.monotonic() + 240, False
-    while pool.poll() and time.monotonic() < end:
-        time.sleep(0.02)
-        if not stopped and run.job.directory.last_metrics().get("step", 0) >= 40:
-            os.kill(ranks_of(run.job.directory.path)[0], signal.SIGSTOP)
-            stopped = True
-    pool.stop(1.0)
+    resources = Resources(num_ranks=num_ranks, checkpoint_every_s=0.1)
+    with grid._fork_server(resources) as server:
+        pool = LocalPool(make_plan([EXPERIMENT], tmp_path, resources), max_parallel=1, server=server)
+        (run,) = pool.runs
+        end, stopped = time.monotonic() + 240, False
+        while pool.poll() and time.monotonic() < end:
+            time.sleep(0.02)
+            if not stopped and run.job.directory.last_metrics().get("step", 0) >= 40:
+                os.kill(ranks_of(run.job.directory.path)[0], signal.SIGSTOP)
+                stopped = True
+        pool.stop(1.0)
     assert stopped
     assert (run.state, run.num_restarts) == ("done", 1)
     assert "it hung: no step for " in run.problem

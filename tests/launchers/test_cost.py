@@ -1,13 +1,17 @@
 """What runs of each kind cost before they start, and that models are counted once."""
 
+import json
+
 import pytest
 
 from launchers.cost import run_flops
-from suite import costs
+from launchers.count_models import all_experiments
+from suite import costs, shipped_flops
 from suite.costs import find_flops, images_seen, models_to_count
 from suite.model_options import read_options
 from suite.models import flops
 from suite.models.flops import count_flops
+from suite.shipped_flops import read_shipped
 from suite.spec import Resources
 
 RESOURCES = Resources()
@@ -15,8 +19,9 @@ RESOURCES = Resources()
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty folder for counts, and none in memory."""
+    """An empty folder for counts, none in memory, and none that is shipped."""
     monkeypatch.setenv("SUITE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(costs, "read_shipped", dict)
     for remembered in (costs._read, flops._count_once):
         remembered.cache_clear()
     return tmp_path
@@ -25,7 +30,7 @@ def cache(tmp_path, monkeypatch):
 def test_a_run_that_only_measures_costs_its_evaluation(graph):
     trained, masked = graph["first"], graph["mask_tuned"]
     assert images_seen(masked, RESOURCES) == 0
-    forward = count_flops(masked.model, num_classes=10, image_size=32).total
+    forward = count_flops(masked.model, num_classes=10, image_size=32, **masked.model_options).total
     assert run_flops(masked, RESOURCES) == forward * 100
     assert run_flops(trained, RESOURCES) == 3 * forward * 60 * 32
 
@@ -48,14 +53,34 @@ def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, g
         for remembered in (costs._read, flops._count_once):
             remembered.cache_clear()
         assert run_flops(experiment, RESOURCES) == expected
-        size = {"num_classes": 10, "image_size": 32}
-        assert find_flops(experiment.model, **size) == flops._count(experiment.model, *size.values(), {})
+        size, options = {"num_classes": 10, "image_size": 32}, experiment.model_options
+        counted = flops.count_anew(experiment.model, *size.values(), options)
+        assert find_flops(experiment.model, **size, **options) == counted
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(cache, graph, monkeypatch):
     (cache / "file").touch()
     monkeypatch.setenv("SUITE_CACHE_DIR", str(cache / "file"))
     assert run_flops(graph["first"], RESOURCES) > 0
+
+
+def test_every_suites_models_come_counted_from_the_source_that_is_here(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUITE_CACHE_DIR", str(tmp_path))
+    assert models_to_count(all_experiments(), RESOURCES) == [], "python -m launchers.count_models counts them anew"
+
+
+def test_shipped_counts_are_those_that_are_counted_now():
+    small = [key for key in sorted(read_shipped()) if json.loads(key)[2] == 32]  # pixels: large models take a second
+    for key in small[:: len(small) // 8]:
+        found = flops.count_anew(*json.loads(key))
+        assert (found.total, found.linear) == read_shipped()[key], key
+
+
+def test_counts_of_other_source_are_not_taken(monkeypatch):
+    read_shipped.cache_clear()
+    monkeypatch.setattr(shipped_flops, "digest_of_sources", lambda: "another")
+    assert read_shipped() == {}
+    read_shipped.cache_clear()
 
 
 # Options beside a model's own that say only how it starts or is trained.
@@ -76,7 +101,7 @@ UNCHANGING = [
 @pytest.mark.parametrize(("model", "options"), UNCHANGING)
 def test_what_only_changes_the_start_leaves_the_count_as_it_is(model, options):
     assert set(options) <= read_options()[model].without_effect_on_flops
-    counted, plain = (flops._count(model, 10, 32, chosen) for chosen in (options, {}))
+    counted, plain = (flops.count_anew(model, 10, 32, chosen) for chosen in (options, {}))
     assert counted == plain
 
 

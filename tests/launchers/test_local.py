@@ -24,7 +24,7 @@ class Process:
 @pytest.fixture
 def pool(tmp_path, monkeypatch, graph, finish):
     """A pool over the graph, with names for its runs."""
-    monkeypatch.setattr(LocalRun, "_spawn", lambda run, slot, gpus: setattr(run, "process", Process()))
+    monkeypatch.setattr(LocalRun, "_spawn", lambda run, slot, gpus, server: setattr(run, "process", Process()))
 
     class Pool:
         def __init__(self, names=tuple(graph), max_parallel=2):

@@ -23,7 +23,7 @@ def process_group(last_group):
     threads = torch.get_num_threads()
     with patch.dict(os.environ):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-        yield distributed.start(Resources())
+        yield distributed.start(Resources(zero_stage=1))  # a rank alone at stage 0 has no group
     torch.backends.cudnn.allow_tf32 = True
     torch.use_deterministic_algorithms(False)
     torch.set_num_threads(threads)

@@ -53,6 +53,30 @@ def test_a_training_goes_on_from_a_checkpoint_bit_by_bit(tmp_path, process_group
     assert [name for name in expected if not expected[name].equal(found[name])] == []
 
 
+def wrap(engine, seed):
+    """DeepSpeed's engine at stage 0, or that of a rank alone."""
+    torch.manual_seed(seed)
+    model = build_model("deit_micro", num_classes=10, image_size=32, dim=18, depth=1)
+    return engine(model, build_optimizer(model, RECIPE, torch.device("cpu")), RECIPE, Resources())
+
+
+@pytest.mark.parametrize("from_deepspeed", [True, False])
+def test_a_rank_alone_and_deepspeed_go_on_from_each_others_checkpoints_bit_by_bit(
+    tmp_path, process_group, from_deepspeed
+):
+    engines = [distributed.wrap_in_deepspeed, distributed.initialize]
+    before, after = engines if from_deepspeed else reversed(engines)
+    run, written = RunDirectory(tmp_path), wrap(before, seed=0)
+    take_step(written)
+    checkpoint.save(written, run, process_group, Resources(), ORIGIN, 1, {"number": 7})
+    resumed = wrap(after, seed=1)
+    assert load(resumed, run, process_group)["number"] == 7
+    for one in (written, resumed):
+        take_step(one)
+    expected, found = weights(written), weights(resumed)
+    assert [name for name in expected if not expected[name].equal(found[name])] == []
+
+
 @pytest.fixture(scope="module")
 def engine(process_group):
     return make_engine()

@@ -34,11 +34,15 @@ class Operations(TorchDispatchMode):
         return operation(*args, **(kwargs or {}))
 
 
-def make_engine(clip_grad_norm=3.0, device=CPU):
-    recipe = RECIPE.model_copy(update={"clip_grad_norm": clip_grad_norm})
+def make_engine(clip_grad_norm=3.0, device=CPU, wrap=distributed.initialize, **changes):
+    recipe = RECIPE.model_copy(update={"clip_grad_norm": clip_grad_norm, **changes})
     torch.manual_seed(0)
     model = build_model("convit_micro", num_classes=10, image_size=32)
-    return distributed.initialize(model, build_optimizer(model, recipe, device), recipe, Resources(micro_batch_size=8))
+    return wrap(model, build_optimizer(model, recipe, device), recipe, Resources(micro_batch_size=8))
+
+
+def make_deepspeed(**changes):
+    return make_engine(clip_grad_norm=0.0, wrap=distributed.wrap_in_deepspeed, **changes)
 
 
 def take_steps(engine, pieces=PIECES):
@@ -47,41 +51,52 @@ def take_steps(engine, pieces=PIECES):
         engine.step()
 
 
-@pytest.mark.usefixtures("process_group")
-def test_no_step_waits_for_the_device(monkeypatch):
-    from deepspeed.accelerator import get_accelerator
-
-    waits = []
-    monkeypatch.setattr(type(get_accelerator()), "synchronize", lambda *_: waits.append("all"))
+def test_no_step_waits_for_the_device():
     engine = make_engine(device=GPU)  # with the optimizer of GPUs
     with Operations() as asked:
         take_steps(engine)
-    assert waits == []
     assert asked.counts["_local_scalar_dense"] == 0  # a number that the host reads
 
 
 @pytest.mark.usefixtures("process_group")
-def test_a_rank_alone_neither_copies_nor_reduces_its_gradients():
-    engine = make_engine(clip_grad_norm=0.0)
+def test_deepspeed_does_not_wait_for_the_device_either(monkeypatch):
+    from deepspeed.accelerator import get_accelerator
+
+    waits = []
+    monkeypatch.setattr(type(get_accelerator()), "synchronize", lambda *_: waits.append("all"))
+    engine = make_deepspeed(device=GPU)
     with Operations() as asked:
-        take_steps(engine, PIECES[:1])  # the first micro-batch of a step, in which DeepSpeed never reduces
-        usual = asked.counts.copy()
-        asked.counts.clear()
-        engine.backward(F.cross_entropy(engine(PIECES[1]).float(), LABELS))
-    assert asked.counts["cat"] <= usual["cat"]
-    assert asked.counts["copy_"] <= usual["copy_"]
-    assert asked.counts["allreduce_"] == 0
+        take_steps(engine)
+    assert waits == []
+    assert asked.counts["_local_scalar_dense"] == 0
 
 
 @pytest.mark.usefixtures("process_group")
-def test_gradients_of_a_rank_alone_are_those_that_deepspeeds_reduction_gives():
-    ours, theirs = make_engine(), make_engine()
-    theirs.enable_backward_allreduce = True
+def test_a_rank_alone_asks_nothing_of_the_device_that_plain_pytorch_does_not():
+    engine, model = make_engine(clip_grad_norm=0.0), make_engine().module
+    optimizer = build_optimizer(model, RECIPE)
+    with Operations() as ours:
+        take_steps(engine)
+    with Operations() as plain:
+        for number, piece in enumerate(PIECES):
+            (F.cross_entropy(model(piece).float(), LABELS) / 2).backward()
+            if number % 2:
+                optimizer.step()
+                model.zero_grad()
+    assert ours.counts == plain.counts
+
+
+@pytest.mark.usefixtures("process_group")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_rank_alone_gets_deepspeeds_gradients_and_weights_bit_by_bit(precision):
+    ours, theirs = make_engine(clip_grad_norm=0.0, precision=precision), make_deepspeed(precision=precision)
+    start = [parameter.detach().clone() for parameter in ours.module.parameters()]
     for engine in (ours, theirs):
-        take_steps(engine, PIECES[:1])
-        engine.backward(F.cross_entropy(engine(PIECES[1]).float(), LABELS))
-    for own, other in zip(ours.module.parameters(), theirs.module.parameters(), strict=True):
+        take_steps(engine, PIECES[:5])  # two steps, and half of a third
+    for own, other, before in zip(ours.module.parameters(), theirs.module.parameters(), start, strict=True):
+        assert torch.equal(own, other)
         assert torch.equal(own.grad, other.grad)
+        assert not torch.equal(own, before)
 
 
 @pytest.mark.usefixtures("process_group")
@@ -89,7 +104,7 @@ def test_gradients_of_a_rank_alone_are_those_that_deepspeeds_reduction_gives():
 def test_clipping_is_deepspeeds_bit_by_bit_and_done_once_a_step(max_norm):
     from deepspeed.runtime.utils import clip_grad_norm_
 
-    ours, theirs = make_engine(max_norm), make_engine(clip_grad_norm=0.0)
+    ours, theirs = make_engine(max_norm), make_deepspeed()
 
     def clip_as_deepspeed(*_):
         clip_grad_norm_(theirs.module.parameters(), max_norm)

@@ -1,0 +1,43 @@
+"""``python -m launchers.count_models``: count the operations of every suite's models anew, and ship them as data.
+
+For developers, whenever a file of ``suite/models/`` has changed; ``suite.shipped_flops`` reads them.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from suite.costs import Flops, run_flops
+from suite.models.flops import count_anew
+from suite.shipped_flops import PATH, key_of, write_shipped
+from suite.spec import Experiment, Resources
+from suite.suites import get_suite, list_suites
+
+
+def all_experiments() -> list[Experiment]:
+    """Every experiment of every profile, with repetitions."""
+    profiles = [profile for name in list_suites() for profile in get_suite(name).profiles.values()]
+    return [experiment for profile in profiles for experiment in profile.experiments()]
+
+
+def main() -> int:
+    """Write the file; returns the exit status 0."""
+    counts: dict[str, tuple[int, int]] = {}
+
+    def count(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
+        key = key_of(model, num_classes, image_size, options)
+        if key not in counts:
+            found = count_anew(model, num_classes, image_size, options)
+            counts[key] = found.total, found.linear
+        return Flops(*counts[key])
+
+    for experiment in all_experiments():
+        run_flops(experiment, Resources(), count)
+    write_shipped(counts)
+    print(f"{PATH}: {len(counts)} models")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Runs forked by a process that has the libraries loaded, against runs of a Python of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from launchers.forks import ForkServer
+from launchers.local import LocalPool, environment_of_runs
+from launchers.plan import make_plan
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.records import RunDirectory
+from suite.spec import Experiment, Resources
+
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "drop_path": 0.2})
+EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
+LONG = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 1e4})})
+GRID = """
+import sys, time
+from pathlib import Path
+from launchers.local import LocalPool, environment_of_runs
+from launchers.forks import ForkServer
+from launchers.plan import make_plan
+from suite.spec import Experiment, Resources
+experiments = [Experiment.model_validate_json(text) for text in sys.argv[2:]]
+resources = Resources()
+with ForkServer(resources, environment_of_runs(resources)) as server:
+    pool = LocalPool(make_plan(experiments, Path(sys.argv[1]), resources), len(experiments), server=server)
+    print(server._process.pid, flush=True)
+    while pool.poll():
+        time.sleep(0.02)
+        if sorted(run.state for run in pool.runs) == ["failed", "running"]:
+            break
+        for run in pool.runs:
+            run.num_restarts = 2  # a killed run stays so
+    print(*(run.problem for run in pool.runs), flush=True)
+    time.sleep(60)
+"""
+
+
+def run_pool(store, experiment, server):
+    """Train one run by the pool; returns its directory."""
+    pool = LocalPool(make_plan([experiment], store, Resources()), 1, server=server)
+    while pool.poll():
+        time.sleep(0.02)
+    (run,) = pool.runs
+    assert run.state == "done", (run.problem, run.job.directory.log_path.read_text())
+    return run.job.directory
+
+
+def without_times(metrics):
+    times = ("images_per_s", "data_wait_percent")
+    return [{key: value for key, value in line.items() if key not in times} for line in metrics]
+
+
+def test_a_forked_run_leaves_what_one_in_a_python_of_its_own_leaves(tmp_path):
+    resources = Resources()
+    with ForkServer(resources, environment_of_runs(resources)) as server:
+        forked = run_pool(tmp_path / "forked", EXPERIMENT, server)
+        assert server.is_alive
+    alone = run_pool(tmp_path / "alone", EXPERIMENT, None)
+    assert forked.weights_path.read_bytes() == alone.weights_path.read_bytes()
+    assert without_times(forked.read_metrics()) == without_times(alone.read_metrics())
+    assert forked.log_path.read_text() == "training steps 0 to 5\n"
+
+
+def wait_until(happens):
+    deadline = time.monotonic() + 120
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def step_of(run):
+    return run.last_metrics().get("step", 0)
+
+
+def pid_of(run):
+    """By what ps shows of the run, once it trains."""
+    wait_until(lambda: step_of(run))
+    return int(subprocess.run(["pgrep", "-f", f"suite.execute {run.path}"], capture_output=True, text=True).stdout)
+
+
+def is_gone(pid):
+    status = Path(f"/proc/{pid}/status")
+    return not status.exists() or "\nState:\tZ" in status.read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forked runs need Linux")
+def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid(tmp_path):
+    experiments = [LONG, LONG.with_seed(1)]
+    command = [sys.executable, "-c", GRID, str(tmp_path), *(one.model_dump_json() for one in experiments)]
+    grid = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    server = int(grid.stdout.readline())
+    runs = [RunDirectory.of(tmp_path, one) for one in experiments]
+    victim, other = (pid_of(run) for run in runs)
+    assert [os.getsid(pid) for pid in (victim, other)] == [victim, other]
+    assert [os.getpgid(pid) for pid in (victim, other)] == [victim, other]
+    assert f"\nPPid:\t{grid.pid}\n" in Path(f"/proc/{other}/status").read_text()
+    assert os.readlink(f"/proc/{other}/fd/0") == os.devnull
+    os.kill(victim, signal.SIGKILL)
+    assert "was killed by SIGKILL" in grid.stdout.readline()
+    os.kill(server, signal.SIGKILL)
+    wait_until(lambda: is_gone(server))
+    before = step_of(runs[1])
+    wait_until(lambda: step_of(runs[1]) > before)
+    grid.kill()
+    grid.wait()
+    wait_until(lambda: is_gone(other))
