@@ -12,10 +12,12 @@ Where to look, in the order in which a number passes:
     estimates     the statistics: intervals, tests, ranks; verdicts: on a printed number and on a claim; sequential:
                   when enough seeds are trained
     cells         what one place of a table holds
+    effects       away from the paper's scale: one cell against another, beside the same in the paper's numbers
     boards        all cells of a table (its board), all tables of a suite at one scale (its leaderboard)
     claims/       what the papers say of these cells, as data, one module a paper; knows no number of ours
     judged_claims leaderboards of all suites -> the verdict on each claim; claim_pages: as CSV, Markdown and lines
-    notation      how a number, a difference and a headline are written, wherever they are shown
+    notation      how a number, a difference and a headline are written, wherever they are shown; notes: what else a
+                  reader must know
     markdown, csv_files, terminal, figures/    a leaderboard -> what a reader sees
     index         all suites in one table, with what each has cost and will cost
 

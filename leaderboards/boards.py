@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
+from leaderboards.effects import Effect, find_effects
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
 from suite.arguments import program
 from suite.errors import SpecError
@@ -18,7 +19,8 @@ from suite.tables import Suite, Table
 
 @dataclass(frozen=True)
 class Board:
-    """All that a leaderboard shows of one table. ``cells`` has the places that the profile fills, keyed (row, column).
+    """All that a leaderboard shows of one table. ``cells`` has the places that the profile fills, keyed (row, column),
+    and so have ``effects``, of those that are compared with a baseline.
 
     ``paper`` is the table's layout; where the paper only draws, it is ours and holds no number.
     """
@@ -29,6 +31,7 @@ class Board:
     table: Table
     paper: PaperTable
     cells: Mapping[tuple[Row, str], Cell]
+    effects: Mapping[tuple[Row, str], Effect] = field(default_factory=dict)  # away from the paper's scale
 
     @property
     def columns(self) -> list[str]:
@@ -40,6 +43,11 @@ class Board:
     def has_paper(self) -> bool:
         """Whether there are numbers of the paper to compare with."""
         return self.table.is_papers
+
+    @property
+    def is_at_papers_scale(self) -> bool:
+        """Whether its numbers may be set against the paper's one by one."""
+        return not self.profile.scale_note
 
     def count(self, status: CellStatus) -> int:
         return sum(cell.status == status for cell in self.cells.values())
@@ -90,7 +98,8 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
         cells = add_ranks(table, cells)
         if not profile.scale_note:
             cells = add_verdicts(table, cells, paper)
-        tables[table.name] = Board(suite, profile_name, profile, table, paper, cells)
+        effects = find_effects(suite, table, cells) if profile.scale_note else {}
+        tables[table.name] = Board(suite, profile_name, profile, table, paper, cells, effects)
     return Leaderboard(suite, profile_name, profile, tables)
 
 

@@ -224,7 +224,7 @@ def add_ranks(table: Table, cells: Cells) -> dict[tuple[Row, str], Cell]:
     groups: dict[tuple[str, ...], list[tuple[Row, str]]] = {}
     for key, cell in cells.items():
         if table.ranked != "none" and _competes(cell):
-            groups.setdefault((cell.metric, *_group(table, cell)), []).append(key)
+            groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
     for keys in groups.values():
         if len(keys) > 1:
             for key, ranks in zip(keys, rank_intervals([cells[key].estimate for key in keys]), strict=True):
@@ -232,8 +232,8 @@ def add_ranks(table: Table, cells: Cells) -> dict[tuple[Row, str], Cell]:
     return ranked
 
 
-def _group(table: Table, cell: Cell) -> tuple[str, ...]:
-    """Name the group that a cell competes in, beside its metric."""
+def competitors_of(table: Table, cell: Cell) -> tuple[str, ...]:
+    """Name the group that a cell competes in, beside its metric; one for the whole table where nothing is ranked."""
     if isinstance(table.ranked, RankedWithin):
         row = dict(zip(table.row_keys, cell.row, strict=True))
         return (cell.column, *(row[key] for key in table.ranked.row_keys))

@@ -21,9 +21,9 @@ from suite.profiles import Profile
 from suite.records import Result, find_runs
 
 LONG_COLUMNS = (
-    "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "paper", "difference", "verdict",
-    "p_value", "best_rank", "worst_rank", "status", "chosen", "device_hours", "images_per_s", "num_evaluations",
-    "last_top1_percent", "commits",
+    "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "paper", "difference", "baseline",
+    "effect", "effect_low", "effect_high", "paper_effect", "verdict", "p_value", "best_rank", "worst_rank", "status",
+    "chosen", "device_hours", "images_per_s", "num_evaluations", "last_top1_percent", "commits",
 )  # fmt: skip
 
 
@@ -43,7 +43,11 @@ def render_csv(board: Board) -> str:
 
 
 def render_long_csv(leaderboard: Leaderboard) -> str:
-    """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown."""
+    """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown.
+
+    ``difference`` is ours minus the paper's at the paper's scale alone; elsewhere ``effect`` compares a cell with the
+    one that ``baseline`` names, in points, and ``paper_effect`` is the same in the paper's numbers.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -51,7 +55,7 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
         for row in board.paper.rows:
             for column in board.columns:
                 if (cell := board.cells.get((row, column))) is not None:
-                    writer.writerow(_escape({"table": board.table.name, **_line(cell)}))
+                    writer.writerow(_escape({"table": board.table.name, **_line(board, cell)}))
     return text.getvalue()
 
 
@@ -65,7 +69,7 @@ def _value(board: Board, cell: Cell | None) -> str:
     return write_value(cell.mean, board.paper.decimals(cell.column))
 
 
-def _line(cell: Cell) -> dict[str, object]:
+def _line(board: Board, cell: Cell) -> dict[str, object]:
     estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
     interval, shown = estimate.interval, provenance.experiment
     best_rank, worst_rank = comparison.ranks or ("", "")
@@ -75,7 +79,8 @@ def _line(cell: Cell) -> dict[str, object]:
         "low": interval and interval.low,
         "high": interval and interval.high,
         "paper": cell.paper,
-        "difference": cell.difference,
+        "difference": cell.difference if board.is_at_papers_scale else None,
+        **_effect(board, cell),
         "p_value": comparison.p_value,
         "last_top1_percent": provenance.last_top1_percent if cell.metric == "best_top1_percent" else None,
         "device_hours": provenance.device_hours,
@@ -87,6 +92,7 @@ def _line(cell: Cell) -> dict[str, object]:
         "metric": cell.metric,
         "n": min(estimate.sizes, default=coverage.num_done),
         "planned": coverage.num_planned,
+        "baseline": _baseline(board, cell),
         "verdict": comparison.verdict or "",
         "best_rank": best_rank,
         "worst_rank": worst_rank,
@@ -96,6 +102,29 @@ def _line(cell: Cell) -> dict[str, object]:
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
     }
+
+
+def _effect(board: Board, cell: Cell) -> dict[str, float | None]:
+    effect = board.effects.get((cell.row, cell.column))
+    found = effect and effect.difference
+    if found is None:
+        return {}
+    interval = found.interval if found.is_usable else None
+    return {
+        "effect": found.mean if found.is_usable else None,
+        "effect_low": interval and interval.low,
+        "effect_high": interval and interval.high,
+        "paper_effect": found.paper,
+    }
+
+
+def _baseline(board: Board, cell: Cell) -> str:
+    """``row: column`` of what the cell is compared with; empty where that is nothing, or itself."""
+    effect = board.effects.get((cell.row, cell.column))
+    if effect is None or effect.difference is None:
+        return ""
+    row, column = effect.baseline
+    return f"{' / '.join(row)}: {column}"
 
 
 # -- what each finished run was and cost
