@@ -16,9 +16,10 @@ Where to look, in the order in which a number passes:
     boards        all cells of a table (its board), all tables of a suite at one scale (its leaderboard)
     claims/       what the papers say of these cells, as data, one module a paper; knows no number of ours
     judged_claims leaderboards of all suites -> the verdict on each claim; claim_pages: as CSV, Markdown and lines
-    notation      how a number, a difference and a headline are written, wherever they are shown; notes: what else a
-                  reader must know
+    notation      how a number, a difference and a headline are written, wherever they are shown; notes, legend: what
+                  else its reader must know
     markdown, csv_files, terminal, figures/    a leaderboard -> what a reader sees
+    report/       the same, and judged claims -> pages for a browser, each one file
     index         all suites in one table, with what each has cost and will cost
 
 ``python leaderboards/build.py`` puts this folder first on the path, so no module may bear the name of one of the

@@ -106,9 +106,9 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
 
 def _effect(board: Board, cell: Cell) -> dict[str, float | None]:
     effect = board.effects.get((cell.row, cell.column))
-    found = effect and effect.difference
-    if found is None:
+    if effect is None or effect.difference is None:
         return {}
+    found = effect.difference
     interval = found.interval if found.is_usable else None
     return {
         "effect": found.mean if found.is_usable else None,
