@@ -14,7 +14,7 @@ from leaderboards.claim_pages import (
     write_papers_effect,
     write_seeds_needed,
 )
-from leaderboards.claims.claim import Claim, PaperClaims, Term
+from leaderboards.claims.claim import PaperClaims, Term
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.notation import NOTHING
 from leaderboards.report.plots import Marks, Plot, scale
@@ -91,16 +91,21 @@ def _view(judged: JudgedClaim) -> ClaimView:
             "seeds": judged.seeds_needed,
         },
         plot=scale({(): Marks(estimate.mean, estimate.interval, judged.shown.paper, 0.0)}).get(()),
-        cells=tuple(_links(claim, judged.scale)) if estimate.mean is not None else (),
+        cells=tuple(_links(judged)),
     )
 
 
-def _links(claim: Claim, scale_name: str) -> Iterable[Link]:
-    """To each cell that the claim speaks of, once."""
-    terms = {_address(term): term for effect in claim.effects for term in effect.terms}
+def _links(judged: JudgedClaim) -> Iterable[Link]:
+    """To each cell that the claim speaks of, once; those without a number may be of a suite that has no page yet."""
+    known = [
+        effect
+        for effect, found in zip(judged.claim.effects, judged.effects, strict=True)
+        if found.estimate.mean is not None
+    ]
+    terms = {_address(term): term for effect in known for term in effect.terms}
     for (_, anchor), term in terms.items():
         row = " / ".join(filter(None, term.place.row))
-        yield Link(f"{row or NOTHING}, {term.place.column}", f"../{term.suite}/{scale_name}.html#{anchor}")
+        yield Link(f"{row or NOTHING}, {term.place.column}", f"../{term.suite}/{judged.scale}.html#{anchor}")
 
 
 def _address(term: Term) -> tuple[str, str]:

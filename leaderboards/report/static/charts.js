@@ -46,12 +46,12 @@
   async function zoom(figure, factor) {
     const view = views.get(figure);
     if (!view) return;
-    for (const axis of ["x", "y"]) {
+    for (const [axis, field] of [["x", "x"], ["y", "ours"]]) { // Vega-Lite names a selection's signals by the fields
       const [low, high] = view.scale(axis).domain(), isLog = view.scale(axis).type === "log";
       const [from, to] = isLog ? [Math.log(low), Math.log(high)] : [low, high];
       const reach = ((to - from) * factor) / 2, middle = (from + to) / 2;
       const ends = [middle - reach, middle + reach];
-      view.signal(`zoom_${axis}`, isLog ? ends.map(Math.exp) : ends);
+      view.signal(`zoom_${field}`, isLog ? ends.map(Math.exp) : ends);
     }
     await view.runAsync();
   }
