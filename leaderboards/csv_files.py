@@ -112,8 +112,8 @@ def _effect(board: Board, cell: Cell) -> dict[str, float | None]:
     interval = found.interval if found.is_usable else None
     return {
         "effect": found.mean if found.is_usable else None,
-        "effect_low": interval and interval.low,
-        "effect_high": interval and interval.high,
+        "effect_low": interval.low if interval else None,
+        "effect_high": interval.high if interval else None,
         "paper_effect": found.paper,
     }
 

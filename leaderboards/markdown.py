@@ -94,7 +94,10 @@ def _table(board: Board, columns: Sequence[str]) -> str:
         header += [f"{column}, ours", *(["paper"] if board.has_paper else [])]
         header += _compared_by(board, column)
         header += ["verdict"] if _is_judged(board, column) else []
-    lines = [[*row, *(text for column in columns for text in _group(board, row, column))] for row in board.paper.rows]
+    lines = [
+        [*map(escape_markdown, row), *(text for column in columns for text in _group(board, row, column))]
+        for row in board.paper.rows
+    ]
     num_keys = len(board.paper.row_keys)
     return pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])
 
@@ -157,5 +160,6 @@ def render_notes(leaderboard: Leaderboard) -> list[str]:
 
 
 def _note(note: Note) -> str:
+    place = f"{escape_markdown(note.place)}: " if note.place else ""
     see = f"\n  See `{escape_code(note.see)}`" if note.see else ""
-    return f"{note.place}: {escape_markdown(note.text)}{see}" if note.place else escape_markdown(note.text)
+    return f"{place}{escape_markdown(note.text)}{see}"

@@ -43,6 +43,11 @@ def render(template: str, script_names: tuple[str, ...] = (), charts_library: by
     )  # fmt: skip
 
 
+def render_picture(**shown: Any) -> str:
+    """Render a table as SVG; ``shown`` is what the template names."""
+    return _environment().get_template("table.svg.j2").render(**shown)
+
+
 @dataclass(frozen=True)
 class Link:
     text: str

@@ -18,13 +18,15 @@ from leaderboards.report.charts import Chart, find_charts
 from leaderboards.report.latex import render_latex
 from leaderboards.report.library import charts_library
 from leaderboards.report.packed import Parcels
+from leaderboards.report.picture import draw_table
 from leaderboards.report.rendering import find_links, render
 from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
-from leaderboards.report.tables import view_table
+from leaderboards.report.tables import TableView, view_table
 from suite.figures import Figure
 
 BUDGET = 850_000  # bytes that a page may carry along beside its tables and the library of charts
 TYPES = {"CSV": "text/csv", "LaTeX": "application/x-tex", "SVG": "image/svg+xml", "PDF": "application/pdf"}
+SUFFIXES = {"LaTeX": "tex"}  # others are their kind's name
 Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
 
 
@@ -73,7 +75,8 @@ def render_suite_page(
     reader = RunReader(leaderboard, store)
     tables = [view_table(board, reader, runs) for board in leaderboard.tables.values()]
     parcels.add_data("runs", {"columns": COLUMNS, "cells": [vars(of_cell) for of_cell in runs]})
-    offers = {name: _offer_table(board, parcels) for name, board in leaderboard.tables.items()}
+    shown = zip(leaderboard.tables.values(), tables, strict=True)
+    offers = {table.name: _offer_table(board, table, parcels) for board, table in shown}
     charts = [chart for chart in find_charts(leaderboard, store) if parcels.add_data(f"chart-{chart.name}", chart.spec)]
     return render(
         "suite.html.j2",
@@ -105,14 +108,22 @@ def render_suite_page(
     )
 
 
-def _offer_table(board: Board, parcels: Parcels) -> list[Offer]:
+def _offer_table(board: Board, table: TableView, parcels: Parcels) -> list[Offer]:
     caption = f"{board.suite.paper}, {board.table.item}: ours in profile {board.profile_name}"
-    contents = {"CSV": ("csv", render_csv(board)), "LaTeX": ("tex", render_latex(board, caption))}
+    if not table.columns:
+        return []
+    svg, pdf = draw_table(table, caption)
+    contents = {
+        "CSV": render_csv(board).encode(),
+        "LaTeX": render_latex(board, caption).encode(),
+        "SVG": svg,
+        "PDF": pdf,
+    }
     name = f"{board.profile_name}.{board.table.name}"
     return [
-        Offer(label, f"{board.table.name}.{suffix}", f"{name}.{suffix}", board.table.item)
-        for label, (suffix, text) in contents.items()
-        if parcels.add(f"{board.table.name}.{suffix}", text.encode())
+        Offer(label, f"{board.table.name}.{label}", f"{name}.{SUFFIXES.get(label, label.lower())}", table.title)
+        for label, content in contents.items()
+        if parcels.add(f"{board.table.name}.{label}", content)
     ]
 
 

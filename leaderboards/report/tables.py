@@ -40,14 +40,15 @@ class RowView:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table; ``compared`` says what stands beside ours, ``unfilled`` names what the profile leaves out."""
+    """A table; ``small_print`` says what stands below ours, ``mark`` what comparison; ``unfilled`` is left out."""
 
     name: str
     title: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[RowView, ...]
-    compared: str
+    small_print: str
+    mark: str
     unfilled: tuple[str, ...]
 
 
@@ -81,7 +82,8 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
         keys=board.paper.row_keys,
         columns=tuple(board.columns),
         rows=tuple(rows),
-        compared=_name_comparison(board),
+        small_print=_name_small_print(board),
+        mark="difference" if board.is_at_papers_scale else "effect",
         unfilled=tuple(column for column in board.paper.columns if column not in board.columns),
     )
 
@@ -112,8 +114,8 @@ def _view_cell(
 def _compare(board: Board, cell: Cell, decimals: int) -> str:
     if board.is_at_papers_scale:
         return "" if cell.difference is None else write_signed(cell.difference, decimals)
-    effect = board.effects.get((cell.row, cell.column))
-    return write_compared(effect) if effect else ""
+    written = write_compared(board.effects.get((cell.row, cell.column)))
+    return "" if written == NOTHING else written
 
 
 def _last(cell: Cell, decimals: int) -> str:
@@ -122,7 +124,11 @@ def _last(cell: Cell, decimals: int) -> str:
     return f"{last:.{decimals}f}" if cell.metric == "best_top1_percent" and last is not None else ""
 
 
-def _name_comparison(board: Board) -> str:
+def _name_small_print(board: Board) -> str:
+    """What stands below ours."""
+    papers = ["the paper's number"] if board.has_paper else []
     if board.is_at_papers_scale:
-        return "ours minus the paper's" if board.has_paper else ""
-    return "effect against the baseline, and the paper's in brackets" if board.effects else ""
+        papers += ["ours minus the paper's"] if board.has_paper else []
+    elif board.effects:
+        papers += ["the effect against the baseline" + (", the paper's in brackets" if board.has_paper else "")]
+    return " and ".join(papers)
