@@ -111,7 +111,14 @@ def write_page(
 
 
 def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], store: Path, out: Path) -> None:
-    """Write the pages of all leaderboards, of the papers' claims, and ``index.html``."""
+    """Write the pages of all leaderboards, of the papers' claims, and ``index.html``.
+
+    Args:
+        lines: a suite at a scale each; those without runs have no page.
+        claims: of all papers, at every scale that has runs.
+        store: that the runs are in.
+        out: the folder of the index, with the suites' and the claims' own.
+    """
     from leaderboards.claims import ALL_CLAIMS
     from leaderboards.report.claims_page import render_claims_html
     from leaderboards.report.index_page import render_index_html

@@ -1,4 +1,4 @@
-"""What the numbers, marks and verdicts of a leaderboard mean, for its reader."""
+"""Leaderboard -> paragraphs that tell its reader what numbers, marks and verdicts mean."""
 
 from __future__ import annotations
 

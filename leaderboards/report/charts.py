@@ -84,7 +84,7 @@ def _curves(leaderboard: Leaderboard, store: Path) -> Chart | None:
 
 
 def _name_arms(leaderboard: Leaderboard) -> dict[str, Place]:
-    """What is trained, each once, by its row; and by its first column where a row has several."""
+    """Name everything that is trained once, by its row; and by its first column where a row has several."""
     entries = leaderboard.profile.entries
     rows = [(leaderboard.suite.table(entry.table).name, entry.row) for entry in entries]
     first: dict[str, Place] = {}

@@ -1,4 +1,4 @@
-"""What a page carries along: compressed and in base64 within the HTML, unpacked by the browser when it is asked for."""
+"""Contents that a page carries along: compressed within the HTML, unpacked by the browser when they are asked for."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, nu
 
 
 def _lines(cell: CellView | None) -> list[str]:
-    """What one cell says, line by line, as on the page."""
+    """Write one cell line by line, as on the page."""
     if cell is None:
         return ["-"]
     beside = (f"paper {cell.paper}" if cell.paper else "", cell.compared, cell.verdict)

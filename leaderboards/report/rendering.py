@@ -1,4 +1,4 @@
-"""What a page shows -> one HTML file that needs nothing beside it: its style, scripts and data stand in it.
+"""Data that a page shows -> one HTML file that needs nothing beside it: its style and scripts stand in it.
 
 Whatever stands in the data, markup is escaped and control characters are spelt out; and should a script still slip
 through, the page's policy runs none but those that are named by their hashes, and lets nothing be loaded.

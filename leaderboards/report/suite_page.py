@@ -138,7 +138,7 @@ def _view_figure(
 
 
 def _describe(figure: Figure) -> str:
-    """What kind of figure it is, in words: ``heatmap``."""
+    """Name the kind of figure in words: ``heatmap figure``."""
     return f"{type(figure).__name__.removesuffix('Figure').lower()} figure"
 
 

@@ -125,7 +125,7 @@ def _last(cell: Cell, decimals: int) -> str:
 
 
 def _name_small_print(board: Board) -> str:
-    """What stands below ours."""
+    """Say what stands below ours."""
     papers = ["the paper's number"] if board.has_paper else []
     if board.is_at_papers_scale:
         papers += ["ours minus the paper's"] if board.has_paper else []
