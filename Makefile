@@ -9,7 +9,7 @@ demo: .venv/installed
 
 # Everything that must pass: style, types, import rules, tests.
 test: .venv/installed lint
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # On a real SLURM cluster of four nodes, which is set up on this machine: as root, on Debian or Ubuntu.
 test-slurm: .venv/installed

@@ -77,9 +77,10 @@ def judge(noticed: bool, resumed: bool, equal: bool, story: str) -> Counts:
 
 
 def write_table(stages: dict[str, dict[str, Counts]]) -> str:
-    """Markdown: a row for each fault, and the sums."""
+    """Markdown: a row for each fault, one for each stage's sum, and one for all."""
     rows = [(stage, name, counts) for stage, faults in stages.items() for name, counts in faults.items()]
-    rows.append(("all", "", sum((counts for _, _, counts in rows), Counts())))
+    sums = [(stage, "all", sum(faults.values(), Counts())) for stage, faults in stages.items() if faults]
+    rows += [*sums, ("all", "all", sum((counts for _, _, counts in rows), Counts()))]
     lines = [_HEADER, ("---", "---", *("---:" for _ in _HEADER[2:]))]
     for stage, name, one in rows:
         numbers = (one.injected, one.noticed, one.resumed, one.equal, one.lost)

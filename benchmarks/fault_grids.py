@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -18,7 +19,6 @@ _GRID = Path(__file__).resolve().parents[1] / "launchers/grid.py"
 _OPTIONS = ("--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.05")
 _BOARD = "leaderboards/sample_efficiency/smoke.convit_table2.csv"
 _LIMIT_S = 600.0
-_MOST_S = 8.0  # a grid of these two runs takes about as long
 
 Outcome = tuple[bytes, list[str]]
 
@@ -45,22 +45,23 @@ def _outcome(store: Path) -> Outcome:
 
 
 @functools.cache
-def undisturbed() -> Outcome:
-    """The leaderboard and the weights of a grid that is left alone."""
+def undisturbed() -> tuple[Outcome, float]:
+    """The leaderboard and the weights of a grid that is left alone, and the seconds that it takes on this machine."""
     with tempfile.TemporaryDirectory() as name:
+        began = time.monotonic()
         ((code, output),) = _wait([_start(Path(name))])
         if code:
             raise RuntimeError(f"the undisturbed grid ended with {code}: {output}")
-        return _outcome(Path(name))
+        return _outcome(Path(name)), time.monotonic() - began
 
 
 def kill(draw: Random, folder: Path) -> Counts:
     """Kill the grid five times at random moments; the sixth goes on to the end."""
-    expected, num_kills = undisturbed(), 0
+    (expected, most_s), num_kills = undisturbed(), 0
     for _ in range(5):
         grid = _start(folder)
         try:
-            grid.communicate(timeout=draw.uniform(0.5, _MOST_S))
+            grid.communicate(timeout=draw.uniform(0.0, 0.6 * most_s))
         except subprocess.TimeoutExpired:
             grid.send_signal(signal.SIGKILL)
             num_kills += 1
@@ -73,7 +74,7 @@ def kill(draw: Random, folder: Path) -> Counts:
 
 def race(num_grids: int, draw: Random, folder: Path) -> Counts:
     """Start several grids at once: each run is trained by one of them, once; all end well, with nothing to notice."""
-    expected = undisturbed()
+    expected, _ = undisturbed()
     ended = _wait([_start(folder) for _ in range(num_grids)])
     tries = [json.loads(path.read_text())["num_attempts"] for path in folder.glob("experiments/*/*/environment.json")]
     went_well = all(code == 0 for code, _ in ended) and set(tries) == {1}

@@ -129,6 +129,9 @@ def compare(
 _BASE = Setting()
 _NINE = Setting(dim=54, num_heads=9, depth=5, num_gpsa_layers=3, images_seen=16_000, weight_std=0.08)
 _LONGER = replace(_NINE, images_seen=32_000)
+CHOSEN = replace(_NINE, images_seen=24_000)
+"""What ``suite.protocols.convit.micro`` trains on 1,000 images."""
+_NARROW = replace(_LONGER, dim=36)
 STAGES: dict[str, list[Trial]] = {
     "four_heads": list(compare(_BASE)),
     "fine_grid": list(compare(Setting(patch_size=2, dim=24, images_seen=16_000, batch_size=32))),
@@ -149,8 +152,13 @@ STAGES: dict[str, list[Trial]] = {
     "nine_heads": list(compare(_NINE, seeds=(1000, 1001, 1002))),
     "nine_longer": list(compare(_LONGER, seeds=(1000, 1001, 1002))),
     "nine_longer_rates": list(compare(_LONGER, rates=(1e-3, 4e-3))),
-    "nine_longer_narrow": list(compare(replace(_LONGER, dim=36))),
-    "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000))),
+    "nine_longer_narrow": list(compare(_NARROW, seeds=(1000, 1001, 1002))),
+    "narrow_rates": list(compare(_NARROW, rates=(1e-3, 4e-3))),
+    "narrow_many": list(compare(replace(_NARROW, num_images=20_000), seeds=(1000, 1001))),
+    "narrow_fewer": list(compare(replace(_NARROW, num_images=500), seeds=(1000, 1001))),
+    "narrow_shorter": list(compare(replace(_NARROW, images_seen=20_000), seeds=(1000, 1001))),
+    "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000), seeds=(1000, 1001, 1002))),
+    "nine_shorter": list(compare(CHOSEN, rates=(1e-3, 2e-3, 4e-3))),
     "nine_longer_fewer": list(compare(replace(_LONGER, num_images=500))),
 }
 

@@ -95,6 +95,7 @@ class Submitter:
         runs: what is missing, in the order in which it should be trained, parents before those that need them.
         max_parallel: jobs at once; None leaves it to SLURM.
         queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
+        suite_source: where a suite is found that is none of ours.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Submitter:
         runs_per_job: int = 1,
         max_parallel: int | None = None,
         queued: Mapping[str, str] | None = None,
+        suite_source: str = "",
     ) -> None:
         groups = _in_groups([run.job.experiment for run in runs])
         tasks = [group[i : i + runs_per_job] for group in groups for i in range(0, len(group), runs_per_job)]
@@ -116,6 +118,7 @@ class Submitter:
         self.submission = Submission(
             name=new_name(suite.name, profile),
             suite=suite.name,
+            suite_source=suite_source,
             profile=profile,
             num_seeds=num_seeds,
             time_min=allocation.time_min,
@@ -228,7 +231,8 @@ class Submitter:
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
         }
-        options = ["--suite", submission.suite, "--profile", submission.profile, "--runs", str(self._store)]
+        suite = submission.suite_source or submission.suite
+        options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         options += ["--seeds", str(submission.num_seeds)]
         parameters["setup"] = [self._path()]
         Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}")

@@ -16,6 +16,7 @@ from suite.arguments import num_seeds, positive, program
 from suite.errors import SpecError
 from suite.spec import StorageFormat
 
+_MODEL = ("NAME=MODEL", "OPTION=VALUE")
 _OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
 
 
@@ -36,7 +37,11 @@ def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
 
 
 def _frozen(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    return {name: _as_tuple(value) for name, value in values.items()}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 def _seeds(text: str) -> int | float:
@@ -60,6 +65,18 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
     )
+    parser.add_argument(
+        "--dataset", metavar="NAME", help="train all of it on another image set, such as one of your own"
+    )
+    parser.add_argument(
+        "--challenger", nargs="+", action="append", default=[], dest="challengers", metavar=_MODEL,
+        help="also train a model of your own in every row: timm:NAME, FILE.py:ATTRIBUTE, MODULE:ATTRIBUTE or a "
+        "plug-in; recipe.FIELD=VALUE changes its recipe",
+    )  # fmt: skip
+    parser.add_argument(
+        "--check", nargs="+", default=[], metavar=_MODEL,
+        help="try such a model in seconds, and show its cost beside the papers' models; train nothing",
+    )  # fmt: skip
     parser.add_argument(
         "--seeds", type=_seeds, default=1, metavar="N",
         help="seeds 0 to N-1 of every arm (default 1); until=H: until the headline is known to H points",

@@ -10,15 +10,20 @@ from suite.spec import Experiment, Resources
 
 def run_flops(experiment: Experiment, resources: Resources) -> float:
     """Of a whole run, see ``suite.costs``; a model that is new is counted."""
-    flops = costs.run_flops(experiment, resources, _count)
+    flops = costs.run_flops(experiment, resources, count_flops)
     assert flops is not None
     return flops
 
 
-def _count(model: str, *, num_classes: int, image_size: int, **options: Any) -> costs.Flops:
+def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> costs.Flops:
+    """Of one image's forward pass, as ``suite.models.flops`` does, which is not imported for what is known.
+
+    Args:
+        model, num_classes, image_size, options: as there.
+    """
     known = costs.find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     if known is not None:
         return known
-    from suite.models.flops import count_flops
+    from suite.models import flops
 
-    return count_flops(model, num_classes=num_classes, image_size=image_size, **options)
+    return flops.count_flops(model, num_classes=num_classes, image_size=image_size, **options)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from launchers.check import check
 from launchers.command_line import parse_options
 from launchers.console import SafeConsole
 from launchers.display import Display
@@ -66,6 +67,8 @@ def _run(options: GridOptions, console: Console) -> int:
     if options.list_suites:
         print_suites(console)
         return 0
+    if options.check:
+        return check(options, console)
     if options.until is not None and not options.starts_nothing:
         return train_until(options, functools.partial(_run, console=console), console)
     grid = GridRequest.of(options)
@@ -96,10 +99,13 @@ def _train_here(grid: GridRequest, console: Console) -> int:
             _check_gpus(gpus, resources.num_ranks)
         grid.make_store()
         grid.make_data_ready(to_do)
+        grid.enter_challengers(to_do)
         grid.forget_failures(plan)
         failed = _watch_pool(LocalPool(plan, max_parallel, gpus), console)
+    else:
+        grid.enter_challengers(())
     print_failures(console, failed)
-    build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
+    build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return Exit.FAILED if failed else 0
 
 

@@ -19,7 +19,7 @@ from launchers.plan import Job, PlannedRun
 from suite import standing
 from suite.errors import SuiteError
 from suite.exit_codes import Exit
-from suite.files import open_to_append
+from suite.files import open_log
 from suite.heartbeat import Watch
 from suite.records import Failure
 
@@ -86,7 +86,7 @@ class LocalRun:
         if gpus:
             places = range(slot * resources.num_ranks, (slot + 1) * resources.num_ranks)
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[place % len(gpus)] for place in places)
-        with open_to_append(self.job.directory.log_path) as log:
+        with open_log(self.job.directory.log_path) as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
             )

@@ -23,9 +23,10 @@ from typing import NoReturn
 from launchers.starts import note_bad_node, note_late
 from launchers.submission import Submission, read_submission, submissions_folder, this_task
 from suite import attempts
-from suite.errors import SuiteError
+from suite.errors import RunError, SuiteError
 from suite.execute import die_with_parent, run_as_rank
 from suite.exit_codes import Exit
+from suite.files import open_log
 from suite.heartbeat import Watch
 from suite.records import Failure, RunDirectory
 from suite.spec import Experiment, Resources
@@ -161,9 +162,7 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # where SLURM finds processes by their parents, it comes here too
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [*_SIGNALS, signal.SIGCHLD])
         run.path.mkdir(parents=True, exist_ok=True)
-        log = os.open(run.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
+        _write_to_log(run)
         os.environ |= _rank_variables(number)
         if os.environ["RANK"] == "0":
             run.create(experiment)
@@ -174,6 +173,22 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _write_to_log(run: RunDirectory) -> None:
+    """Let all that this process says from here on go to the run's log.
+
+    Raises:
+        RunError: it cannot be opened. The run has failed then: no other node could do better.
+    """
+    try:
+        with open_log(run.log_path) as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+    except OSError as error:
+        reason = f"cannot open its log: {error}. Expected a file: remove what is there, then use --retry-failed"
+        run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))
+        raise RunError(reason) from error
 
 
 def _rank_variables(number: int) -> dict[str, str]:

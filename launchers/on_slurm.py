@@ -34,6 +34,7 @@ from leaderboards.build import build
 from suite.errors import RunError, SpecError
 from suite.exit_codes import Exit
 from suite.files import disk_error
+from suite.plugins import list_plugins
 from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Resources
@@ -56,6 +57,7 @@ def train(grid: GridRequest, console: Console) -> int:
             _check_owners(options.runs, missing)
             grid.make_store()
             grid.make_data_ready(missing)
+            grid.enter_challengers(missing)
             submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
             grid.forget_failures(plan)
@@ -65,6 +67,7 @@ def train(grid: GridRequest, console: Console) -> int:
             if refusal:
                 console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         else:
+            grid.enter_challengers(())
             grid.forget_failures(plan)
             console.print("nothing to submit")
         if num_left:
@@ -118,7 +121,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
     if not options.status:
-        build(grid.suite.name, grid.profile_name, options.runs, options.seeds)
+        build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return 0 if all(status.state == "done" for status in found) else Exit.FAILED
 
 
@@ -222,7 +225,16 @@ def _submitter(
     return Submitter(
         runs, options.runs, grid.suite, grid.profile_name, options.seeds, allocation,
         runs_per_job=options.slurm.runs_per_job, max_parallel=options.max_parallel, queued=queued,
+        suite_source=_locate(options.suite or ""),
     )  # fmt: skip
+
+
+def _locate(suite: str) -> str:
+    """Where a job, which starts in another folder, finds a suite that is none of ours; "" for one of ours."""
+    place, separator, attribute = suite.rpartition(":")
+    if place.endswith(".py"):
+        return f"{Path(place).absolute()}:{attribute}"
+    return suite if separator or suite in list_plugins("suites") else ""
 
 
 def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[PlannedRun], dict[str, str], int]:

@@ -41,7 +41,8 @@ class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any.
+    look, and ``max_seeds`` the most of any. ``challengers`` and ``check`` are words as ``launchers.challengers`` reads
+    them, ``dataset`` is the image set in place of the suite's own.
 
     Raises:
         SpecError: options that do not go together, or a file of weights that is not there.
@@ -49,6 +50,9 @@ class GridOptions:
 
     suite: str | None = None
     profile: str = "laptop"
+    dataset: str | None = None
+    challengers: tuple[tuple[str, ...], ...] = ()
+    check: tuple[str, ...] = ()
     seeds: int = 1
     until: float | None = None
     max_seeds: int = 30
@@ -89,8 +93,9 @@ class GridOptions:
 
     @property
     def profile_name(self) -> str:
-        """The profile in the precision that was asked for, such as ``laptop-bf16``."""
-        return f"{self.profile}-{self.precision}" if self.precision else self.profile
+        """The profile as it was asked for: in a precision, on another image set, such as ``laptop-bf16@flowers``."""
+        name = f"{self.profile}-{self.precision}" if self.precision else self.profile
+        return f"{name}@{self.dataset}" if self.dataset else name
 
     @property
     def starts_nothing(self) -> bool:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from imagesets.prepared import make_ready
+from imagesets.prepared import find_info, make_ready
+from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
+from suite.challengers import Challenger, record_challengers, with_challengers
 from suite.errors import DataError, SpecError, missing_weights
 from suite.profiles import Profile
 from suite.spec import Experiment, Resources
@@ -31,24 +33,29 @@ class GridRequest:
     profile: Profile
     experiments: list[Experiment]
     options: GridOptions
+    challengers: tuple[Challenger, ...] = ()
 
     @classmethod
     def of(cls, options: GridOptions) -> GridRequest:
         """Look the suite, the profile and the chosen experiments up.
 
         Raises:
-            SpecError: a suite, profile, precision or filter that there is not, or a run store that is a file.
+            SpecError: a suite, profile, precision, challenger, image set or filter that there is not, or a run store
+                that is a file.
         """
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
-        suite = get_suite(options.suite)
+        challengers = tuple(map(parse_challenger, options.challengers))
+        suite = with_challengers(get_suite(options.suite), challengers)
+        if options.dataset:
+            find_info(options.dataset, options.data_dir)
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(update={"device": options.device})
         _check_store(options.runs)
         experiments = select(profile.experiments(options.seeds), options.only)
         _check_teacher(experiments, options)
-        return cls(suite, options.profile_name, profile, experiments, options)
+        return cls(suite, options.profile_name, profile, experiments, options, challengers)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
         """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
@@ -72,6 +79,18 @@ class GridRequest:
             raise SpecError(
                 f"--runs {self.options.runs} cannot be written to: {error.strerror}; expected a folder of yours"
             ) from error
+
+    def enter_challengers(self, to_do: Sequence[PlannedRun]) -> None:
+        """Try the models that are none of ours, then write down in the store who is entered.
+
+        Args:
+            to_do: the runs that are to be trained.
+
+        Raises:
+            SpecError: a model that could not be trained; the message has the cure.
+        """
+        refuse_broken((run.job.experiment for run in to_do), self.options)
+        record_challengers(self.options.runs, self.challengers)
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""

@@ -27,7 +27,8 @@ class Submission(Frozen):
     """One ``grid.py --cluster slurm``: what its tasks train, and with what.
 
     ``name`` starts with suite and profile; array number k of SLURM is called ``<name>.<its first task>``. ``ids`` are
-    those of ``tasks``, by the code that submitted them, which lies in ``code``.
+    those of ``tasks``, by the code that submitted them, which lies in ``code``. ``suite_source`` is by what the job of
+    the leaderboard finds a suite that is none of ours.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Submission(Frozen):
     tasks: tuple[tuple[Experiment, ...], ...]
     ids: tuple[tuple[str, ...], ...] = ()
     code: str = ""
+    suite_source: str = ""
 
     @cached_property
     def task_of(self) -> dict[str, int]:

@@ -20,6 +20,8 @@ Where to look, in the order in which a number passes:
                   else its reader must know
     markdown, csv_files, terminal, figures/    a leaderboard -> what a reader sees
     report/       the same, and judged claims -> pages for a browser, each one file
+    schemas/      the published forms of result.json and of the long CSV
+    challenges    models beside the papers', tested against each of them
     index         all suites in one table, with what each has cost and will cost
 
 ``python leaderboards/build.py`` puts this folder first on the path, so no module may bear the name of one of the

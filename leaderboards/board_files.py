@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards import Leaderboard
+from leaderboards.challenges import find_challenges, render_challenges_csv
 from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.index import IndexLine
 from leaderboards.judged_claims import JudgedClaim
@@ -32,6 +33,8 @@ class Paths:
 def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths:
     """Write ``<profile>.md``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``, ``.svg`` and ``.pdf``.
 
+    Where models beside the papers' were entered, ``.challengers.csv`` compares them with the papers'.
+
     Raises:
         RunError: if they cannot be written.
     """
@@ -42,6 +45,8 @@ def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths
         write_atomically(path, content.encode())
         return path
 
+    if leaderboard.suite.challengers:
+        write("challengers.csv", render_challenges_csv(find_challenges(leaderboard)))
     return Paths(
         tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
         markdown=write("md", render_markdown(leaderboard)),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
@@ -12,6 +13,7 @@ from leaderboards.collect import Collection, collect
 from leaderboards.effects import Effect, find_effects
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
 from suite.arguments import program
+from suite.challengers import with_recorded_challengers
 from suite.errors import SpecError
 from suite.profiles import Place, Profile, Row
 from suite.tables import Suite, Table
@@ -42,7 +44,7 @@ class Board:
     @property
     def has_paper(self) -> bool:
         """Whether there are numbers of the paper to compare with."""
-        return self.table.is_papers
+        return self.table.is_papers and not self.profile.other_dataset
 
     @property
     def is_at_papers_scale(self) -> bool:
@@ -92,10 +94,10 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
     tables = {}
     for table in suite.tables:
         entries = suite.entries_of(profile, table)
-        paper = lay_out(table, entries)
+        paper = replace(lay_out(table, entries), is_comparable=not profile.other_dataset)
         cells = measured_cells(entries, paper, collection)
         cells = add_derived(table, cells, entries, paper, collection)
-        cells = add_ranks(table, cells)
+        cells = add_ranks(table, cells, entries)
         if not profile.scale_note:
             cells = add_verdicts(table, cells, paper)
         effects = find_effects(suite, table, cells) if profile.scale_note else {}
@@ -104,7 +106,7 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
 
 
 def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
-    """Make the leaderboard as data.
+    """Make the leaderboard as data, the store's challengers among it.
 
     Args:
         suite: whose tables.
@@ -116,7 +118,15 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
         SpecError: for an unknown profile, a store that is not there, or a suite that does not fit its tables.
         RecordError: for two run directories of the same seed.
     """
+    suite = enter_challengers(suite, profile_name, store)
     return aggregate(suite, profile_name, read_runs(suite, profile_name, store, num_seeds))
+
+
+def enter_challengers(suite: Suite, profile_name: str, store: Path) -> Suite:
+    """Enter the models beside the papers' that a store has runs of in this suite at this scale."""
+    check_store(store)
+    folder = store / "experiments"
+    return with_recorded_challengers(suite, profile_name, store, set(os.listdir(folder)) if folder.exists() else set())
 
 
 def read_runs(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Collection:

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages
-from leaderboards.boards import Leaderboard, aggregate, check_store, make_leaderboard, read_runs
+from leaderboards.boards import Leaderboard, aggregate, check_store, enter_challengers, make_leaderboard, read_runs
+from leaderboards.challenges import summarize_challenges
 from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.index import IndexLine, estimate_cost, render_index, render_index_csv
@@ -33,7 +34,7 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     """Read the runs of one suite at one scale, write its leaderboard and print it in short.
 
     Args:
-        suite_name: a module of ``suite.suites``.
+        suite_name: as ``suite.suites.get_suite`` knows it.
         profile: the suite's scale.
         store: the run store that ``launchers/grid.py`` wrote.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
@@ -47,10 +48,10 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     suite = get_suite(suite_name)
     leaderboard = make_leaderboard(suite, profile, store, num_seeds)
     claims = _claims_of(suite, leaderboard, store)
-    out = out or store / "leaderboards" / suite_name
+    out = out or store / "leaderboards" / suite.name
     paths = write_leaderboard(leaderboard, store, out)
     write_page(leaderboard, store, out, claims)
-    print_summary(leaderboard, summarize_claims(claims), paths.markdown)
+    print_summary(leaderboard, [*summarize_challenges(leaderboard), *summarize_claims(claims)], paths.markdown)
     return paths
 
 
@@ -134,6 +135,7 @@ def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, 
     """Build one suite at one scale, and tell of it; without runs (profile "") only the paper's numbers are read."""
     try:
         scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
+        suite = enter_challengers(suite, scale, store)
         runs = read_runs(suite, scale, store, num_seeds)
         leaderboard = aggregate(suite, scale, runs)
         if not profile:
@@ -179,6 +181,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--profile", help="laptop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
     )
+    parser.add_argument("--dataset", metavar="NAME", help="the runs that grid.py --dataset NAME has trained")
     parser.add_argument(
         "--seeds", type=positive, metavar="N", help="seeds planned per cell (default: as many as the fullest cell has)"
     )
@@ -187,12 +190,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     args = parser.parse_args(arguments)
     args.runs = args.runs or [Path("runs")]
-    args.out = args.out or args.runs[0] / "leaderboards" / (args.suite or "")
+    if args.dataset:
+        args.profile = f"{args.profile or 'laptop'}@{args.dataset}"
     try:
         for name in list_suites() if args.all else [args.suite]:
             get_suite(name).profile(args.profile or "laptop")
         for store in args.runs:
             check_store(store)
+        args.out = args.out or args.runs[0] / "leaderboards" / (get_suite(args.suite).name if args.suite else "")
     except SpecError as error:
         parser.error(str(error))
     return args

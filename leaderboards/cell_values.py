@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from leaderboards.cells import Cell, CellStatus, Coverage, Provenance, Search
@@ -207,7 +207,8 @@ def _measure(
     derived: RelativeTo, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[Row, Cell]:
     """The metric of each row's runs, though no column of the table may show it."""
-    asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in entries]
+    ours = [entry for entry in entries if not entry.beside]
+    asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in ours]
     cells = measured_cells(asked, paper, collection)
     return {row: cell for (row, _), cell in cells.items()}
 
@@ -215,21 +216,36 @@ def _measure(
 # -- how cells compare with each other, and with the paper's numbers
 
 
-def add_ranks(table: Table, cells: Cells) -> dict[tuple[Row, str], Cell]:
+def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tuple[Row, str], Cell]:
     """Rank the accuracies that compete with each other and whose seeds tell how far they scatter.
 
-    A cell of one seed, one that failed or is void, and one without competitor has no rank.
+    A cell of one seed, one that failed or is void, and one without competitor has no rank. Each challenger is ranked by
+    itself among those that the cell in whose place it stands competes with, and so changes no other's rank.
     """
     ranked = dict(cells)
+    if table.ranked == "none":
+        return ranked
+    places = {(e.row, column): (e.row, of) for e in entries for column, of in e.beside.items()}
     groups: dict[tuple[str, ...], list[tuple[Row, str]]] = {}
     for key, cell in cells.items():
-        if table.ranked != "none" and _competes(cell):
+        if key not in places and _competes(cell):
             groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
     for keys in groups.values():
-        if len(keys) > 1:
-            for key, ranks in zip(keys, rank_intervals([cells[key].estimate for key in keys]), strict=True):
-                ranked[key] = replace(cells[key], comparison=replace(cells[key].comparison, ranks=ranks))
+        ranked |= _rank(keys, cells)
+    for key, place in places.items():
+        if _competes(cells[key]):
+            others = groups.get((cells[place].metric, *competitors_of(table, cells[place])), [])
+            ranked[key] = _rank([*others, key], cells)[key]
     return ranked
+
+
+def _rank(keys: Sequence[tuple[Row, str]], cells: Cells) -> dict[tuple[Row, str], Cell]:
+    """The cells of one group with their ranks; without, where there is but one."""
+    if len(keys) < 2:
+        return {key: cells[key] for key in keys}
+    ranks = rank_intervals([cells[key].estimate for key in keys])
+    found = zip(keys, ranks, strict=True)
+    return {key: replace(cells[key], comparison=replace(cells[key].comparison, ranks=of)) for key, of in found}
 
 
 def competitors_of(table: Table, cell: Cell) -> tuple[str, ...]:

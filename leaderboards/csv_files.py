@@ -15,16 +15,13 @@ from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.escaping import escape_cell
 from leaderboards.notation import write_value
+from leaderboards.schemas import LongLine
 from leaderboards.usable_runs import short_commit
 from suite.errors import RecordError
 from suite.profiles import Profile
 from suite.records import Result, find_runs
 
-LONG_COLUMNS = (
-    "table", "row", "column", "metric", "n", "planned", "mean", "sd", "low", "high", "paper", "difference", "baseline",
-    "effect", "effect_low", "effect_high", "paper_effect", "verdict", "p_value", "best_rank", "worst_rank", "status",
-    "chosen", "device_hours", "images_per_s", "num_evaluations", "last_top1_percent", "commits",
-)  # fmt: skip
+LONG_COLUMNS = tuple(LongLine.model_fields)
 
 
 def render_csv(board: Board) -> str:

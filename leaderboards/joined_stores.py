@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from suite.challengers import Challenger, read_challengers, record_challengers
 from suite.errors import RecordError
 from suite.records import Result, RunDirectory
 
@@ -23,7 +24,8 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
     A run that is finished in one store and not in another is the finished one's; of equal results the first is taken.
 
     Raises:
-        RecordError: two stores have finished the same run with different numbers, or one's result cannot be read.
+        RecordError: two stores have finished the same run with different numbers, have entered different models under
+            one name, or one's result cannot be read.
     """
     if len(stores) == 1:
         yield stores[0]
@@ -34,7 +36,24 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
             link = Path(folder, "experiments", name)
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(_choose(runs).path)
+        for store in stores:
+            record_challengers(
+                Path(folder), _unlike_none(read_challengers(store), read_challengers(Path(folder)), store)
+            )
         yield Path(folder)
+
+
+def _unlike_none(entered: Sequence[Challenger], known: Sequence[Challenger], store: Path) -> Sequence[Challenger]:
+    """Those of one more store, of which none is another model than a known one of its name."""
+    others = {challenger.name: challenger for challenger in known}
+    for challenger in entered:
+        if others.get(challenger.name, challenger) != challenger:
+            raise RecordError(
+                f"{store} and another store have different challengers called {challenger.name}: "
+                f"{challenger.describe()}; {others[challenger.name].describe()}. Enter one of them under another name: "
+                f"start its grid again with it, and delete challengers/{challenger.name}.json there."
+            )
+    return entered
 
 
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:

@@ -10,6 +10,7 @@ from math import ceil
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import STATUSES, Cell
+from leaderboards.challenges import find_challenges
 from leaderboards.escaping import escape_code, escape_markdown
 from leaderboards.legend import explain
 from leaderboards.notation import (
@@ -19,6 +20,7 @@ from leaderboards.notation import (
     section,
     shown_decimals,
     write_compared,
+    write_difference,
     write_headline,
     write_ours,
     write_ranks,
@@ -31,6 +33,12 @@ from suite.tables import ChangeFrom
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
+CHALLENGERS = """\
+Models beside the papers', each trained by the recipe and on the data of the row's first model, in whose place it
+stands; a recipe that was changed is named. A challenger is ranked by itself among those that this model competes with.
+The difference is to each of the papers' models of the row on the same data: better or worse where p < 0.05 (Welch's t,
+by Holm's method over a challenger's comparisons by one metric in a table)."""
+
 
 def render_markdown(leaderboard: Leaderboard) -> str:
     """The whole leaderboard for a reader: scale first, then the tables, what failed, and the footnotes."""
@@ -42,6 +50,7 @@ def render_markdown(leaderboard: Leaderboard) -> str:
         f"Headline: {write_headline(leaderboard)}.",
         _counts(leaderboard),
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
+        *_challengers(leaderboard),
         *explain(leaderboard),
         *render_notes(leaderboard),
         *section("## Notes", suite.footnotes),
@@ -59,6 +68,27 @@ def _scale_note(leaderboard: Leaderboard) -> str:
 def _counts(leaderboard: Leaderboard) -> str:
     counts = ", ".join(f"{leaderboard.count(status)} {status}" for status in STATUSES)
     return f"{leaderboard.num_cells} cells: {counts}."
+
+
+def _challengers(leaderboard: Leaderboard) -> list[str]:
+    """Who stands beside the papers' models, and how they compare with each of them."""
+    if not leaderboard.suite.challengers:
+        return []
+    header = ["table", "row", "challenger", "against", "difference", "p", "verdict"]
+    lines = [
+        [
+            challenge.board.table.item,
+            " / ".join(challenge.difference.row),
+            challenge.column,
+            challenge.against,
+            write_difference(challenge.difference),
+            NOTHING if challenge.p_value is None else f"{challenge.p_value:.2g}",
+            challenge.verdict or NOTHING,
+        ]
+        for challenge in find_challenges(leaderboard)
+    ]
+    told = section("## Challengers", map(escape_markdown, leaderboard.suite.challengers.values()))
+    return [*told, CHALLENGERS, *([pad(header, lines, right=[False] * 4 + [True] * 2 + [False])] if lines else [])]
 
 
 def _table_section(board: Board) -> list[str]:
@@ -91,6 +121,9 @@ def _split(board: Board) -> list[Sequence[str]]:
 def _table(board: Board, columns: Sequence[str]) -> str:
     header = [*board.paper.row_keys]
     for column in columns:
+        if column in board.table.challenger_columns:
+            header.append(column)
+            continue
         header += [f"{column}, ours", *(["paper"] if board.has_paper else [])]
         header += _compared_by(board, column)
         header += ["verdict"] if _is_judged(board, column) else []
@@ -107,7 +140,7 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
     decimals = board.paper.decimals(column)
     cell = board.cells.get((row, column))
     texts = [NOTHING if cell is None else _ours(cell, decimals)]
-    if board.has_paper:
+    if board.has_paper and column not in board.table.challenger_columns:
         texts.append(board.paper.rows[row][column] or NOTHING)
     if _compared_by(board, column) == ["diff"]:
         texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
@@ -120,6 +153,8 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
 
 def _compared_by(board: Board, column: str) -> list[str]:
     """With the paper's number at its scale, else with a baseline where there is one; by nothing in a table of ours."""
+    if column in board.table.challenger_columns:
+        return []
     if board.is_at_papers_scale:
         return ["diff"] if board.has_paper else []
     return ["effect"] if board.has_paper and any(of == column for _, of in board.effects) else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leaderboards.metrics import check_metric
@@ -24,7 +24,8 @@ PAPERS = Path(__file__).parent / "papers"
 class PaperTable:
     """A table as printed: ``rows`` maps the leading ``row_keys`` columns to the row's cells by column.
 
-    A layout of our own, where the paper only draws, has empty cells; ``own_decimals`` are those of such columns.
+    A layout of our own, where the paper only draws, has empty cells; ``own_decimals`` are those of such columns. Where
+    ours are of another image set, ``is_comparable`` says that no printed number stands beside them.
     """
 
     name: str
@@ -32,6 +33,7 @@ class PaperTable:
     row_keys: tuple[str, ...]
     rows: dict[tuple[str, ...], dict[str, str]]
     own_decimals: int = 1
+    is_comparable: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -39,14 +41,14 @@ class PaperTable:
         return self.header[len(self.row_keys) :]
 
     def value(self, row: tuple[str, ...], column: str) -> float | None:
-        """The printed number, or None where the paper leaves the cell empty.
+        """The printed number, or None where the paper leaves the cell empty, or speaks of other images.
 
         Raises:
             RecordError: if the cell is not a number.
         """
         text = self.rows[row][column]
         try:
-            return float(text) if text else None
+            return float(text) if text and self.is_comparable else None
         except ValueError as error:
             raise RecordError(
                 f"table {self.name}, row {' / '.join(row)}, column {column}: found {text!r}, expected a number. "
@@ -86,20 +88,28 @@ def load_paper_table(name: str, row_keys: tuple[str, ...], own_decimals: int = 1
 
 # -- whether a suite fits its tables
 
-RESERVED = ("long", "runs")  # <profile>.long.csv and <profile>.runs.csv are no tables
+RESERVED = ("long", "runs", "challengers")  # <profile>.long.csv and the like are no tables
 
 
 def lay_out(table: Table, entries: Iterable[Entry]) -> PaperTable:
     """The paper's table, or our own layout: the entries' rows in order of first appearance, without numbers.
+
+    The columns of challengers follow, without numbers.
 
     Raises:
         SpecError: if the paper has no such table.
         RecordError: if its CSV cannot be used.
     """
     if table.is_papers:
-        return load_paper_table(table.name, table.row_keys, table.decimals)
-    rows: dict[Row, dict[str, str]] = {entry.row: dict.fromkeys(table.columns, "") for entry in entries}
-    return PaperTable(table.name, (*table.row_keys, *table.columns), table.row_keys, rows, table.decimals)
+        paper = load_paper_table(table.name, table.row_keys, table.decimals)
+    else:
+        own: dict[Row, dict[str, str]] = {entry.row: dict.fromkeys(table.columns, "") for entry in entries}
+        paper = PaperTable(table.name, (*table.row_keys, *table.columns), table.row_keys, own, table.decimals)
+    if not table.challenger_columns:
+        return paper
+    empty = dict.fromkeys(table.challenger_columns, "")
+    rows = {row: cells | empty for row, cells in paper.rows.items()}
+    return replace(paper, header=(*paper.header, *table.challenger_columns), rows=rows)
 
 
 def check_layout(suite: Suite, profile: Profile) -> None:
@@ -152,6 +162,8 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
         _check_row(derived.baseline, paper)
         measured: dict[Row, set[str]] = {}
         for entry in entries:
+            if entry.beside:
+                continue
             measured.setdefault(entry.row, set()).update(candidate.arm_id for candidate in entry.candidates)
             if len(measured[entry.row]) > len(entry.candidates):
                 raise SpecError(

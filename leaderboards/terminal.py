@@ -124,7 +124,7 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
         return Text(NOTHING, style="dim")
     decimals = readable_decimals(cell, board.paper.decimals(column))
     text = Text(write_mean(cell, decimals), style=STYLES[cell.status])
-    if board.has_paper:
+    if board.has_paper and column not in board.table.challenger_columns:
         text.append(_paper(board, cell), style="dim")
     if cell.status != "done":
         text.append(f"\n{write_status(cell)}", style=STYLES[cell.status])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from imagesets.catalog import get_info
+from imagesets.prepared import find_info
 from leaderboards.boards import check_store, make_leaderboard
 from leaderboards.csv_files import render_long_csv
 from suite.errors import RecordError
@@ -97,7 +97,7 @@ def load_model(run: str | Path) -> nn.Module:
 
     directory = RunDirectory(Path(run))
     experiment = finished_result(directory).experiment
-    return trained_network(directory, experiment, get_info(experiment.dataset).num_classes).eval()
+    return trained_network(directory, experiment, find_info(experiment.dataset).num_classes).eval()
 
 
 def _lines(store: Path) -> Iterator[dict[str, Any]]:

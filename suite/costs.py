@@ -77,14 +77,20 @@ def images_seen(experiment: Experiment, resources: Resources) -> float:
 def models_to_count(experiments: Iterable[Experiment], resources: Resources) -> list[Experiment]:
     """Find one experiment of each model that was never counted, which takes up to a second each."""
     models = {
-        (e.model, e.image_size, e.dataset, _options_that_matter(e.model, e.model_options)): e for e in experiments
+        (e.model, e.image_size, e.dataset, _options_that_matter(e.model, options_to_count(e))): e for e in experiments
     }
     return [e for e in models.values() if run_flops(e, resources, find_flops) is None]
 
 
 def _count(experiment: Experiment, info: ImageSetInfo, counter: Counter) -> Flops | None:
-    options: dict[str, Any] = dict(experiment.model_options)
-    return counter(experiment.model, num_classes=info.num_classes, image_size=experiment.image_size, **options)
+    sizes = {"num_classes": info.num_classes, "image_size": experiment.image_size}
+    return counter(experiment.model, **sizes, **options_to_count(experiment))
+
+
+def options_to_count(experiment: Experiment) -> dict[str, Any]:
+    """List the keyword arguments by which a ``Counter`` builds an experiment's model."""
+    source = experiment.model_source
+    return {**experiment.model_options, **({} if source is None else {"model_source": source})}
 
 
 def _count_teacher(experiment: Experiment, info: ImageSetInfo, counter: Counter) -> Flops | None:
@@ -144,7 +150,8 @@ def _read(path: Path) -> Flops:
 
 
 def _path(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> Path:
-    text = json.dumps([model, num_classes, image_size, _options_that_matter(model, options), _versions()])
+    known = [model, num_classes, image_size, _options_that_matter(model, options), _versions()]
+    text = json.dumps(known, default=str)  # a model that is none of ours counts by its source
     return cache_folder("suite-flops") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
 

@@ -2,6 +2,9 @@
 
 ``python -m suite.execute RUN_DIRECTORY`` calls it. With several ranks, this process holds the claim and starts them
 under torchrun; each rank comes back here with RANK set.
+
+No process can tell that it hangs: whoever starts this one holds a ``suite.heartbeat.Watch`` beside it, as the launchers
+do, or a limit of time. Started by hand, nothing ends it.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ _ENDED: dict[State, tuple[Exit, str]] = {  # what is not to be trained now
     "waiting": (Exit.BLOCKED, ""),
     "blocked": (Exit.BLOCKED, ""),
 }
+_UNWATCHED = (
+    "A run that is started by hand is not watched: if it hangs, nothing ends it. launchers/grid.py watches its runs."
+)
 _CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
 
@@ -184,7 +190,7 @@ def die_with_parent() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0], epilog=_UNWATCHED)
     parser.add_argument("run_directory", type=Path)
     parser.add_argument("--resources", type=Resources.model_validate_json, default="{}", help="Resources as JSON")
     arguments = parser.parse_args()

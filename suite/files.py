@@ -45,14 +45,27 @@ def open_file(path: Path) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def open_to_append(path: Path) -> BufferedWriter:
+def open_log(path: Path) -> BufferedWriter:
+    """Open a log to append to it all that a process says, which a link would lead into any file of its owner's.
+
+    Raises:
+        OSError: also for a FIFO and for a link.
+    """
+    return open_to_append(path, os.O_NOFOLLOW)
+
+
+def open_to_append(path: Path, more_flags: int = 0) -> BufferedWriter:
     """Open a file for lines at its end, and make it where it is missing: a FIFO would keep its writer waiting.
 
     Raises:
         OSError: also for a FIFO.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
+    try:
+        descriptor = os.open(path, flags | more_flags, 0o666)
+    except OSError as error:
+        what = {errno.ELOOP: "it is a link", errno.ENXIO: "it is a FIFO"}.get(error.errno or 0, error.strerror)
+        raise OSError(error.errno, what, str(path)) from error
     if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is a FIFO", str(path))

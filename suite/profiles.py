@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from suite.spec import Experiment, Frozen, with_ancestors
 
@@ -25,7 +25,9 @@ class Entry(Frozen):
     """Where an experiment stands: its row, and per column the metric shown there.
 
     ``table`` is "" for the suite's first one. ``alternatives`` are tried beside ``experiment``, such as other learning
-    rates: the place shows the one with the best mean accuracy, and says that it was chosen.
+    rates: the place shows the one with the best mean accuracy, and says that it was chosen. Of a model that
+    is none of the papers', ``challenger`` is its name, and ``beside`` names by its columns those of the row's model in
+    whose place it stands.
     """
 
     row: Row
@@ -33,6 +35,8 @@ class Entry(Frozen):
     experiment: Experiment
     alternatives: tuple[Experiment, ...] = ()
     table: str = ""
+    challenger: str = ""
+    beside: dict[str, str] = Field(default_factory=dict)
 
     @property
     def candidates(self) -> tuple[Experiment, ...]:
@@ -43,7 +47,8 @@ class Profile(Frozen):
     """A suite at one scale.
 
     ``sustained_flops`` is the stated rate of one worker (a core or a GPU), for cost estimates;
-    ``scale_note`` says how its numbers compare with the paper's ("" for the paper's own scale).
+    ``scale_note`` says how its numbers compare with the paper's ("" for the paper's own scale). ``other_dataset`` is
+    the image set that all of it is trained on in place of the suite's own, so that no number of the paper's is beside.
     """
 
     entries: tuple[Entry, ...]
@@ -52,6 +57,7 @@ class Profile(Frozen):
     sustained_flops: PositiveFloat
     checkpoint_every_s: PositiveFloat = 300.0
     num_evaluations: PositiveInt = 3
+    other_dataset: str = ""
 
     @classmethod
     def laptop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 3) -> Profile:
@@ -116,11 +122,22 @@ class Profile(Frozen):
         note = f"{self.scale_note or 'the protocol of the paper'}; in {precision}"
         return self.map_experiments(change).model_copy(update={"scale_note": note})
 
+    def with_dataset(self, name: str) -> Profile:
+        """Train the same profile on another image set, resized to the sizes of this one."""
+
+        def change(experiment: Experiment) -> Experiment:
+            return experiment.model_copy(update={"dataset": name})
+
+        note = f"all of it on {name}, another image set than the suite's; {self.scale_note or 'else as the paper'}"
+        return self.map_experiments(change).model_copy(update={"scale_note": note, "other_dataset": name})
+
     def smoke(self) -> Profile:
-        """Shrink the entries to a few hundred packaged images and sixty steps, which prove that everything runs."""
+        """Shrink the entries to sixty steps on a few hundred packaged images, in 4x4 patches where the models are those
+        made for the laptop: enough to prove that everything runs."""
 
         def shrink(experiment: Experiment) -> Experiment:
-            epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * experiment.train_fraction)
+            fraction = max(experiment.train_fraction, 10 / SAMPLE_TRAIN_IMAGES)  # an image of each class
+            epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * fraction)
             recipe = experiment.recipe.model_copy(
                 update={
                     "batch_size": 32,
@@ -130,7 +147,11 @@ class Profile(Frozen):
                     "milestones": (),
                 }
             )
-            return experiment.model_copy(update={"dataset": "cifar10_sample", "recipe": recipe})
+            options = dict(experiment.model_options)
+            if experiment.model.endswith("_micro") and "patch_size" in options:
+                options["patch_size"] = experiment.image_size // 4
+            data = {"dataset": "cifar10_sample", "train_fraction": fraction}
+            return experiment.model_copy(update={**data, "model_options": options, "recipe": recipe})
 
         note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"
         return self.map_experiments(shrink).model_copy(update={"scale_note": note, "checkpoint_every_s": 0.2})

@@ -44,6 +44,7 @@ from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # resul
 from suite.reading import check_each_once, describe, read_metrics_line, seal, unseal
 from suite.spec import Experiment, Frozen, StorageFormat
 
+RESULT_FORMAT = 2  # of result.json: 1 knew no number of its own, and no models but the suite's
 _CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
@@ -63,6 +64,7 @@ class Result(Frozen):
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
+    format_version: int = Field(1, ge=1, le=RESULT_FORMAT)
     experiment: Experiment
     top1_percent: Percent
     top5_percent: Percent
@@ -94,6 +96,7 @@ class Result(Frozen):
     mean_nonlocality: float | None = Field(None, ge=0)  # over layers and heads, in patches
     mean_gate: float | None = Field(None, ge=0, le=1)  # over GPSA layers and heads
     weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
+    maps_sha256: str = ""  # of ``maps.safetensors``, likewise
     parent: str = ""  # id of the experiment whose finished run this one took over
     teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
     protocol_version: NonNegativeInt = 1
@@ -238,6 +241,7 @@ class RunDirectory:
         Raises:
             RecordError: if the file is corrupt or belongs to another experiment.
         """
+        data = b""
         try:
             data = unseal(read_file(self.result_path))
             result = Result.model_validate_json(data)
@@ -245,6 +249,7 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
+            self._refuse_newer(data)
             raise self._corrupt(self.result_path, error) from error
         if not self._is_of(result.experiment):
             raise RecordError(
@@ -261,6 +266,24 @@ class RunDirectory:
         if known is not None and _without_seed(found) == _without_seed(known):
             return True
         return self.path.parent.name == f"{found.model}-{found.arm_id}"
+
+    def _refuse_newer(self, data: bytes) -> None:
+        if (version := format_of(data)) > RESULT_FORMAT:
+            raise RecordError(
+                f"{self.result_path} is of a newer version of the suite: found format {version}, expected at most "
+                f"{RESULT_FORMAT}. Update the suite to read this store; the file itself is whole, keep it."
+            )
+
+    def set_result_aside(self, suffix: str) -> None:
+        """Rename a result that does not count, if there is one.
+
+        Raises:
+            RecordError: it is of a newer version of the suite, to which it may well count.
+        """
+        if self.result_path.exists():
+            with contextlib.suppress(OSError, ValueError):
+                self._refuse_newer(unseal(read_file(self.result_path)))
+            self.result_path.replace(self.result_path.with_suffix(suffix))
 
     def write_result(self, result: Result) -> None:
         write_atomically(self.result_path, seal(result.model_dump_json(indent=1).encode()))
@@ -342,6 +365,15 @@ class RunDirectory:
         return RecordError(
             f"cannot read {path}: {describe(error)}. Use --retry-failed: it sets the file aside and trains again."
         )
+
+
+def format_of(result: bytes) -> int:
+    """The version of a result's form; 0 where it says none."""
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(result)
+        version = found.get("format_version", 0) if isinstance(found, dict) else 0
+        return version if type(version) is int else 0
+    return 0
 
 
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:

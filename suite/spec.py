@@ -115,6 +115,34 @@ class Recipe(Frozen):
         return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup, "schedule_epochs": laid_out})
 
 
+class ModelSource(Frozen):
+    """Where a model comes from that is none of ours, and in which version: part of the experiment's identity.
+
+    ``name`` is timm's; ``MODULE:ATTRIBUTE``; an entry point's; or, of kind "file", an attribute of ``code``, which is
+    the file's whole text: whoever has the experiment, on whatever node or later, builds exactly that model.
+    ``version`` is a distribution's, as ``timm==1.0.31``, or ``sha256:`` with the hash of the source.
+    """
+
+    kind: Literal["timm", "file", "module", "entry_point"]
+    name: str
+    version: str
+    code: str = ""
+
+    @model_validator(mode="after")
+    def _check_code(self) -> Self:
+        if self.kind == "file" and self.version != (found := hash_source(self.code.encode())):
+            raise SpecError(f"the code of model {self.name} was changed: found {found}, expected {self.version}")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}@{self.version}"
+
+
+def hash_source(source: bytes) -> str:
+    """The version of a source that has no number."""
+    return f"sha256:{hashlib.sha256(source).hexdigest()}"
+
+
 _OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
     "training": (),
     "transfer": (),
@@ -144,6 +172,8 @@ class Experiment(Frozen):
     run that goes on with its parent's network, or measures it, has its parent's. A student has one of its own: its
     teacher is shown the same pictures, normalized as the teacher's were.
 
+    ``model_source`` says where a model comes from that is none of ours, which ``model`` then only labels.
+
     ``arm_id`` is the identity of its arm: without the seed (runs that may be averaged share it); ``id`` adds the seed
     and is also the run's path inside the run store. A run takes over from parents of its own seed.
     """
@@ -153,6 +183,7 @@ class Experiment(Frozen):
     image_size: PositiveInt
     recipe: Recipe
     model_options: dict[str, Scalar] = {}
+    model_source: ModelSource | None = None
     train_fraction: float = Field(1.0, gt=0, le=1)
     normalization: Normalization = "own"
     seed: int = Field(0, ge=0, lt=2**31)
@@ -182,7 +213,13 @@ class Experiment(Frozen):
     def arm_id(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults;
         parents stand in it by their own ``arm_id``."""
-        fields = self.model_dump(exclude_defaults=True, exclude={"seed": True, "recipe": {"name"}, "parents": True})
+        without: dict[str, Any] = {
+            "seed": True,
+            "recipe": {"name"},
+            "parents": True,
+            "model_source": {"code"},
+        }  # whose version says it
+        fields = self.model_dump(exclude_defaults=True, exclude=without)
         if self.parents:
             fields["parents"] = [parent.arm_id for parent in self.parents]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
@@ -267,7 +304,7 @@ class Resources(Frozen):
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:
     """List what ``--only KEY=VALUE`` can name: the experiment's own fields, without the recipe's."""
-    fields = experiment.model_dump(exclude={"recipe", "model_options", "kind_options", "parents"})
+    fields = experiment.model_dump(exclude={"recipe", "model_options", "model_source", "kind_options", "parents"})
     return {**fields, "recipe": experiment.recipe.name}
 
 
@@ -277,8 +314,9 @@ def flat_fields(experiment: Experiment, of_parents: str) -> dict[str, Any]:
     Args:
         of_parents: stands before the names of its parents' fields.
     """
-    nested = {"recipe", "model_options", "kind_options", "parents", "seed"}
+    nested = {"recipe", "model_options", "model_source", "kind_options", "parents", "seed"}
     fields = experiment.model_dump(exclude=nested) | experiment.recipe.model_dump(exclude={"name"})
+    fields |= {"model_source": str(experiment.model_source)} if experiment.model_source else {}
     fields |= experiment.model_options | experiment.kind_options
     for parent in experiment.parents:
         fields |= {of_parents + name: value for name, value in flat_fields(parent, of_parents).items()}

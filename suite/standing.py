@@ -124,10 +124,8 @@ def reopen(run: RunDirectory, standing: Standing) -> None:
     """Let the next attempt start: drop the failure, and set a result aside that is void or cannot be read."""
     if not standing.needs_retry:
         return
+    run.set_result_aside(".json.void" if standing.state == "void" else ".json.corrupt")
     run.failure_path.unlink(missing_ok=True)
-    if run.result_path.exists():
-        suffix = ".json.void" if standing.state == "void" else ".json.corrupt"
-        run.result_path.replace(run.result_path.with_suffix(suffix))
 
 
 def _by_its_files(run: RunDirectory, is_ours: bool) -> Standing:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
-from suite.errors import unknown_name
+from suite.errors import SpecError, unknown_name
 from suite.figures import Figure
 from suite.profiles import Entry, Place, Profile, Row
 from suite.spec import Frozen, ProfileName
@@ -67,7 +67,8 @@ class Table(Frozen):
     with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
     name a row. ``ranked`` says which cells that show the same metric compete for ranks: those of a column or of some
     of its rows, those of a row, all, or none. ``seeds_of_paper`` is how many seeds
-    the paper's numbers are the means of: one, unless it says otherwise.
+    the paper's numbers are the means of: one, unless it says otherwise. ``challenger_columns`` follow the table's own:
+    those of models that are none of the papers'.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Table(Frozen):
     ranked: Ranked
     seeds_of_paper: PositiveInt = 1
     derived: tuple[Derived, ...] = ()
+    challenger_columns: tuple[str, ...] = ()
 
     @property
     def is_papers(self) -> bool:
@@ -94,7 +96,10 @@ class Headline(Frozen):
 
 
 class Suite(Frozen):
-    """One question of one paper: its experiments at each scale, and the layout of the answer."""
+    """One question of one paper: its experiments at each scale, and the layout of the answer.
+
+    ``challengers`` describes, by name, the models beside the papers' that were entered into its tables.
+    """
 
     name: str
     paper: str
@@ -105,14 +110,20 @@ class Suite(Frozen):
     headline: Headline
     figures: tuple[Figure, ...] = ()
     footnotes: tuple[str, ...] = ()
+    challengers: dict[str, str] = Field(default_factory=dict)
 
     def profile(self, name: str) -> Profile:
         """Find the profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in
-        another precision, such as ``laptop-bf16``.
+        another precision, such as ``laptop-bf16``, or on another image set, such as ``laptop@flowers``.
 
         Raises:
             SpecError: if there is no such profile.
         """
+        scale, _, dataset = name.partition("@")
+        if dataset:
+            if scale.partition("-")[0] == "smoke":
+                raise SpecError(f"profile smoke is one of packaged images, not of {dataset}: choose laptop")
+            return self.profile(scale).with_dataset(dataset)
         base, _, precision = name.partition("-")
         if precision in ("fp32", "bf16"):
             return self.profile(base).with_precision(precision)

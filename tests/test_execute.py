@@ -34,3 +34,7 @@ def test_a_folder_without_an_experiment_is_misuse_and_stays_as_it_is(tmp_path, c
 def test_resources_that_cannot_be_are_misuse(tmp_path):
     done = execute(tmp_path, "--resources", '{"num_ranks": 0}')
     assert (done.returncode, "Traceback" in done.stderr) == (Exit.MISUSE, False)
+
+
+def test_its_help_says_that_a_run_started_by_hand_is_not_watched():
+    assert "is not watched" in " ".join(execute("--help").stdout.split())

@@ -9,6 +9,16 @@ from pathlib import Path
 from suite.suites import get_suite, list_suites
 
 GOLDEN = Path(__file__).parent / "golden"
+_CONVIT = {
+    "ablation": 14,
+    "cifar100": 6,
+    "distillation": 7,
+    "imagenet": 12,
+    "locality": 10,
+    "masking": 10,
+    "probes": 10,
+    "psa": 2,
+}
 CHANGED = {
     # by DeiT's lag and its mixing by process, and on CIFAR-100 ImageNet's normalization
     ("convit_ablation", "paper"): 14,
@@ -22,6 +32,9 @@ CHANGED = {
     ("sample_efficiency", "paper"): 10,
     ("cmhsa_cifar100", "paper"): 27,
     ("cmhsa_warmup", "paper"): 19,
+    # by a laptop's profile on an 8x8 grid, with 1,000 images and more
+    **{(f"convit_{name}", profile): number for name, number in _CONVIT.items() for profile in ("laptop", "smoke")},
+    **{("sample_efficiency", profile): 10 for profile in ("laptop", "smoke")},
     # by ImageNet's normalization
     ("cmhsa_cifar100", "gpu"): 27,
     ("cmhsa_warmup", "gpu"): 19,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from suite.errors import check_name
+from suite.errors import SpecError, check_name
+from suite.plugins import list_plugins, load_plugin
 from suite.spec import Normalization
 
 RGB = tuple[float, float, float]
@@ -231,10 +232,15 @@ def statistics(info: ImageSetInfo, normalization: Normalization) -> tuple[RGB, R
 
 
 def get_info(name: str) -> ImageSetInfo:
-    """The catalog's entry for ``name``.
+    """The catalog's entry for ``name``, or that of an installed plug-in.
 
     Raises:
         SpecError: if there is none; the message has the nearest valid name.
     """
-    check_name("dataset", name, CATALOG)
-    return CATALOG[name]
+    if name in CATALOG:
+        return CATALOG[name]
+    check_name("dataset", name, [*CATALOG, *list_plugins("image_sets")])
+    info = load_plugin("image_sets", name)
+    if not isinstance(info, ImageSetInfo) or info.name != name:
+        raise SpecError(f"image set {name}: its plug-in is {info!r:.80}, expected an ImageSetInfo called {name!r}")
+    return info

@@ -9,6 +9,7 @@ numbers that came in the buffer, so that nothing there waits for the device or c
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from imagesets.packing import Packed
+from suite.errors import RunError
 
 _BATCHES_AHEAD = 2
 
@@ -29,19 +31,36 @@ Finished = TypeVar("Finished", bound=tuple[Tensor, ...])
 
 
 def start_threads(number: int, name: str) -> ThreadPoolExecutor:
-    """Threads that run torch's operations by themselves: teams of threads in each would wait for one another."""
+    """Threads that run torch's operations by themselves: teams of threads in each would wait for one another.
+
+    Raises:
+        RunError: if one of them cannot start, for want of memory or by a limit on processes.
+    """
     others = torch.get_num_threads()
     started = threading.Barrier(number + 1)
 
     def begin() -> None:
-        torch.get_num_threads()  # a thread's first call takes over the process's number, also after it was set
-        torch.set_num_threads(1)  # for this thread, and for those that have not begun
-        started.wait()
+        try:
+            torch.get_num_threads()  # a thread's first call takes over the process's number, also after it was set
+            torch.set_num_threads(1)  # for this thread, and for those that have not begun
+        except BaseException:
+            started.abort()
+            raise
+        with contextlib.suppress(threading.BrokenBarrierError):  # another one did not start, which is said below
+            started.wait()
 
     pool = ThreadPoolExecutor(number, name, initializer=begin)
-    for _ in range(number):
-        pool.submit(int)
-    started.wait()
+    try:
+        for _ in range(number):
+            pool.submit(int)
+        started.wait()
+    except RuntimeError as error:  # also that of a barrier or of a pool which is broken
+        started.abort()  # else those that did start wait for the others for ever, and the process for them
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise RunError(
+            f"the {number} threads that load images cannot be started: {error or 'one of them ended at once'}. "
+            "Give the run more memory and processes, or fewer threads with --workers"
+        ) from error
     torch.set_num_threads(others)
     return pool
 

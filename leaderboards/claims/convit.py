@@ -5,8 +5,8 @@ only draws, an effect has no size, but for the gates of one ConViT-S that Fig. 1
 The text says "[f]" and "[e]" of rows g and f of Table 3, which are meant here. It gives no epoch for "early": that is
 read as each claim says.
 
-The laptop's networks have four layers, three of them GPSA: a claim that names a deeper layer is judged where there is
-one. What the laptop can show of it stands beside it as a claim of its first layers, or of all layers' mean.
+The laptop's networks have five layers, three of a ConViT's GPSA: a claim that names a deeper layer is judged where
+there is one. What the laptop can show of it stands beside it as a claim of its first layers, or of all layers' mean.
 
 Left out: hyperparameters, which the protocol holds, and numbers that the paper quotes from others.
 """
@@ -266,8 +266,8 @@ _NONLOCALITY = (
     Claim(
         name="distillation_makes_deit_more_local",
         section="Sec. 4, App. B, Fig. 10",
-        sense="Attention of a distilled DeiT-S ends more local; by the mean of the first four layers, which are all of "
-        "the laptop's network.",
+        sense="Attention of a distilled DeiT-S ends more local; by the mean of the first four layers, of which "
+        "the laptop's network has five in all.",
         effects=(_first_layers_of_student("No") - _first_layers_of_student("Hard"),),
         unit="patches",
     ),

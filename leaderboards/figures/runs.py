@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from suite.errors import RecordError
+from suite.files import sha256_of
 from suite.profiles import Place
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory, find_runs
@@ -178,12 +179,14 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
     """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
 
     Raises:
-        RecordError: if the file cannot be read.
+        RecordError: if the file cannot be read, or is not the one that the run has left.
     """
     if not run.maps_path.exists():
         return None
     kinds = tuple(kinds)
+    result = run.read_result()
     try:
+        _check_maps(run.maps_path, "" if result is None else result.maps_sha256)
         with safe_open(run.maps_path, framework="numpy") as file:
             about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
@@ -194,3 +197,10 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
         raise RecordError(
             f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."
         ) from error
+
+
+def _check_maps(path: Path, expected: str) -> None:
+    """Compare a file of maps, which has to be a file, with its result's digest; "" is from before there was one."""
+    found = sha256_of(path)
+    if expected and found != expected:
+        raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from huggingface_hub import EvalResult, ModelCardData
 
-from imagesets.catalog import get_info, statistics
+from imagesets.catalog import statistics
+from imagesets.prepared import find_info
 from suite.records import Result
 from suite.spec import Experiment
 from suite.suites import get_suite, list_suites
@@ -38,7 +39,7 @@ def render_card(result: Result, is_timms: bool) -> str:
 
 def _metadata(result: Result) -> ModelCardData:
     experiment = result.experiment
-    info = get_info(experiment.dataset)
+    info = find_info(experiment.dataset)
     results = [
         EvalResult(
             task_type="image-classification",
@@ -65,12 +66,13 @@ def _metadata(result: Result) -> ModelCardData:
 def _facts(result: Result) -> dict[str, str]:
     """Name what was trained, on what, by which code, and what came of it."""
     experiment = result.experiment
-    info = get_info(experiment.dataset)
+    info = find_info(experiment.dataset)
     mean, std = statistics(info, experiment.normalization)
     options = ", ".join(f"{name} = {value}" for name, value in experiment.model_options.items())
+    source = f", {experiment.model_source}" if experiment.model_source else ""
     return {
         "suite": "; ".join(_find_suites(experiment)) or "none of the built-in ones",
-        "model": experiment.model + (f" with {options}" if options else ""),
+        "model": experiment.model + source + (f" with {options}" if options else ""),
         "parameters": f"{result.num_parameters:,}",
         "kind": experiment.kind + (f", from {result.parent}" if result.parent else ""),
         "data": f"{info.title}, {experiment.train_fraction:.3g} of it: {result.num_train_images:,} images of "
@@ -93,7 +95,15 @@ def _find_suites(experiment: Experiment) -> list[str]:
     for suite in map(get_suite, list_suites()):
         for name in (*suite.profiles, "smoke"):
             profile = suite.profile(name)
-            if any(known.arm_id == experiment.arm_id for known in profile.experiments()):
+            if any(_trains(known, experiment) for known in profile.experiments()):
                 scale = profile.scale_note or "the paper's scale"
                 found.append(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {scale}")
     return found
+
+
+def _trains(known: Experiment, experiment: Experiment) -> bool:
+    """Whether a suite's experiment is this one, or this one is a challenger that was trained as it is."""
+    if experiment.model_source is not None:
+        mine = {name: getattr(experiment, name) for name in ("model", "model_source", "model_options")}
+        known = known.model_copy(update=mine)
+    return known.arm_id == experiment.arm_id

@@ -17,16 +17,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
-from imagesets.catalog import get_info
+from imagesets.prepared import find_info
 from suite.errors import RecordError, RunError, SpecError
 from suite.export.card import render_card
 from suite.export.evaluation_images import describe_input
-from suite.export.timm_layout import TimmLayout, find_layout
+from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.files import write_atomically
 from suite.models.build import build_model
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.records import Result, RunDirectory
-from suite.spec import Experiment
+from suite.spec import Experiment, ModelSource
 from suite.standing import stand_alone
 from suite.training.start import trained_network
 
@@ -47,8 +47,9 @@ def export(run: RunDirectory, folder: Path) -> bool:
     """
     result = finished_result(run)
     experiment = result.experiment
-    network = trained_network(run, experiment, get_info(experiment.dataset).num_classes).eval()
-    layout = find_layout(network)
+    network = trained_network(run, experiment, find_info(experiment.dataset).num_classes).eval()
+    source = experiment.model_source
+    layout = lay_out_own(experiment, network) if source and source.kind == "timm" else find_layout(network)
     weights = network.state_dict() if layout is None else layout.weights
     _make_folder(folder)
     write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights.items()}))
@@ -82,11 +83,16 @@ def finished_result(run: RunDirectory) -> Result:
     return result
 
 
-def load_folder(folder: Path) -> nn.Module:
+def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
     """Build the network of an exported folder, with its weights, ready for inference on the CPU.
+
+    Args:
+        folder: that ``export`` has written.
+        trust_code: run the Python code of a model that is none of ours, which lies in the folder.
 
     Raises:
         RecordError: the folder is not one of this suite's, is of a newer version, or its files do not fit each other.
+        SpecError: its model is none of ours, and its code is not trusted or not to be had.
     """
     try:
         config = json.loads((folder / CONFIG).read_bytes())
@@ -96,8 +102,16 @@ def load_folder(folder: Path) -> nn.Module:
 
             return timm.create_model(f"local-dir:{folder}", pretrained=True).eval()  # type: ignore[no-any-return]
         sizes = {"num_classes": config["num_classes"], "image_size": ours["image_size"]}
-        network = build_model(ours["model"], **sizes, **ours["options"])
+        source = ours.get("model_source") and ModelSource.model_validate(ours["model_source"])
+        if source and not trust_code:
+            raise SpecError(
+                f"{folder} holds the model {source.name}, which is none of the suite's: loading it runs its code. Read "
+                f"model_source in {folder / CONFIG}, then load with trust_code=True."
+            )
+        network = build_model(ours["model"], **sizes, model_source=source or None, **ours["options"])
         network.load_state_dict(load_file(folder / WEIGHTS))
+    except SpecError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise RecordError(f"cannot load {folder}: {str(error).splitlines()[0]}. Export the run again.") from error
     return network.eval()
@@ -114,21 +128,29 @@ def _check_version(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | None) -> dict[str, Any]:
     """The content of config.json: timm's fields, and in a part of our own how the suite builds the network."""
-    info = get_info(experiment.dataset)
+    info = find_info(experiment.dataset)
     return {
         "architecture": layout.architecture if layout else experiment.model,
         "num_classes": info.num_classes,
         "model_args": layout.arguments if layout else {},
-        "pretrained_cfg": describe_input(experiment)
-        | ({"first_conv": layout.first_convolution, "classifier": "head"} if layout else {}),
+        "pretrained_cfg": describe_input(experiment) | (_describe_layers(layout) if layout else {}),
         _PART: {
             "version": _VERSION,
             "is_timms": layout is not None,
             "model": experiment.model,
             "image_size": experiment.image_size,
             "options": _options(experiment, network),
+            "model_source": experiment.model_source and experiment.model_source.model_dump(),
             "run": experiment.id,
         },
+    }
+
+
+def _describe_layers(layout: TimmLayout) -> dict[str, Any]:
+    return {
+        "first_conv": layout.first_convolution,
+        "classifier": layout.classifier,
+        "fixed_input_size": layout.is_of_one_size,
     }
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from suite.models.convit import ConViT
 from suite.models.convmixer import ConvMixer
 from suite.models.deit import DeiT
 from suite.models.gpsa import GatedPositionalSelfAttention
+from suite.models.plugged import build_timm
 from suite.models.vit import ViT
+from suite.spec import Experiment
 
 # timm fixes a ConvMixer's sizes by its name: width, depth, kernel and patch. Its convmixer_768_32 has a ReLU.
 _CONVMIXERS = {(1536, 20, 9, 7): "convmixer_1536_20", (1024, 20, 9, 14): "convmixer_1024_20_ks9_p14"}
@@ -30,12 +33,16 @@ class TimmLayout:
         arguments: of ``timm.create_model`` beside the number of classes.
         weights: the state dict under timm's names.
         first_convolution: timm's name of the layer that sees the images.
+        classifier: timm's name of the last one.
+        is_of_one_size: whether timm builds it for a size of images.
     """
 
     architecture: str
     arguments: dict[str, Any]
     weights: dict[str, Tensor]
     first_convolution: str = "patch_embed.proj"
+    classifier: str = "head"
+    is_of_one_size: bool = True
 
 
 def find_layout(network: nn.Module) -> TimmLayout | None:
@@ -49,6 +56,22 @@ def find_layout(network: nn.Module) -> TimmLayout | None:
     if isinstance(network, ConvMixer):
         return _lay_out_convmixer(network)
     return None
+
+
+def lay_out_own(experiment: Experiment, network: nn.Module) -> TimmLayout:
+    """Lay out a model of timm's own, which the experiment names."""
+    assert experiment.model_source is not None
+    with torch.device("meta"):
+        _, arguments = build_timm(experiment.model_source, 1, experiment.image_size, dict(experiment.model_options))
+    known: dict[str, Any] = network.pretrained_cfg  # type: ignore[assignment]  # all of timm's have one
+    names = {"first_convolution": known.get("first_conv"), "classifier": known.get("classifier")}
+    return TimmLayout(
+        experiment.model_source.name,
+        arguments,
+        network.state_dict(),
+        is_of_one_size="img_size" in arguments,
+        **{name: layer for name, layer in names.items() if isinstance(layer, str)},
+    )
 
 
 def _sizes(network: Any) -> dict[str, Any]:

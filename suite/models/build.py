@@ -11,6 +11,8 @@ from torch import nn
 from suite.errors import SpecError, check_name
 from suite.models import cmhsa, convit, convmixer, cordonnier, deit, resnet, vit
 from suite.models.layers import ImageSize
+from suite.models.plugged import build_plugged
+from suite.spec import ModelSource
 
 # family, and the input of its paper: image side in pixels, classes
 _FAMILIES: tuple[tuple[dict[str, partial[Any]], int, int], ...] = (
@@ -42,13 +44,21 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def build_model(name: str, *, num_classes: int = 1000, image_size: ImageSize = 224, **overrides: Any) -> nn.Module:
+def build_model(
+    name: str,
+    *,
+    num_classes: int = 1000,
+    image_size: ImageSize = 224,
+    model_source: ModelSource | None = None,
+    **overrides: Any,
+) -> nn.Module:
     """Build a freshly initialized model, from torch's global random state.
 
     Args:
-        name: one of ``list_models()``.
+        name: one of ``list_models()``, or any with a ``model_source``.
         num_classes: width of the classifier.
         image_size: side of a square input in pixels, or (height, width).
+        model_source: of a model that is none of ours, and is then built for square images.
         overrides: any keyword argument of the model's class, such as ``patch_size=4``.
 
     Returns:
@@ -57,6 +67,9 @@ def build_model(name: str, *, num_classes: int = 1000, image_size: ImageSize = 2
     Raises:
         SpecError (a ValueError): unknown name or override, or sizes that do not fit each other.
     """
+    if model_source is not None:
+        assert isinstance(image_size, int)
+        return build_plugged(model_source, num_classes=num_classes, image_size=image_size, **overrides)
     check_name("model", name, _BUILDERS)
     builder = _BUILDERS[name]
     valid = set(inspect.signature(builder.func).parameters) - {"num_classes", "image_size", "self"}

@@ -1,4 +1,7 @@
-"""Floating-point operations of a model, counted on the meta device: nothing is computed or allocated."""
+"""Floating-point operations of a model, counted on the meta device: nothing is computed or allocated.
+
+Models that are none of ours need not be able to live there, and count one image on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any
 
     Args:
         model: as for ``build_model``, or one of timm's after ``timm/``.
-        options: as for ``build_model``.
+        options: as for ``build_model``, the ``model_source`` of one that is none of ours among them.
     """
     found = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     return found or _count_once(model, num_classes, image_size, tuple(sorted(options.items())))
@@ -36,12 +39,18 @@ def _count_once(model: str, num_classes: int, image_size: int, options: tuple[tu
 
 
 def _count(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> Flops:
-    with torch.device("meta"):
+    device = "meta" if options.get("model_source") is None else "cpu"
+    with torch.random.fork_rng(devices=()), torch.device(device):
         network = _build(model, num_classes, image_size, options).eval()
-        images = torch.empty(1, 3, image_size, image_size)
-    with FlopCounterMode(display=False) as counter, torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of slow padding: nothing is computed
-        network(images)
+        images = torch.zeros(1, 3, image_size, image_size)
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # torch's own encoder would be one operator that nobody counts
+    try:
+        with FlopCounterMode(display=False) as counter, torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of slow padding: nothing is computed
+            network(images)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
     by_operator = {str(operator): count for operator, count in counter.get_flop_counts()["Global"].items()}
     linear = sum(count for operator, count in by_operator.items() if operator.split(".")[-1] in _LINEAR)
     return Flops(total=sum(by_operator.values()), linear=linear)

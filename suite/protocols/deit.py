@@ -93,3 +93,8 @@ DEIT_LAPTOP = DEIT_CIFAR.model_copy(
 Left out beside that recipe's: the crop, label smoothing and stochastic depth, which slow the first steps.
 Changed: batch 64 at learning rate 6e-3; fp32, the faster one for small matrices on a CPU.
 """
+
+DEIT_SCARCE = DEIT_LAPTOP.model_copy(
+    update={"name": "deit_scarce", "learning_rate": 2e-3, "crop": "pad", "crop_padding": 4}
+)
+"""``DEIT_LAPTOP`` for many epochs of few images: ``DEIT_CIFAR``'s padded crop, and a third of the learning rate."""

@@ -7,26 +7,38 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 
-from suite.errors import check_name
+from suite.errors import SpecError, check_name
+from suite.plugins import list_plugins, load_plugin
 from suite.spec import Experiment
 from suite.tables import Suite
 
 
 def list_suites() -> list[str]:
-    """Names of all suites, sorted."""
+    """Names of all suites of ours, sorted."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def get_suite(name: str) -> Suite:
-    """The suite called ``name``.
+    """The suite called ``name``: one of ours, a plug-in's, ``FILE.py:ATTRIBUTE`` or ``MODULE:ATTRIBUTE``.
 
     Raises:
-        SpecError: if there is no such suite.
+        SpecError: if there is no such suite, or one that is none of ours breaks or has the name of another.
     """
-    check_name("suite", name, list_suites())
+    if name not in list_suites() and (":" in name or name in list_plugins("suites")):
+        return _load(name)
+    check_name("suite", name, [*list_suites(), *list_plugins("suites")])
     suite = importlib.import_module(f"suite.suites.{name}").SUITE
     assert isinstance(suite, Suite)
     assert suite.name == name
+    return suite
+
+
+def _load(name: str) -> Suite:
+    suite = load_plugin("suites", name)
+    if not isinstance(suite, Suite):
+        raise SpecError(f"suite {name} is {type(suite).__name__}, expected a suite.tables.Suite, as in suite/suites/")
+    if suite.name in list_suites():
+        raise SpecError(f"suite {name} is called {suite.name!r}, as one of ours: give it a name of its own")
     return suite
 
 

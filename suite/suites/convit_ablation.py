@@ -13,7 +13,7 @@ trained in the first 10 layers". The authors' code has none of these switches.
 
 from suite.figures import CurveFigure
 from suite.profiles import Entry, Place, Profile, Row
-from suite.protocols.convit import LAPTOP_EVALUATIONS, Scale, gpu, laptop, paper
+from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
 from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
@@ -60,7 +60,7 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             _entries(laptop),
-            "CIFAR-10 at 32 pixels, four-layer models of an eighth of the width, 0.6 epochs of the full set",
+            LAPTOP_NOTE,
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(

@@ -10,7 +10,7 @@ other profiles normalize by their sets' own.
 
 from suite.figures import Pair, PairFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_EVALUATIONS, SIZES, TITLES, Family, gpu, laptop, paper
+from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, SIZES, TITLES, Family, gpu, laptop, paper
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec import Experiment
 from suite.tables import Headline, RelativeGain, Suite, Table
@@ -19,7 +19,9 @@ _PLUS = tuple(size for size in SIZES if size.endswith("+"))
 
 
 def _laptop(family: Family, size: str) -> Experiment:
-    return laptop(family, size, patch_size=16).model_copy(update={"image_size": 64})
+    experiment = laptop(family, size, patch_size=8)
+    recipe = experiment.recipe.model_copy(update={"crop": "none", "crop_padding": 0})
+    return experiment.model_copy(update={"image_size": 64, "recipe": recipe})
 
 
 def _gpu(family: Family, size: str) -> Experiment:
@@ -64,7 +66,7 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             [_fill(size, family, _laptop(family, size)) for size, family in _CELLS],
-            "CIFAR-10 upsampled to 64 pixels, four-layer models of an eighth of the width, 0.6 epochs",
+            f"{LAPTOP_NOTE}, upsampled to 64 pixels",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(

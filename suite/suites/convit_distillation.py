@@ -15,7 +15,16 @@ from collections.abc import Callable
 
 from suite.figures import CurveFigure, LayerFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_EVALUATIONS, Family, gpu, gpu_teacher, laptop_teacher, paper, probed_laptop
+from suite.protocols.convit import (
+    LAPTOP_EVALUATIONS,
+    LAPTOP_NOTE,
+    Family,
+    gpu,
+    gpu_teacher,
+    laptop_teacher,
+    paper,
+    probed_laptop,
+)
 from suite.protocols.deit import DEIT_NOTES
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
@@ -50,8 +59,8 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             _entries(probed_laptop, laptop_teacher()),
-            "a tenth of CIFAR-10 at 32 pixels, four-layer models of an eighth of the width, 6 epochs; "
-            "the teacher is a ResNet18 of a sixteenth of the width",
+            f"{LAPTOP_NOTE}; a tenth of the images for ten times the epochs; the teacher is a ResNet18 of a sixteenth "
+            "of the width",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(

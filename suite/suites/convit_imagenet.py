@@ -15,7 +15,18 @@ are sketches.
 
 from suite.figures import Pair, PairFigure, ScatterFigure
 from suite.profiles import Entry, Place, Profile, Row
-from suite.protocols.convit import LAPTOP_EVALUATIONS, SHAPES, SIZES, TITLES, Family, Scale, gpu, laptop, paper
+from suite.protocols.convit import (
+    LAPTOP_EVALUATIONS,
+    LAPTOP_NOTE,
+    SHAPES,
+    SIZES,
+    TITLES,
+    Family,
+    Scale,
+    gpu,
+    laptop,
+    paper,
+)
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.tables import Headline, RankedWithin, RelativeGain, Suite, Table
 
@@ -82,7 +93,7 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             _entries(laptop),
-            "CIFAR-10 at 32 pixels, four-layer models of an eighth of the width, 0.6 epochs",
+            LAPTOP_NOTE,
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(

@@ -12,7 +12,7 @@ ConViT's own. Networks are evaluated at other epochs than Fig. 8 right's: of tho
 
 from suite.figures import CurveFigure, HeatmapFigure, ProgressFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, Scale, gpu, laptop, paper
+from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, LAPTOP_NOTE, Scale, gpu, laptop, paper
 from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
@@ -49,7 +49,7 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             _entries(laptop, "cifar10", {"0": 0, **LAPTOP_LAYERS}),
-            "CIFAR-10 at 32 pixels, models of an eighth of the width, 0, 1, 2 and 3 GPSA layers of four, 0.6 epochs",
+            f"{LAPTOP_NOTE}, 0, 1, 2 and 3 of the layers GPSA",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(

@@ -8,7 +8,7 @@ the first ones, from the input; the text's "first" and "last GPSA layers" can on
 """
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_LAYERS, TITLES, Scale, gpu, laptop, paper
+from suite.protocols.convit import LAPTOP_LAYERS, LAPTOP_NOTE, TITLES, Scale, gpu, laptop, paper
 from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
@@ -46,8 +46,7 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             _entries(laptop, LAPTOP_LAYERS),
-            "CIFAR-10 at 32 pixels, four-layer models of an eighth of the width after 0.6 epochs; "
-            "3, 5 and 10 masked layers are 1, 2 and 3 of three",
+            f"{LAPTOP_NOTE}; 3, 5 and 10 masked layers are 1, 2 and 3 of three",
         ),
         "gpu": Profile.gpu(
             _entries(gpu, _PAPER_LAYERS),

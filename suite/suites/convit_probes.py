@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from suite.figures import LayerFigure, MapsFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, laptop, paper, probed_laptop
+from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, TITLES, Family, gpu, laptop, paper, probed_laptop
 from suite.protocols.deit import DEIT_NOTES
 from suite.spec import Experiment, Scalar
 from suite.tables import Headline, Suite, Table
@@ -99,8 +99,8 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            [*_entries(probed_laptop), *_untrained(laptop("convit", "Ti", patch_size=4))],
-            "a tenth of CIFAR-10 at 32 pixels, four-layer models of an eighth of the width on 4 x 4 tokens, 6 epochs",
+            [*_entries(probed_laptop), *_untrained(laptop("convit", "Ti"))],
+            f"{LAPTOP_NOTE} on 8 x 8 tokens; a tenth of the images for ten times the epochs",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(

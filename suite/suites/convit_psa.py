@@ -9,7 +9,7 @@ but its queries and keys start random: at zero, as in Eq. 5, both would have no 
 
 from suite.figures import CurveFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_EVALUATIONS, Scale, gpu, laptop, paper
+from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
@@ -34,7 +34,7 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             _entries(laptop),
-            "CIFAR-10 at 32 pixels, four-layer models of an eighth of the width, 0.6 epochs",
+            LAPTOP_NOTE,
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(_entries(gpu), "CIFAR-10 at 32 pixels, the paper's B models with 4x4 patches, 300 epochs"),

@@ -5,7 +5,7 @@ as there are fewer images, so that every run sees the same number of images: Fig
 fraction.
 
 Where text and code leave room: warm-up stays at 5 epochs for every fraction, as in the authors' code (the laptop
-profile, of little over an epoch, warms up over a tenth of its steps); the last weights are evaluated, but for the gains
+profile, of 1.2 epochs, warms up over a tenth of its steps); the last weights are evaluated, but for the gains
 of Fig. 11c, which its caption says are between the best accuracies.
 """
 
@@ -69,7 +69,8 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             [entry for row, family, f in _CELLS for entry in _fill(row, family, micro(family, fraction=f))],
-            "CIFAR-10 at 32 pixels, three-layer models, 1.2 epochs of the full set",
+            "CIFAR-10 at 32 pixels, 20,000 images of it the full set, seen for 1.2 epochs; five-layer models of an "
+            "eighth of the width",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
         "gpu": Profile.gpu(

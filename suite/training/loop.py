@@ -182,8 +182,8 @@ class Training:
                 if stopping:
                     raise Interrupted
         self.heartbeat.end()
-        if accuracy is None:  # resumed from a checkpoint after the last step
-            accuracy = self._evaluate()
+        if accuracy is None:  # resumed from a checkpoint after the last step, before which it was logged
+            accuracy = self._score()
         return self._finish(accuracy)
 
     @watch_for_lost_peers()
@@ -228,10 +228,14 @@ class Training:
         return accuracy
 
     def _log_accuracy(self) -> Accuracy:
-        """Score the network as it is, without a claim to be the training's."""
+        """Log the network's accuracy as it is, without a claim to be the training's."""
+        accuracy = self._score()
+        self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
+        return accuracy
+
+    def _score(self) -> Accuracy:
         accuracy = evaluate(self.engine.module, self.images, self.ranks, self.recipe.precision)
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
-        self._append(top1_percent=accuracy.top1_percent, top5_percent=accuracy.top5_percent, test_loss=accuracy.loss)
         return accuracy
 
     def _is_evaluated(self, step: int) -> bool:

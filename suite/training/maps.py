@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,8 +43,8 @@ _CHUNK = 20
 _MOST_PATCHES = 256
 
 
-def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Path) -> None:
-    """Write the maps of networks of one shape, by WHEN, on test images of all classes."""
+def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Path) -> str:
+    """Write the maps of networks of one shape, by WHEN, on test images of all classes; returns the file's SHA-256."""
     network = next(iter(networks.values()))
     device = next(network.parameters()).device
     batch = images.spread_batch(NUM_IMAGES).images.to(device)
@@ -58,7 +59,9 @@ def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Pa
         "queries": choose_queries(rows, columns),
     }
     metadata = {key: json.dumps(value) for key, value in about.items()}
-    write_atomically(path, save({name: value.contiguous().cpu() for name, value in tensors.items()}, metadata))
+    data = save({name: value.contiguous().cpu() for name, value in tensors.items()}, metadata)
+    write_atomically(path, data)
+    return hashlib.sha256(data).hexdigest()
 
 
 def choose_queries(rows: int, columns: int) -> list[tuple[int, int]]:

@@ -44,10 +44,12 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     corrupt = ranks.union(images.corrupt)  # of all test images: each rank has read its share
     if not ranks.is_first:
         return None
+    maps_sha256 = ""
     if experiment.kind == "maps":
         before = {"before": start_network(*source, images.info.num_classes).to(ranks.device)}
-        record_maps(before if parent is None else before | {"after": network}, images, run.maps_path)
-    work = Work(num_corrupt_images=len(corrupt), num_evaluations=1)
+        networks = before if parent is None else before | {"after": network}
+        maps_sha256 = record_maps(networks, images, run.maps_path)
+    work = Work(num_corrupt_images=len(corrupt), num_evaluations=1, maps_sha256=maps_sha256)
     return make_result(
         run=run,
         experiment=experiment,

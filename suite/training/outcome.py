@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from torch import nn
 
 from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
-from suite.costs import Flops
+from suite.costs import Flops, options_to_count
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.models.head_pruning import count_pruned_heads
-from suite.records import PROTOCOL_VERSION, Result, RunDirectory
+from suite.records import PROTOCOL_VERSION, RESULT_FORMAT, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
@@ -37,6 +36,7 @@ class Work:
     gate: float | None = None
     teacher_sha256: str = ""
     weights_sha256: str = ""  # of what it has left
+    maps_sha256: str = ""
 
 
 def make_result(
@@ -66,6 +66,7 @@ def make_result(
     flops = _count(experiment, images.info.num_classes, network)
     inherited_s = parent.result.lineage_train_s if parent is not None and experiment.inherits_weights else 0.0
     return Result(
+        format_version=RESULT_FORMAT,
         experiment=experiment,
         top1_percent=accuracy.top1_percent,
         top5_percent=accuracy.top5_percent,
@@ -99,6 +100,7 @@ def make_result(
         mean_nonlocality=work.nonlocality,
         mean_gate=work.gate,
         weights_sha256=work.weights_sha256,
+        maps_sha256=work.maps_sha256,
         parent=parent.experiment.id if parent is not None else "",
         teacher_sha256=work.teacher_sha256,
         protocol_version=PROTOCOL_VERSION,
@@ -109,7 +111,7 @@ def make_result(
 
 def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
     """Count the network itself: one that was pruned has fewer heads than the experiment's options say."""
-    options: dict[str, Any] = dict(experiment.model_options)
+    options = options_to_count(experiment)
     if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
         options["heads_per_layer"] = network.heads_per_layer
     return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)

@@ -67,10 +67,10 @@ def start_network(run: RunDirectory, experiment: Experiment, num_classes: int) -
     """
     parent = choose_parent(run, experiment) if experiment.inherits_weights else None
     if parent is None:
-        return _fresh(experiment, num_classes)
+        return fresh_network(experiment, num_classes)
     source = trained_network(parent.run, parent.experiment, num_classes)
     if experiment.kind == "transfer":
-        network = _fresh(experiment, num_classes)
+        network = fresh_network(experiment, num_classes)
         assert isinstance(source, ConvolutionPhase)
         assert isinstance(network, AttentionPhase)
         transfer(source, network)
@@ -134,9 +134,16 @@ def masked(network: nn.Module, experiment: Experiment) -> Iterator[None]:
             yield
 
 
-def _fresh(experiment: Experiment, num_classes: int) -> nn.Module:
+def fresh_network(experiment: Experiment, num_classes: int) -> nn.Module:
+    """The network of an experiment as it is initialized from its seed, whatever it starts from."""
     torch.manual_seed(experiment.seed)
-    options = dict(experiment.model_options)
+    options: dict[str, Any] = dict(experiment.model_options)
     if experiment.recipe.drop_path:
         options["drop_path"] = experiment.recipe.drop_path
-    return build_model(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
+    return build_model(
+        experiment.model,
+        num_classes=num_classes,
+        image_size=experiment.image_size,
+        model_source=experiment.model_source,
+        **options,
+    )

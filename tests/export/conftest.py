@@ -7,6 +7,7 @@ from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment
+from suite.suites import get_suite
 from suite.training.checkpoint import save_weights
 from suite.training.start import start_network
 
@@ -48,3 +49,20 @@ def make_run():
         return run, again.eval()
 
     return make
+
+
+@pytest.fixture
+def make_challenger():
+    """A function that makes the experiment of a model that is none of the suite's: its source, its options."""
+    reference = get_suite("sample_efficiency").profile("laptop").entries[0].experiment
+
+    def make(source, options):
+        return reference.model_copy(update={"model": "mine", "model_source": source, "model_options": options})
+
+    return make
+
+
+@pytest.fixture
+def record():
+    """A function that writes a run's result."""
+    return lambda run: write_result(run, run.read_experiment())

@@ -2,10 +2,12 @@
 
 import json
 import os
+import platform
 import random
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,9 @@ from fault_bits import flip  # noqa: E402
 from fault_commits import attack  # noqa: E402
 from fault_counts import Counts, Fault, write_table  # noqa: E402
 from fault_inputs import Subject, fuzz  # noqa: E402
-from faults import work_through  # noqa: E402
+from faults import Tally, describe, work_through  # noqa: E402
 
+from suite.commit import commit  # noqa: E402
 from suite.errors import RecordError  # noqa: E402
 from suite.files import write_atomically  # noqa: E402
 
@@ -121,5 +124,19 @@ def test_a_campaign_goes_on_where_it_ended_and_shows_its_counts(tmp_path):
     assert tally.counts["a fault"] == Counts(41, 40, None, 36, 5, tuple(stories))
     work_through("stage", faults, tmp_path, FOREVER)
     assert len(played) == 5
-    assert "| stage | a fault | 41 | 40 | - | 36 | 5 |" in write_table({"stage": tally.counts})
+    table = write_table({"stage": tally.counts})
+    assert "| stage | a fault | 41 | 40 | - | 36 | 5 |" in table
+    assert "| stage | all | 41 | 40 | - | 36 | 5 |" in table
     assert os.listdir(tmp_path) == ["stage.json"]
+
+
+def test_a_table_says_on_which_machine_and_when_faults_were_injected_and_into_which_code_and_never_whose_machine(
+    tmp_path,
+):
+    work_through("stage", [Fault("a fault", lambda draw, folder: Counts(1), rounds=1)], tmp_path, FOREVER)
+    said = describe([Tally.read(tmp_path / "stage.json"), Tally.read(tmp_path / "other.json")])
+    assert f"{os.cpu_count()} cores.\n" in said
+    assert f"\n| stage | {datetime.now(UTC):%Y-%m-}" in said
+    assert f"`{commit()[:10]}" in said
+    assert "other" not in said  # it has injected nothing
+    assert platform.node() not in said

@@ -22,7 +22,7 @@ needs_ffcv = pytest.mark.skipif(
     importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
 )
 ROOT = Path(__file__).parents[2]
-FEW = ["--only", "train_fraction=0.05", "train_fraction=0.1"]  # four of the ten runs
+FEW = ["--only", "train_fraction=0.05"]  # two of the ten runs
 
 
 def grid_command(store, *options):
@@ -65,7 +65,7 @@ def attempts(store):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """A store with four finished runs, and what the grid printed."""
+    """A store with two finished runs, and what the grid printed."""
     store = tmp_path_factory.mktemp("undisturbed")
     return store, run_grid(store, *FEW)
 
@@ -73,21 +73,21 @@ def undisturbed(tmp_path_factory):
 def test_a_grid_trains_what_is_asked_and_builds_the_leaderboard(undisturbed):
     store, done = undisturbed
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 runs: 4 new" in done.stdout
-    assert len(list(store.glob("experiments/*/seed-0/result.json"))) == 4
+    assert "2 runs: 2 new" in done.stdout
+    assert len(list(store.glob("experiments/*/seed-0/result.json"))) == 2
     rows = [line.split(",") for line in leaderboard(store).decode().splitlines()]
     assert rows[0][0] == "train_size_percent"
     assert [row[0] for row in rows[1:]] == ["5", "10", "30", "50", "100"]
     assert all(rows[1][1:])
-    assert not any(rows[3][1:])  # not trained: empty, never invented
+    assert not any(rows[2][1:])  # not trained: empty, never invented
 
 
 def test_a_finished_run_is_never_trained_again(undisturbed):
     store, _ = undisturbed
     before = leaderboard(store)
     again = run_grid(store, *FEW)
-    assert "4 finished" in again.stdout
-    assert attempts(store) == [1] * 4
+    assert "2 finished" in again.stdout
+    assert attempts(store) == [1] * 2
     assert leaderboard(store) == before
 
 
@@ -100,14 +100,6 @@ def test_a_grid_killed_five_times_at_random_ends_with_the_same_bytes(undisturbed
         process.wait()
     last = run_grid(tmp_path, *FEW)
     assert last.returncode == 0, last.stdout + last.stderr
-    assert leaderboard(tmp_path) == leaderboard(undisturbed[0])
-
-
-def test_two_grids_at_once_train_no_experiment_twice(undisturbed, tmp_path):
-    grids = [subprocess.Popen(grid_command(tmp_path, *FEW), stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outputs = [grid.communicate(timeout=300)[0] for grid in grids]
-    assert [grid.returncode for grid in grids] == [0, 0], outputs
-    assert attempts(tmp_path) == [1] * 4
     assert leaderboard(tmp_path) == leaderboard(undisturbed[0])
 
 

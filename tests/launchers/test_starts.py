@@ -1,15 +1,19 @@
 """Starts of jobs that began nothing: whose fault that is, and which nodes the next start avoids. SLURM is made up."""
 
+import os
+
 import pytest
 
 from launchers import ending
-from launchers.node import run_task
+from launchers.node import _write_to_log, run_task
 from launchers.starts import note_bad_node, read_starts
 from launchers.submission import Submission, submissions_folder, write_submission
 from suite.attempts import record_start
+from suite.errors import RunError
 from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.spec import Resources
+from suite.standing import stand
 
 NAME = "s-smoke-5f"
 
@@ -124,3 +128,16 @@ def test_a_process_that_cannot_import_what_it_needs_names_its_node(store, monkey
     (start,) = read_starts(submissions_folder(store) / NAME)
     assert start.node == "node3"
     assert start.reason.startswith("ModuleNotFoundError")
+
+
+@pytest.mark.parametrize(
+    ("put", "found"), [(os.mkfifo, "it is a FIFO"), (lambda path: path.symlink_to("/dev/null"), "it is a link")]
+)
+def test_a_log_that_is_no_file_fails_its_run_instead_of_keeping_the_job_waiting(store, graph, put, found):
+    run = RunDirectory.of(store, graph["first"])
+    run.create(graph["first"])
+    put(run.log_path)
+    with pytest.raises(RunError, match="cannot open its log"):
+        _write_to_log(run)
+    assert found in run.read_failure().reason
+    assert stand(run, {}).state == "failed"

@@ -6,6 +6,7 @@ import pytest
 
 from leaderboards.build import main
 from leaderboards.joined_stores import joined
+from suite.challengers import Challenger, read_challengers, record_challengers
 from suite.errors import RecordError
 from suite.records import RunDirectory, find_runs
 from suite.suites import get_suite
@@ -60,4 +61,17 @@ def test_a_result_that_cannot_be_read_is_no_reason_to_take_the_other(finish_in, 
         run = finish_in(tmp_path / name, FIRST, 40.0)
     run.result_path.write_text("{")
     with pytest.raises(RecordError, match="cannot read"), joined([tmp_path / "a", tmp_path / "b"]):
+        pass
+
+
+def test_challengers_of_two_stores_are_joined_but_never_two_of_one_name(tmp_path):
+    mine = Challenger(name="mine", words="deit_micro", options={"depth": 2})
+    other = mine.model_copy(update={"name": "other"})
+    record_challengers(tmp_path / "a", [mine])
+    record_challengers(tmp_path / "b", [mine, other])
+    with joined([tmp_path / "a", tmp_path / "b"]) as store:
+        assert read_challengers(store) == [mine, other]
+    record_challengers(tmp_path / "b", [mine.model_copy(update={"options": {"depth": 3}})])
+    told = r"different challengers called mine: .*depth=3.*depth=2.*under another name"
+    with pytest.raises(RecordError, match=told), joined([tmp_path / "a", tmp_path / "b"]):
         pass

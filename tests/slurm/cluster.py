@@ -133,6 +133,11 @@ class Cluster:
         self._check_node(node)
         self._nodes.power_cut(node)
 
+    def unplug(self, node: str) -> None:
+        """Pull a node's cable; what runs there lives on, and ``boot`` plugs it in again."""
+        self._check_node(node)
+        self._nodes.unplug(node)
+
     def kill_slurmd(self, node: str) -> None:
         """End a node's slurmd alone; what the jobs run there lives on."""
         self._check_node(node)
@@ -141,7 +146,7 @@ class Cluster:
         end_processes(lambda: find_processes(folder, f"slurmd-{node}", "nsenter"))
 
     def boot(self, *nodes: str) -> None:
-        """Bring nodes back; nothing happens to those that are up. SLURM hears of them a moment later."""
+        """Bring nodes and their cables back; nothing happens to those that are up. SLURM hears of it a moment later."""
         for node in nodes:
             self._check_node(node)
         self._nodes.power_on(nodes)

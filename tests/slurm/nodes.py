@@ -33,10 +33,13 @@ class Nodes(Protocol):
         """Set up what all nodes share."""
 
     def power_on(self, names: Iterable[str]) -> None:
-        """Make the nodes exist, without a slurmd; nothing happens to those that do."""
+        """Make the nodes exist, without a slurmd, and plug their cables in; nothing else happens to those that do."""
 
     def power_cut(self, name: str) -> None:
         """End everything on a node at once, without a word to anybody."""
+
+    def unplug(self, name: str) -> None:
+        """Pull a node's cable; all on it lives on."""
 
     def command_on(self, name: str, command: Sequence[str | Path]) -> list[str | Path]:
         """The command that runs this command on a node."""
@@ -69,6 +72,7 @@ class NamespaceNodes:
         _ip(switch, "link set host master bridge up")
 
     def power_on(self, names: Iterable[str]) -> None:
+        names = list(names)
         new = [name for name in names if not find_processes(self.settings.folder, name)]
         for name in new:
             self._start_first_process(name)
@@ -76,9 +80,14 @@ class NamespaceNodes:
             wait_until((self.settings.folder / "run" / f"{name}.booted").exists, 20, f"{name}'s first process", 0.02)
             first = self._first_process(name)
             _ip(self._switch(), f"link add {name} type veth peer name eth0 netns {first}")
-            _ip(self._switch(), f"link set {name} master bridge up")
+            _ip(self._switch(), f"link set {name} master bridge")
             address = f"address add {self.settings.address_of(name)}/24 dev eth0"
             _ip(first, "link set lo up", address, "link set eth0 up")
+        for name in names:
+            _ip(self._switch(), f"link set {name} up")  # it may be unplugged
+
+    def unplug(self, name: str) -> None:
+        _ip(self._switch(), f"link set {name} down")
 
     def power_cut(self, name: str) -> None:
         folder = self.settings.folder
@@ -162,6 +171,9 @@ class FlatNodes:
 
     def power_on(self, names: Iterable[str]) -> None:
         pass
+
+    def unplug(self, name: str) -> None:
+        raise NotImplementedError("nodes on 127.0.0.1 have no cables")
 
     def power_cut(self, name: str) -> None:
         end_processes(lambda: self._processes_of(name))

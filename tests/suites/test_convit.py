@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from benchmarks import laptop_profile
 from leaderboards.paper_tables import check_layout, load_paper_table, places_of
 from suite.figures import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 from suite.models.convit import MODELS as CONVIT
@@ -19,6 +20,7 @@ from suite.suites import get_suite, list_suites
 NAMES = [name for name in list_suites() if name.startswith("convit_")]
 ALL = [*NAMES, "sample_efficiency"]
 PROFILES = get_args(ProfileName)
+SMALL = ("laptop", "smoke")
 
 
 def experiments(name: str, profile: str = "paper") -> list[Experiment]:
@@ -92,7 +94,7 @@ def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
             places.append(place)
     assert all(suite.find_entry(scale, place) is not None for place in places)
     if any(isinstance(figure, CurveFigure | ProgressFigure | PairFigure) for figure in suite.figures):
-        assert scale.num_evaluations >= 6
+        assert scale.num_evaluations >= (3 if profile in SMALL else 6)
 
 
 # -- the protocol at the paper's scale
@@ -281,26 +283,38 @@ def test_the_teacher_on_a_gpu_is_the_resnet_of_another_papers_table():
 
 def test_the_laptops_teacher_and_students_learn_from_the_same_images():
     for experiment in experiments("convit_distillation", "laptop"):
-        assert (experiment.dataset, experiment.train_fraction) == ("cifar10", 0.1)
+        assert (experiment.dataset, experiment.train_fraction) == ("cifar10", 0.04)
 
 
 # -- the smaller scales
 
 
-def test_finished_runs_of_sample_efficiency_keep_their_identity():
-    assert find("sample_efficiency", ("5",), "deit_top1", profile="laptop").id == "deit_micro-0d98b4b15f656a5a/seed-0"
-    seen = [round(e.recipe.epochs * e.train_fraction, 9) for e in experiments("sample_efficiency", "laptop")]
-    assert seen == [1.2] * 10
+def test_the_laptops_sample_efficiency_sees_as_many_images_of_any_number():
+    laptop = experiments("sample_efficiency", "laptop")
+    assert sorted({round(50_000 * e.train_fraction) for e in laptop}) == [1_000, 2_000, 6_000, 10_000, 20_000]
+    assert [round(50_000 * e.recipe.epochs * e.train_fraction) for e in laptop] == [24_000] * 10
 
 
-def test_the_laptop_trains_an_eighth_of_the_width_with_the_papers_heads():
-    experiment = convit.laptop("convit", "S+")
-    assert experiment.model_options == {"dim": 72, "num_heads": 9, "depth": 4, "num_gpsa_layers": 3}
-    plain = convit.laptop("convit", "S").recipe
-    assert experiment.recipe.batch_size == plain.batch_size / 2
-    assert experiment.recipe.learning_rate == pytest.approx(0.4 * plain.learning_rate)
+def test_the_laptops_convit_has_as_many_plain_layers_as_the_papers_and_deit_the_same_recipe():
+    deit, model = (find("sample_efficiency", ("5",), f"{f}_top1", profile="laptop") for f in ("deit", "convit"))
+    assert model.recipe == deit.recipe
+    assert model.model_options == {**deit.model_options, "num_gpsa_layers": model.model_options["depth"] - 2}
+
+
+def test_the_laptop_trains_a_sixteenth_of_the_width_with_the_papers_heads():
+    for (size, family), (num_heads, dim) in convit.SHAPES.items():
+        options = convit.laptop(family, size).model_options
+        assert (options["num_heads"], options["dim"]) == (num_heads, dim / 16)
+
+
+def test_the_laptop_trains_what_its_search_chose():
+    chosen = laptop_profile.CHOSEN.experiment("convit", 2e-3, seed=0)
+    laptop = find("sample_efficiency", ("5",), "convit_top1", profile="laptop")
+    assert {**laptop.model_options, "locality_strength": 1.0} == chosen.model_options
+    same = {"recipe": chosen.recipe.model_copy(update={"name": laptop.recipe.name})}
+    assert laptop == chosen.model_copy(update={**same, "model_options": laptop.model_options})
 
 
 def test_the_laptop_upsamples_for_figure_11a_as_the_paper_does():
     for experiment in experiments("convit_cifar100", "laptop"):
-        assert (experiment.image_size, experiment.model_options["patch_size"]) == (64, 16)
+        assert (experiment.image_size, experiment.model_options["patch_size"]) == (64, 8)

@@ -17,6 +17,7 @@ from imagesets.loader import ImageLoader
 from suite.errors import DataError, RunError, SpecError
 from suite.execute import run
 from suite.exit_codes import Exit
+from suite.files import sha256_of
 from suite.models.head_pruning import degenerate_heads
 from suite.models.masking import mask_attention, mask_position_embedding
 from suite.models.probes import attention_maps, gating_values, nonlocality
@@ -180,6 +181,7 @@ def test_a_masking_run_reports_the_masked_accuracy_and_trains_nothing(store, mas
 
 def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store, images):
     batch = ImageLoader(CONVIT).spread_batch(100).images
+    assert result(store, MAPS).maps_sha256 == sha256_of(RunDirectory.of(store, MAPS).maps_path)
     run = RunDirectory.of(store, CONVIT)
     networks = {"before": start_network(run, CONVIT, 10), "after": trained_network(run, CONVIT, 10)}
     with safe_open(RunDirectory.of(store, MAPS).maps_path, "pt") as file:

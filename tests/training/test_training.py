@@ -186,3 +186,19 @@ def test_a_checkpoint_of_an_older_protocol_is_gone_on_from_where_that_trained_as
 def test_a_result_bears_the_protocol_that_made_it(tmp_path):
     status, run = train(tmp_path)
     assert (status, run.read_result().protocol_version) == (0, PROTOCOL_VERSION)
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_after_its_last_step_logs_its_last_evaluation_once(tmp_path):
+    run = RunDirectory.of(tmp_path, EXPERIMENT)
+    run.weights_path.mkdir(parents=True)  # in the way of the weights, after all that is logged
+    status, _ = train(tmp_path, checkpoint_every_s=0.001)
+    assert (status, run.newest_checkpoint()) == (Exit.FAILED, 10)
+    logged = run.read_metrics()
+    run.weights_path.rmdir()
+    run.failure_path.unlink()
+    status, _ = train(tmp_path)
+    assert (status, attempts.read_attempts(run)[-1].from_step) == (0, 10)
+    assert run.read_metrics() == logged
+    evaluated = [line["top1_percent"] for line in logged if "top1_percent" in line]
+    result = run.read_result()
+    assert (result.num_evaluations, result.top1_percent) == (len(evaluated), evaluated[-1])

@@ -20,6 +20,7 @@ from suite.figures import (
     ProgressFigure,
     ScatterFigure,
 )
+from suite.files import sha256_of
 
 image = pytest.importorskip("PIL.Image")
 
@@ -119,6 +120,18 @@ def test_maps_that_cannot_be_read_are_named_with_the_cure(map_places, leave_run,
     run = leave_run("deit", arrays=make_arrays(2, 2))
     run.maps_path.write_bytes(b"cut")
     with pytest.raises(RecordError, match=r"maps.safetensors.*Delete"):
+        draw(figure, board_of(figure), tmp_path)
+
+
+def test_maps_in_which_one_bit_was_changed_are_not_drawn(map_places, leave_run, make_arrays, board_of, tmp_path):
+    figure = MapsFigure(name="figure7", item="Fig. 7", what="images", models=map_places)
+    run = leave_run("deit", arrays=make_arrays(2, 2))
+    run.write_result(run.read_result().model_copy(update={"maps_sha256": sha256_of(run.maps_path)}))
+    assert draw(figure, board_of(figure), tmp_path)
+    data = bytearray(run.maps_path.read_bytes())
+    data[-1] ^= 1
+    run.maps_path.write_bytes(data)
+    with pytest.raises(RecordError, match=r"maps.safetensors.*damaged or changed.*Delete"):
         draw(figure, board_of(figure), tmp_path)
 
 

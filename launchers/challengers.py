@@ -1,0 +1,89 @@
+"""From ``--challenger NAME=MODEL [OPTION=VALUE ...]`` to a ``Challenger``, and whether it could be trained at all.
+
+mine=my_vit.py:MyViT dim=192 recipe.learning_rate=0.001
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from imagesets.prepared import find_info
+from launchers.options import GridOptions
+from suite.challengers import Challenger
+from suite.errors import SpecError, check_name
+from suite.model_options import read_options
+from suite.plugins import find_model
+from suite.spec import Experiment, Recipe, Scalar
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_RECIPE = "recipe."
+_OF_RECIPE = tuple(name for name in Recipe.model_fields if name != "name")
+_NOT_OPTIONS = {
+    "drop_path": "it is the recipe's: recipe.drop_path=...",
+    "num_classes": "the image set says it",
+    "image_size": "the suite says it",
+}
+
+
+def parse_challenger(words: Sequence[str]) -> Challenger:
+    """Read one challenger, and find which version of its model is there; the model itself is not imported.
+
+    Args:
+        words: ``NAME=MODEL``, and options of the model or, after ``recipe.``, of the recipe.
+
+    Raises:
+        SpecError: a word that is none of these, a name that cannot be a column's, or a model that is not there.
+    """
+    name, separator, model = words[0].partition("=")
+    if not separator or not model:
+        raise SpecError(f"--challenger {words[0]!r}: expected NAME=MODEL first, such as mine=my_vit.py:MyViT")
+    if not _NAME.fullmatch(name):
+        raise SpecError(f"challenger {name!r}: expected letters, digits and _, as columns are called by the name")
+    options: dict[str, Scalar] = {}
+    recipe: dict[str, Scalar] = {}
+    for word in words[1:]:
+        key, separator, value = word.partition("=")
+        if not separator or not key:
+            raise SpecError(f"challenger {name}: found {word!r}, expected OPTION=VALUE or recipe.FIELD=VALUE")
+        if key.startswith(_RECIPE):
+            check_name("field of the recipe", key.removeprefix(_RECIPE), _OF_RECIPE)
+            recipe[key.removeprefix(_RECIPE)] = _scalar(value)
+        elif key in _NOT_OPTIONS:
+            raise SpecError(f"challenger {name}: {key} is no option of a model here: {_NOT_OPTIONS[key]}")
+        else:
+            options[key] = _scalar(value)
+    source = None if model in read_options() else find_model(model)
+    return Challenger(name=name, words=model, source=source, options=options, recipe=recipe)
+
+
+def _scalar(text: str) -> Scalar:
+    """``true``, ``false``, an integer, a number, or else the text itself."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def refuse_broken(experiments: Iterable[Experiment], options: GridOptions) -> None:
+    """Try each model that is none of ours once, before anything is trained.
+
+    Raises:
+        SpecError: with what was found, and the cure; nothing was trained.
+    """
+    to_try = {
+        (e.model, str(e.model_source), repr(e.model_options), e.image_size, e.dataset): e
+        for e in experiments
+        if e.model_source is not None
+    }
+    for experiment in to_try.values():
+        from suite.training.trial import try_experiment  # imports torch
+
+        num_classes = find_info(experiment.dataset, options.data_dir, options.loader).num_classes
+        *_, last = try_experiment(experiment, num_classes)
+        if last.problem:
+            raise SpecError(f"{experiment.model}: not so: {last.question}: {last.problem}. To do: {last.cure}.")

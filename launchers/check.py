@@ -1,0 +1,111 @@
+"""``grid.py --check NAME=MODEL``: a challenger's trial in seconds, and its cost beside the papers' models."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from imagesets.prepared import find_info
+from launchers.challengers import parse_challenger
+from launchers.cost import count_flops
+from launchers.options import GridOptions
+from suite.challengers import with_challengers
+from suite.costs import options_to_count
+from suite.exit_codes import Exit
+from suite.profiles import Profile
+from suite.spec import Experiment
+from suite.suites import get_suite
+
+_SUITE = "sample_efficiency"  # where none is named
+_MB = 1e6
+_LEGEND = """\
+MFLOP: of one image's forward pass. MB: weights, gradients and AdamW's moments, in fp32; with a batch of the recipe's
+size also what is kept for its backward pass."""
+
+
+def check(options: GridOptions, console: Console) -> int:
+    """Try the challenger at every size of a suite; exit status 0 where it could be trained, else 1.
+
+    Raises:
+        SpecError: a model that cannot be found, or a suite or profile that there is not.
+    """
+    from suite.training.trial import try_experiment  # imports torch
+
+    challenger = parse_challenger(options.check)
+    suite = with_challengers(get_suite(options.suite or _SUITE), [challenger])
+    profile = suite.profile(options.profile_name)
+    console.print(f"{challenger.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
+    is_sound = True
+    for experiment in _distinct(profile, of_challenger=True):
+        for finding in try_experiment(experiment, _num_classes(experiment, options)):
+            said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
+            console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
+            is_sound = is_sound and not finding.problem
+        if is_sound:
+            _tell_of_drop_path(experiment, console)
+    if not is_sound:
+        return Exit.FAILED
+    console.print(_costs(profile, options))
+    console.print(_LEGEND)
+    return 0
+
+
+def _distinct(profile: Profile, of_challenger: bool) -> list[Experiment]:
+    """One experiment of each network, the challenger's or the papers'."""
+    chosen = (e for entry in profile.entries if bool(entry.beside) == of_challenger for e in entry.candidates)
+    found: dict[tuple[object, ...], Experiment] = {}
+    for experiment in chosen:
+        if experiment.is_trained:
+            key = (experiment.model, repr(experiment.model_options), experiment.image_size, experiment.dataset)
+            found.setdefault(key, experiment)
+    return list(found.values())
+
+
+def _num_classes(experiment: Experiment, options: GridOptions) -> int:
+    return find_info(experiment.dataset, options.data_dir).num_classes
+
+
+def _tell_of_drop_path(experiment: Experiment, console: Console) -> None:
+    from suite.models.plugged import takes_drop_path
+
+    rate, source = experiment.recipe.drop_path, experiment.model_source
+    if rate and source is not None and not takes_drop_path(source):
+        console.print(f"  the recipe's drop_path of {rate} has no effect: the model takes no such option")
+
+
+def _costs(profile: Profile, options: GridOptions) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("model")
+    for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB with it"):
+        table.add_column(title, justify="right", no_wrap=True)
+    experiments = [*_distinct(profile, of_challenger=True), *_distinct(profile, of_challenger=False)]
+    for line in _lines(experiments, options):
+        table.add_row(*line)
+    return table
+
+
+def _lines(experiments: Iterable[Experiment], options: GridOptions) -> Iterator[tuple[str, ...]]:
+    """Sizes of each network; ours live on the meta device, where nothing is computed."""
+    from suite.training.start import fresh_network
+    from suite.training.trial import measure_size
+
+    for experiment in experiments:
+        num_classes, side = _num_classes(experiment, options), experiment.image_size
+        flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
+        device = "meta" if experiment.model_source is None else "cpu"
+        size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
+        batch_size = experiment.recipe.batch_size
+        yield (
+            experiment.model,
+            str(side),
+            str(num_classes),
+            f"{size.num_parameters:,}",
+            f"{flops.total / 1e6:,.1f}",
+            f"{size.bytes_of_model / _MB:,.1f}",
+            str(batch_size),
+            f"{size.bytes_of_batch(batch_size) / _MB:,.1f}",
+        )

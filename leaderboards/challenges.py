@@ -1,0 +1,125 @@
+"""A board -> each challenger's numbers beside those of the papers' models in the same row, on the same data, tested.
+
+The difference and its test are those of ``estimates``: Welch's t, paired by seed where two numbers are of networks with
+a common parent; by Holm's method over a challenger's comparisons by one metric in a table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from leaderboards.boards import Board, Leaderboard
+from leaderboards.cell_values import difference_of
+from leaderboards.cells import Cell
+from leaderboards.escaping import escape_cell
+from leaderboards.estimates import SIGNIFICANCE, holm, p_value
+from leaderboards.metrics import is_accuracy
+from suite.challengers import data_of
+from suite.profiles import Entry
+
+CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """By how much a challenger's number exceeds one of the papers' models'.
+
+    ``p_value`` is adjusted; None where an arm has but one seed.
+    """
+
+    challenger: str
+    board: Board
+    column: str
+    against: str
+    difference: Cell
+    p_value: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse`` where the seeds tell them apart, else empty."""
+        if self.p_value is None or self.p_value >= SIGNIFICANCE:
+            return ""
+        return "better" if (self.difference.mean or 0.0) > 0 else "worse"
+
+
+def find_challenges(leaderboard: Leaderboard) -> list[Challenge]:
+    """Compare every challenger's accuracies, table by table, in the order of its rows, where both sides have one."""
+    found = []
+    for board in leaderboard.tables.values():
+        families: dict[tuple[str, str], list[Challenge]] = {}
+        for challenge in _compare(board):
+            families.setdefault((challenge.challenger, challenge.difference.metric), []).append(challenge)
+        found += [challenge for family in families.values() for challenge in _adjust(family)]
+    return found
+
+
+def _compare(board: Board) -> Iterator[Challenge]:
+    entries = board.suite.entries_of(board.profile, board.table)
+    for entry in entries:
+        for column in entry.beside:
+            cell = board.cells[entry.row, column]
+            for against in _opponents(entry, entry.columns[column], entries) if is_accuracy(cell.metric) else ():
+                difference = difference_of(cell, board.cells[entry.row, against])
+                if difference.mean is not None:
+                    yield Challenge(entry.challenger, board, column, against, difference)
+
+
+def _opponents(entry: Entry, metric: str, entries: Iterable[Entry]) -> list[str]:
+    """Columns of the row that show the papers' models by the same metric on the same data."""
+    data = data_of(entry.experiment)
+    return [
+        column
+        for other in entries
+        if other.row == entry.row and not other.beside and data_of(other.experiment) == data
+        for column, shown in other.columns.items()
+        if shown == metric
+    ]
+
+
+def _adjust(family: list[Challenge]) -> list[Challenge]:
+    p_values = [p_value(challenge.difference.estimate) for challenge in family]
+    adjusted = iter(holm([p for p in p_values if p is not None]))
+    return [
+        challenge if p is None else replace(challenge, p_value=next(adjusted))
+        for challenge, p in zip(family, p_values, strict=True)
+    ]
+
+
+def summarize_challenges(leaderboard: Leaderboard) -> list[str]:
+    """A line for each challenger: against how many of the papers' numbers it is better, and worse."""
+    lines = []
+    challenges = find_challenges(leaderboard)
+    for name in leaderboard.suite.challengers:
+        own = [challenge.verdict for challenge in challenges if challenge.challenger == name]
+        found = f"better in {own.count('better')}, worse in {own.count('worse')} of {len(own)} comparisons"
+        lines.append(f"{name}: {found} with the papers' models")
+    return lines
+
+
+def render_challenges_csv(challenges: Iterable[Challenge]) -> str:
+    """A line a comparison; differences in percentage points."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for challenge in challenges:
+        interval = challenge.difference.interval
+        numbers = {
+            "difference": challenge.difference.mean,
+            "low": interval and interval.low,
+            "high": interval and interval.high,
+            "p_value": challenge.p_value,
+        }
+        line = {
+            "table": challenge.board.table.name,
+            "row": " / ".join(challenge.difference.row),
+            "column": challenge.column,
+            "against": challenge.against,
+            "n": min(challenge.difference.estimate.sizes, default=challenge.difference.coverage.num_done),
+            "verdict": challenge.verdict,
+            **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+        }
+        writer.writerow({name: escape_cell(value) for name, value in line.items()})
+    return text.getvalue()

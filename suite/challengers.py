@@ -1,0 +1,218 @@
+"""Challengers: models that are none of the papers', entered into a suite's tables beside them.
+
+    Challenger + Suite -> the same suite with an entry, and columns, for every row that trains a model
+
+A challenger is trained by the recipe and on the data of the row's first model, in whose place it stands. Where the
+columns of a table are image sets or shares of them, it has a column of each. The store keeps who was entered, in
+``RUNS/challengers/NAME.json``, so that a leaderboard that is built anywhere shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from suite.errors import RecordError, SpecError
+from suite.files import disk_error, read_file, write_atomically
+from suite.model_options import read_options
+from suite.profiles import Entry, Profile, Row
+from suite.reading import describe
+from suite.spec import Experiment, Frozen, ModelSource, Scalar
+from suite.tables import Suite, Table
+
+_FOLDER = "challengers"
+_METRICS = {  # that any model has, and how its columns are called
+    "top1_percent": "top1",
+    "top5_percent": "top5",
+    "best_top1_percent": "best_top1",
+    "top1_fraction": "top1_fraction",
+    "top5_fraction": "top5_fraction",
+    "num_parameters": "parameters",
+    "num_parameters_millions": "parameters_millions",
+    "linear_gmacs": "gmacs",
+    "linear_gflops": "gflops",
+    "images_per_s": "images_per_s",
+}
+
+
+class Challenger(Frozen):
+    """One model beside the papers'.
+
+    ``words`` name the model as the user did; ``source`` is None for one of ours. ``recipe`` holds the fields in which
+    it is trained otherwise than the suite says.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")
+    words: str
+    source: ModelSource | None = None
+    options: dict[str, Scalar] = Field(default_factory=dict)
+    recipe: dict[str, Scalar] = Field(default_factory=dict)
+
+    def describe(self) -> str:
+        """``mine: my_vit.py:MyViT (sha256:3fa9...), dim=192; recipe changed: learning_rate=0.001``."""
+        version = f" ({self.source.version[:23]})" if self.source else ""
+        options = "".join(f", {name}={value}" for name, value in self.options.items())
+        changed = ", ".join(f"{name}={value}" for name, value in self.recipe.items())
+        return f"{self.name}: {self.words}{version}{options}" + (f"; recipe changed: {changed}" if changed else "")
+
+    def replace_model(self, reference: Experiment) -> Experiment:
+        """Train this model as the reference is trained.
+
+        Raises:
+            SpecError: a changed field of the recipe that cannot be.
+        """
+        try:
+            recipe = reference.recipe.model_copy(update=self.recipe)
+        except ValidationError as error:
+            raise SpecError(f"challenger {self.name}: recipe.{describe(error)}") from error
+        model = self.name if self.source else self.words
+        fields = {"model": model, "model_source": self.source, "model_options": self.options, "recipe": recipe}
+        return reference.model_copy(update=fields)
+
+
+def with_challengers(suite: Suite, challengers: Sequence[Challenger]) -> Suite:
+    """Enter challengers into every table and profile of a suite.
+
+    Raises:
+        SpecError: a name that another challenger, a model of ours or a column has, or no row that trains a model.
+    """
+    names = [challenger.name for challenger in challengers]
+    for i, challenger in enumerate(challengers):
+        if challenger.name in names[:i]:
+            raise SpecError(f"two challengers are called {challenger.name!r}; give each a name of its own")
+        if challenger.name in read_options():
+            raise SpecError(f"challenger {challenger.name!r} is called as a model of ours; give it a name of its own")
+        suite = _enter(suite, challenger)
+    return suite
+
+
+def _enter(suite: Suite, challenger: Challenger) -> Suite:
+    columns: dict[str, dict[str, None]] = {table.name: {} for table in suite.tables}
+    profiles = {}
+    for name, profile in suite.profiles.items():
+        entries = [entry for table in suite.tables for entry in _entries(suite, profile, table, challenger)]
+        for entry in entries:
+            table = suite.table(entry.table)
+            _check_columns(table, suite.entries_of(profile, table), entry)
+            columns[table.name] |= dict.fromkeys(entry.columns)
+        profiles[name] = profile.model_copy(update={"entries": (*profile.entries, *entries)})
+    if not any(columns.values()):
+        raise SpecError(
+            f"suite {suite.name} trains no model from its own start, so that {challenger.name} has no row to enter"
+        )
+    tables = tuple(
+        table.model_copy(update={"challenger_columns": (*table.challenger_columns, *columns[table.name])})
+        for table in suite.tables
+    )
+    told = {**suite.challengers, challenger.name: challenger.describe()}
+    return suite.model_copy(update={"tables": tables, "profiles": profiles, "challengers": told})
+
+
+def _check_columns(table: Table, entries: Iterable[Entry], entered: Entry) -> None:
+    taken = {column for entry in entries for column in entry.columns} | {derived.column for derived in table.derived}
+    for column in taken.intersection(entered.columns):
+        raise SpecError(f"{table.item} has a column {column} already: give the challenger another name")
+
+
+def _entries(suite: Suite, profile: Profile, table: Table, challenger: Challenger) -> Iterator[Entry]:
+    """Stand in the place of each row's first model on each of the row's data."""
+    by_row = _references(suite.entries_of(profile, table))
+    has_one_set = all(len(references) == 1 for references in by_row.values())
+    for references in by_row.values():
+        for reference in references.values():
+            beside = _name_columns(reference, challenger.name, has_one_set)
+            if not beside:
+                continue
+            candidates = {e.arm_id: e for e in map(challenger.replace_model, reference.candidates)}
+            first, *others = candidates.values()  # a search is one over what the recipe leaves open
+            yield reference.model_copy(
+                update={
+                    "columns": {column: reference.columns[of] for column, of in beside.items()},
+                    "experiment": first,
+                    "alternatives": tuple(others),
+                    "challenger": challenger.name,
+                    "beside": beside,
+                }
+            )
+
+
+def _references(entries: Iterable[Entry]) -> dict[Row, dict[tuple[object, ...], Entry]]:
+    """By row and data the first entry whose model is trained from its own start."""
+    found: dict[Row, dict[tuple[object, ...], Entry]] = {}
+    for entry in entries:
+        experiment = entry.experiment
+        if experiment.kind in ("training", "distillation") and not entry.beside:
+            found.setdefault(entry.row, {}).setdefault(data_of(experiment), entry)
+    return found
+
+
+def data_of(experiment: Experiment) -> tuple[object, ...]:
+    """The images that an experiment is trained on: models are compared where they are the same."""
+    return experiment.dataset, experiment.train_fraction, experiment.image_size
+
+
+def _name_columns(reference: Entry, name: str, has_one_set: bool) -> dict[str, str]:
+    """The challenger's columns, each with the reference's in whose place it stands."""
+    named: dict[str, str] = {}
+    for column, metric in reference.columns.items():
+        if metric in _METRICS:
+            named.setdefault(f"{name}_{_METRICS[metric] if has_one_set else column}", column)
+    return named
+
+
+# -- who was entered, in the store
+
+
+def record_challengers(store: Path, challengers: Iterable[Challenger]) -> None:
+    """Keep who was entered; one of a name that is there already takes its place, and the other's runs stay.
+
+    Raises:
+        RunError: the store cannot be written to.
+    """
+    for challenger in challengers:
+        path = store / _FOLDER / f"{challenger.name}.json"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(path.parent, error) from error
+        write_atomically(path, challenger.model_dump_json(indent=1).encode())
+
+
+def read_challengers(store: Path) -> list[Challenger]:
+    """All that were entered into a store's suites, sorted by name.
+
+    Raises:
+        RecordError: a record that cannot be read.
+    """
+    found = []
+    for path in sorted((store / _FOLDER).glob("*.json")):
+        try:
+            found.append(Challenger.model_validate_json(read_file(path)))
+        except (OSError, ValueError) as error:
+            raise RecordError(
+                f"cannot read {path}: {describe(error)}. Start the grid with that --challenger again, or delete it."
+            ) from error
+    return found
+
+
+def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms: Collection[str]) -> Suite:
+    """Enter those challengers of a store that have a run in this suite at this scale.
+
+    Args:
+        suite: as it is published.
+        profile_name: the scale.
+        store: the run store.
+        arms: names of the folders in ``store/experiments``.
+    """
+    entered = []
+    for challenger in read_challengers(store):
+        try:
+            profile = _enter(suite, challenger).profile(profile_name)
+        except SpecError:  # no row of this suite
+            continue
+        own = (e for entry in profile.entries if entry.beside for e in entry.candidates)
+        if any(f"{e.model}-{e.arm_id}" in arms for e in own):
+            entered.append(challenger)
+    return with_challengers(suite, entered)

@@ -1,0 +1,110 @@
+"""Models that are none of ours: from an experiment's ``ModelSource`` to a network. Called by ``build`` alone."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from suite.errors import SpecError, check_name
+from suite.plugins import check_version, load_builder
+from suite.spec import ModelSource
+
+_FIXED = ("num_classes", "image_size")
+_OF_RECIPE = "drop_path"  # passed on to a model that takes it
+
+
+def build_plugged(source: ModelSource, *, num_classes: int, image_size: int, **options: Any) -> nn.Module:
+    """Build a model that is none of ours, freshly initialized from torch's global random state.
+
+    Args:
+        source: of the model.
+        num_classes: width of the classifier.
+        image_size: side of a square input in pixels; a model of timm's is told it where it asks.
+        options: as given; ``drop_path``, which is the recipe's, is left out where the model does not take it.
+
+    Raises:
+        SpecError: it is not to be had here in that version, does not take an option, breaks, or is no ``nn.Module``.
+    """
+    if source.kind == "timm":
+        return build_timm(source, num_classes, image_size, options)[0]
+    builder = load_builder(source)
+    given = _check_options(builder, source, options)
+    try:
+        network = builder(num_classes=num_classes, image_size=image_size, **given)
+    except Exception as error:
+        raise SpecError(
+            f"model {source.name} cannot be built for {num_classes} classes and images of {image_size} pixels"
+            f"{f' with {given}' if given else ''}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(network, nn.Module):
+        raise SpecError(
+            f"model {source.name} builds {type(network).__name__}, expected an nn.Module: make it a subclass, or "
+            "a function that returns one"
+        )
+    return network
+
+
+def takes_drop_path(source: ModelSource) -> bool:
+    """Whether the recipe's stochastic depth reaches the model; timm's are asked when they are built."""
+    return source.kind == "timm" or _takes(load_builder(source), _OF_RECIPE)
+
+
+def _check_options(builder: Callable[..., Any], source: ModelSource, options: dict[str, Any]) -> dict[str, Any]:
+    parameters = inspect.signature(builder).parameters
+    for name in _FIXED:
+        if not _takes(builder, name):
+            raise SpecError(f"model {source.name} takes no {name} by keyword; expected num_classes and image_size")
+    given = {name: value for name, value in options.items() if name != _OF_RECIPE or _takes(builder, name)}
+    for name in given:
+        if not _takes(builder, name):
+            check_name(f"option of model {source.name}", name, set(parameters) - {*_FIXED, "self"})
+    return given
+
+
+def _takes(builder: Callable[..., Any], name: str) -> bool:
+    parameters = inspect.signature(builder).parameters
+    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    if name in parameters and parameters[name].kind in by_keyword:
+        return True
+    return name != _OF_RECIPE and any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+
+
+def build_timm(
+    source: ModelSource, num_classes: int, image_size: int, options: dict[str, Any]
+) -> tuple[nn.Module, dict[str, Any]]:
+    """Build one of timm's: of what not all of its models take, it gets what it takes.
+
+    Args:
+        source, num_classes, image_size, options: as for ``build_plugged``.
+
+    Returns:
+        the network, and the keyword arguments beside ``num_classes`` by which ``timm.create_model`` makes it.
+    """
+    import timm
+
+    check_version(source)
+    if not timm.is_model(source.name):
+        near = difflib.get_close_matches(source.name, timm.list_models(), n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise SpecError(f"timm has no model {source.name!r}.{hint} `timm.list_models()` has all names.")
+    if options.get("pretrained"):
+        raise SpecError(f"model {source.name}: pretrained=true starts from other images; every model starts fresh here")
+    offered = {"img_size": image_size, "drop_path_rate": options.get(_OF_RECIPE)}
+    offered = {name: value for name, value in offered.items() if value is not None and name not in options}
+    given = {name: value for name, value in options.items() if name != _OF_RECIPE}
+    while True:
+        try:
+            network: nn.Module = timm.create_model(source.name, num_classes=num_classes, **offered, **given)
+            return network, offered | given
+        except Exception as error:
+            refused = next((name for name in offered if f"'{name}'" in str(error)), None)
+            if not isinstance(error, TypeError) or refused is None:
+                raise SpecError(
+                    f"timm's {source.name} cannot be built for images of {image_size} pixels"
+                    f"{f' with {given}' if given else ''}: {type(error).__name__}: {error}"
+                ) from error
+            del offered[refused]

@@ -1,0 +1,234 @@
+"""Models, suites and image sets that are none of ours: from the words that name them to the objects, here alone.
+
+    timm:NAME           a model of timm's
+    FILE.py:ATTRIBUTE   of a file that stands alone: runs carry its text, not the files beside it
+    MODULE:ATTRIBUTE    of a module that is installed wherever runs are trained
+    NAME                an entry point of an installed distribution, in the group of its kind
+
+Our own names win. Nothing is imported before it is asked for, and what breaks then is named. A model becomes a
+``ModelSource`` first, which its experiments carry: a process that trains refuses another version than was planned.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import linecache
+import sys
+from collections.abc import Callable
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import packages_distributions as find_distributions
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from suite.errors import SpecError, unknown_name
+from suite.spec import ModelSource, hash_source
+
+Kind = Literal["models", "suites", "image_sets"]
+_GROUP = "convolutional_prior"
+_FORMS = "expected timm:NAME, FILE.py:ATTRIBUTE, MODULE:ATTRIBUTE or the name of an installed plug-in"
+
+
+def list_plugins(kind: Kind) -> list[str]:
+    """Names of all installed plug-ins of a kind, sorted; none of them is imported."""
+    return sorted({point.name for point in entry_points(group=f"{_GROUP}.{kind}")})
+
+
+def load_plugin(kind: Kind, name: str) -> Any:
+    """Load a suite or an image set that is none of ours.
+
+    Args:
+        kind: of the plug-in.
+        name: ``FILE.py:ATTRIBUTE``, ``MODULE:ATTRIBUTE`` or an entry point's.
+
+    Raises:
+        SpecError: there is no such file, module, attribute or plug-in, or it breaks when it is imported.
+    """
+    place, separator, attribute = name.rpartition(":")
+    if not separator:
+        return _guarded(name, _find_entry_point(kind, name).load)
+    if place.endswith(".py"):
+        text = _read(Path(place))
+        return _guarded(name, lambda: _attribute(_make_module(text, place), attribute, name))
+    return _guarded(name, lambda: _attribute(importlib.import_module(place), attribute, name))
+
+
+# -- models
+
+
+def find_model(words: str) -> ModelSource:
+    """Find where a model comes from, and which version is there; imports no model.
+
+    Raises:
+        SpecError: it is not there, or has neither a version nor a source that could be hashed.
+    """
+    place, separator, attribute = words.rpartition(":")
+    if not separator:
+        point = _find_entry_point("models", words)
+        return ModelSource(kind="entry_point", name=words, version=_version(point.module, point.dist))
+    if place == "timm":
+        return ModelSource(kind="timm", name=attribute, version=_number(distribution("timm")))
+    if place.endswith(".py"):
+        text = _read(Path(place))
+        return ModelSource(kind="file", name=attribute, version=hash_source(text.encode()), code=text)
+    if not place or not attribute:
+        raise SpecError(f"model {words!r}: {_FORMS}")
+    return ModelSource(kind="module", name=words, version=_version(place))
+
+
+def load_builder(source: ModelSource) -> Callable[..., Any]:
+    """Load what builds a model, once it is known to be the version that was planned.
+
+    Raises:
+        SpecError: it is not installed here, is of another version, breaks when it is imported, or is no callable.
+    """
+    place, _, attribute = source.name.rpartition(":")
+    check_version(source)
+    if source.kind == "file":
+        name = f"{source.name} of the challenger's file"
+        found = _guarded(name, lambda: _attribute(_make_module(source.code), source.name, name))
+    elif source.kind == "module":
+        found = _guarded(source.name, lambda: _attribute(importlib.import_module(place), attribute, source.name))
+    else:
+        found = _guarded(source.name, _find_entry_point("models", source.name).load)
+    if not callable(found):
+        raise SpecError(
+            f"model {source.name} is {type(found).__name__} {found!r:.60}; expected a class or function that takes "
+            "num_classes and image_size by keyword and returns an nn.Module"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def check_version(source: ModelSource) -> None:
+    """Refuse a model of which another version is installed here; a file's text is its own version.
+
+    Raises:
+        SpecError: with both versions, or that it is not here at all.
+    """
+    if source.kind == "file":
+        return
+    try:
+        found = find_model(f"timm:{source.name}" if source.kind == "timm" else source.name)
+    except SpecError as error:
+        raise SpecError(f"{error} The run needs {source.version}: install that wherever runs are trained.") from error
+    if found.version != source.version:
+        raise SpecError(
+            f"model {source.name} is {found.version} here, expected {source.version}, with which the run was planned. "
+            "Install that version, or start the grid again: another version is another cell."
+        )
+
+
+# -- versions
+
+
+def _version(module: str, owner: Distribution | None = None) -> str:
+    """The number of the installed distribution that a module belongs to; else the hash of its package's source."""
+    package = module.partition(".")[0]
+    if owner is None and (names := find_distributions().get(package)):
+        owner = distribution(names[0])
+    if owner is not None and not _is_editable(owner):
+        return _number(owner)
+    return hash_source(b"".join(path.read_bytes() for path in _list_sources(package, module)))
+
+
+def _number(owner: Distribution) -> str:
+    return f"{owner.name}=={owner.version}"
+
+
+def _is_editable(owner: Distribution) -> bool:
+    """Whether its files may change under the same number."""
+    told = json.loads(owner.read_text("direct_url.json") or "{}")
+    return bool(told.get("dir_info", {}).get("editable"))
+
+
+def _list_sources(package: str, module: str) -> list[Path]:
+    spec = _guarded(package, lambda: importlib.util.find_spec(package))
+    if spec is None:
+        raise SpecError(
+            f"model {module}: there is no module {package!r} on Python's path. Install it, set PYTHONPATH, or name its "
+            f"file: {package}.py:ATTRIBUTE"
+        )
+    folders = spec.submodule_search_locations or ()
+    found = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
+    if not folders and spec.origin and spec.origin.endswith(".py"):
+        found = [Path(spec.origin)]
+    if not found:
+        raise SpecError(
+            f"model {module} has no source that could be hashed, and belongs to no installed distribution, so that "
+            "nobody could tell which version was trained. Install it as a distribution with a version."
+        )
+    return found
+
+
+def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
+    points = [point for point in entry_points(group=f"{_GROUP}.{kind}") if point.name == name]
+    if not points:
+        known = list_plugins(kind)
+        near = unknown_name(f"plug-in among {kind}", name, known)
+        raise (
+            SpecError(f"{near} {_FORMS[0].upper()}{_FORMS[1:]}.")
+            if known
+            else SpecError(
+                f"there is no plug-in {name!r} among {kind}: {_FORMS}; none is installed in group {_GROUP}.{kind}."
+            )
+        )
+    if len({point.value for point in points}) > 1:
+        owners = ", ".join(sorted(_owner(point) for point in points))
+        raise SpecError(f"{name!r} is a plug-in of {owners}: uninstall all but one, or name it as MODULE:ATTRIBUTE")
+    return points[0]
+
+
+def _owner(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an unknown distribution"
+
+
+# -- code
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} cannot be read, and so not be hashed: {error}. Expected a Python file.") from error
+
+
+def _make_module(text: str, path: str = "") -> ModuleType:
+    """A module of a file's text, under a name of its own: another text is another module."""
+    name = f"challenger_{hash_source(text.encode())[7:23]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = path or f"<{name}.py>"
+    linecache.cache[module.__file__] = (len(text), None, text.splitlines(keepends=True), module.__file__)
+    sys.modules[name] = module  # dataclasses and pickle look their own module up
+    try:
+        exec(compile(text, module.__file__, "exec"), module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
+    if not hasattr(module, attribute):
+        public = [known for known in vars(module) if not known.startswith("_")]
+        raise unknown_name(f"attribute of {name.rpartition(':')[0] or 'the file'}", attribute, public)
+    return getattr(module, attribute)
+
+
+def _guarded(name: str, load: Callable[[], Any]) -> Any:
+    """Load what others wrote: whatever goes wrong in it is told with its name, and breaks nothing else."""
+    try:
+        return load()
+    except SpecError:
+        raise
+    except PackageNotFoundError as error:
+        raise SpecError(f"{name} needs {error}, which is not installed: install it") from error
+    except (Exception, SystemExit) as error:
+        cure = "A file stands alone: what it imports must be installed, or be in the same file."
+        raise SpecError(
+            f"{name} breaks when it is imported: {type(error).__name__}: {error}. "
+            + (cure if isinstance(error, ImportError) else "Correct it, and try it with --check.")
+        ) from error

@@ -1,0 +1,162 @@
+"""Challengers on the command line: their grammar, their trial, and what is refused before anything is trained."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from launchers.challengers import parse_challenger, refuse_broken
+from launchers.check import check
+from launchers.command_line import parse_options
+from launchers.on_slurm import _locate
+from launchers.request import GridRequest
+from suite.errors import SpecError
+from suite.suites import get_suite
+
+MODEL = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, *, num_classes, image_size, dim=8, fault=""):
+        super().__init__()
+        self.fault, self.num_calls = fault, 0
+        self.first = nn.Conv2d(3, dim, image_size)
+        self.last = nn.Linear(dim, num_classes + (fault == "wrong shape"))
+        if fault == "unused":
+            self.idle = nn.Linear(2, 2)
+        if fault == "hidden state":
+            self.scale = torch.rand(())
+        if fault == "random elsewhere":
+            self.first.weight.data += torch.rand((), generator=torch.Generator().manual_seed(id(self)))
+        if fault == "shared":
+            self.again = self.last.weight
+
+    def forward(self, images):
+        logits = self.last(self.first(images).flatten(1))
+        if self.fault == "hidden state":
+            logits = logits * self.scale
+        if self.fault == "detached":
+            logits = logits.detach()
+        return logits / 0 if self.fault == "infinite" else logits
+"""
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    (tmp_path / "model.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    return "mine=model.py:Model"
+
+
+def test_options_and_recipe_are_read_with_their_types(model):
+    given = parse_options(["--challenger", model, "dim=192", "flat=true", "rate=0.5", "kind=b", "recipe.epochs=2"])
+    (words,) = given.challengers
+    challenger = parse_challenger(words)
+    assert challenger.options == {"dim": 192, "flat": True, "rate": 0.5, "kind": "b"}
+    assert challenger.recipe == {"epochs": 2}
+    assert (challenger.source.kind, challenger.source.name) == ("file", "Model")
+
+
+def test_one_of_ours_and_several_can_be_entered_and_chosen_by_only(model, tmp_path):
+    words = ["--challenger", model, "--challenger", "other=deit_micro", "depth=2", "--only", "model=mine"]
+    grid = GridRequest.of(parse_options(["--suite", "sample_efficiency", *words]))
+    assert {experiment.model for experiment in grid.experiments} == {"mine"}
+    assert [challenger.source is None for challenger in grid.challengers] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["mine"], "expected NAME=MODEL first"),
+        (["my-vit=deit_s"], "expected letters, digits and _"),
+        (["mine=deit_s", "dim"], "found 'dim', expected OPTION=VALUE"),
+        (["mine=deit_s", "recipe.learning_rat=1"], "Did you mean 'learning_rate'"),
+        (["mine=deit_s", "drop_path=0.1"], "it is the recipe's: recipe.drop_path"),
+        (["mine=deit_s", "image_size=64"], "the suite says it"),
+        (["mine=gone.py:Model"], "gone.py cannot be read"),
+    ],
+)
+def test_what_is_no_challenger_is_misuse(words, said):
+    with pytest.raises(SpecError) as refused:
+        parse_challenger(words)
+    assert said in str(refused.value)
+
+
+def test_an_image_set_that_is_not_there_is_misuse():
+    with pytest.raises(SpecError, match="unknown dataset 'flowerz'"):
+        GridRequest.of(parse_options(["--suite", "sample_efficiency", "--dataset", "flowerz"]))
+
+
+@pytest.fixture
+def checked(model, monkeypatch):
+    monkeypatch.setattr("suite.costs.cache_folder", lambda name: __import__("pathlib").Path("cache"))
+
+    def checked(*options):
+        console = Console(file=io.StringIO(), width=120)
+        status = check(parse_options(["--check", model, *options]), console)
+        return status, console.file.getvalue()
+
+    return checked
+
+
+def test_a_sound_model_is_shown_with_its_cost_beside_the_papers_models(checked):
+    status, said = checked("dim=8")
+    assert status == 0
+    assert said.count(": yes") == 6
+    lines = {line.split()[0]: line.split() for line in said.splitlines() if line.strip()}
+    num_parameters = 8 * 3 * 32 * 32 + 8 + 8 * 10 + 10
+    assert lines["mine"][3] == f"{num_parameters:,}"
+    assert float(lines["mine"][4]) == round(2 * (8 * 3 * 32 * 32 + 8 * 10) / 1e6, 1)
+    assert lines["mine"][5] == f"{16 * num_parameters / 1e6:.1f}"
+    assert {"deit_micro", "convit_micro"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("wrong shape", "become logits (4, 10): no: found (4, 11)"),
+        ("infinite", "the loss is finite: no: found nan"),
+        (
+            "detached",
+            "every trainable parameter gets a gradient: no: RuntimeError: element 0 of tensors does not require grad",
+        ),
+        ("unused", "every trainable parameter gets a gradient: no: none in idle.weight, idle.bias"),
+        ("random elsewhere", "the same numbers twice: no: two networks of one seed differ"),
+        ("hidden state", "the same after saving and loading: no: the loaded network computes other logits"),
+        ("shared", "the same after saving and loading: no: RuntimeError: Some tensors share memory"),
+        ("dimm=3", "builds for 10 classes and images of 32 pixels: no: unknown option of model Model 'dimm'"),
+    ],
+)
+def test_each_fault_is_found_and_told_with_its_cure(checked, fault, said):
+    status, text = checked(fault if "=" in fault else f"fault={fault}")
+    assert status == 1
+    assert said in text
+    assert "To do: " in text
+
+
+def test_a_model_that_cannot_be_trained_is_refused_before_anything_is(model):
+    options = parse_options(["--suite", "sample_efficiency", "--challenger", model, "fault=wrong shape"])
+    with pytest.raises(SpecError, match=r"mine: not so: .* become logits \(4, 10\): found \(4, 11\)\. To do: "):
+        refuse_broken(GridRequest.of(options).experiments, options)
+
+
+def test_a_suite_of_one_s_own_is_found_by_a_job_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert _locate("my_suite.py:SUITE") == f"{tmp_path}/my_suite.py:SUITE"
+    assert _locate("sample_efficiency") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SUITE = 3", "is int, expected a suite.tables.Suite"),
+        ("import nothing_like_it", "breaks when it is imported: ModuleNotFoundError"),
+        ("from suite.suites.sample_efficiency import SUITE", "is called 'sample_efficiency', as one of ours"),
+    ],
+)
+def test_a_suite_that_breaks_is_named(tmp_path, text, said):
+    (tmp_path / "my_suite.py").write_text(text)
+    with pytest.raises(SpecError) as refused:
+        get_suite(f"{tmp_path}/my_suite.py:SUITE")
+    assert said in str(refused.value)

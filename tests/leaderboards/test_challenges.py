@@ -1,0 +1,154 @@
+"""Models beside the papers': columns, ranks and tests of their own, and nothing changed for ours."""
+
+import csv
+
+import pytest
+from scipy.stats import ttest_ind
+
+from leaderboards.boards import make_leaderboard
+from leaderboards.challenges import find_challenges, render_challenges_csv, summarize_challenges
+from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
+from leaderboards.markdown import render_markdown
+from suite.challengers import Challenger, read_challengers, record_challengers, with_challengers
+from suite.errors import RecordError, SpecError
+from suite.spec import ModelSource, hash_source
+from suite.suites import get_suite, list_suites
+
+CODE = "class Mine: ..."
+SOURCE = ModelSource(kind="file", name="Mine", version=hash_source(CODE.encode()), code=CODE)
+MINE = Challenger(name="mine", words="mine.py:Mine", source=SOURCE, options={"dim": 8}, recipe={"learning_rate": 0.2})
+ROW = ("5",)
+OURS = {"deit": (30.0, 31.0, 32.5), "convit": (34.0, 34.5, 36.0)}
+THEIRS = (40.0, 41.0, 42.5)
+
+
+@pytest.fixture
+def entered(table2, finish, finish_in, tmp_path):
+    """The suite with a challenger, three seeds of the first row in a store, and the challenger's record."""
+    suite = with_challengers(table2, [MINE])
+    for family, values in OURS.items():
+        for seed, top1 in enumerate(values):
+            finish(family, "5", seed, top1)
+    entry = next(e for e in suite.profile("laptop").entries if e.challenger and e.row == ROW)
+    for seed, top1 in enumerate(THEIRS):
+        finish_in(tmp_path, entry.experiment.with_seed(seed), top1)
+    record_challengers(tmp_path, [MINE])
+    return suite
+
+
+def test_a_challenger_is_trained_in_every_row_as_the_row_s_first_model_but_for_what_is_overridden(table2):
+    profile = with_challengers(table2, [MINE]).profile("paper")
+    deit = {e.row: e.experiment for e in table2.profile("paper").entries if "deit_top1" in e.columns}
+    mine = {e.row: e.experiment for e in profile.entries if e.challenger == "mine"}
+    assert set(mine) == set(deit)
+    for row, experiment in mine.items():
+        recipe = deit[row].recipe.model_copy(update={"learning_rate": 0.2})
+        same = {"model": "mine", "model_source": SOURCE, "model_options": {"dim": 8}, "recipe": recipe}
+        assert experiment == deit[row].model_copy(update=same)
+
+
+def test_a_leaderboard_finds_the_challengers_of_the_store_by_itself(entered, table2, tmp_path):
+    board = make_leaderboard(table2, "laptop", tmp_path).board()
+    assert board.columns[-2:] == ["mine_top1", "mine_top5"]
+    assert board.cells[ROW, "mine_top1"].mean == pytest.approx(sum(THEIRS) / 3)
+    assert make_leaderboard(table2, "paper", tmp_path).suite.challengers == {}  # no run at that scale
+
+
+def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_challenger_has_its_own(entered, table2, tmp_path):
+    with_it = make_leaderboard(table2, "laptop", tmp_path).board().cells
+    (tmp_path / "challengers/mine.json").unlink()
+    without = make_leaderboard(table2, "laptop", tmp_path).board().cells
+    assert {key: cell for key, cell in with_it.items() if key in without} == without
+    assert without[ROW, "convit_top1"].comparison.ranks == (1, 1)
+    assert with_it[ROW, "mine_top1"].comparison.ranks == (1, 1)
+
+
+def test_each_of_the_row_s_models_is_tested_against_as_scipy_does_with_holm_s_correction(entered, table2, tmp_path):
+    found = find_challenges(make_leaderboard(table2, "laptop", tmp_path))
+    top1 = {challenge.against: challenge for challenge in found if challenge.column == "mine_top1"}
+    assert set(top1) == {"deit_top1", "convit_top1"}
+    p = {name: ttest_ind(THEIRS, OURS[name.removesuffix("_top1")], equal_var=False).pvalue for name in top1}
+    small, large = sorted(p, key=p.__getitem__)
+    assert top1[small].p_value == pytest.approx(2 * p[small])
+    assert top1[large].p_value == pytest.approx(max(2 * p[small], p[large]))
+    assert {challenge.verdict for challenge in top1.values()} == {"better"}
+    assert top1["deit_top1"].difference.mean == pytest.approx(sum(THEIRS) / 3 - sum(OURS["deit"]) / 3)
+
+
+def test_the_files_show_the_challenger_without_a_number_of_the_paper(entered, table2, tmp_path):
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    text = render_markdown(leaderboard)
+    assert "- mine: mine.py:Mine (sha256:" in text
+    assert "dim=8; recipe changed: learning_rate=0.2" in text
+    assert "mine_top1, ours" not in text
+    assert render_csv(leaderboard.board()).splitlines()[1].endswith("41.2,70.6")
+    long = [line for line in csv.DictReader(render_long_csv(leaderboard).splitlines()) if line["column"] == "mine_top1"]
+    assert (long[0]["n"], long[0]["paper"], long[0]["best_rank"]) == ("3", "", "1")
+    assert render_accounting(leaderboard.profile, tmp_path).count("\nmine-") == 3
+    lines = list(csv.DictReader(render_challenges_csv(find_challenges(leaderboard)).splitlines()))
+    assert {line["verdict"] for line in lines if line["column"] == "mine_top1"} == {"better"}
+    (told,) = summarize_challenges(leaderboard)
+    assert told.startswith("mine: better in 4, worse in 0 of 4 comparisons")
+
+
+def test_an_edited_model_takes_the_place_of_the_one_before_in_the_store(tmp_path):
+    record_challengers(tmp_path, [MINE])
+    other = MINE.model_copy(update={"options": {"dim": 9}})
+    record_challengers(tmp_path, [other])
+    assert read_challengers(tmp_path) == [other]
+    (tmp_path / "challengers/mine.json").write_text("{")
+    with pytest.raises(RecordError, match=r"mine\.json.*Start the grid with that --challenger again"):
+        read_challengers(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("mine", "mine"), "two challengers are called 'mine'"),
+        (("deit_s",), "'deit_s' is called as a model of ours"),
+        (("deit",), "Table 2 has a column deit_top[15] already: give the challenger another name"),
+    ],
+)
+def test_a_name_that_is_taken_is_refused(table2, names, said):
+    with pytest.raises(SpecError, match=said):
+        with_challengers(table2, [MINE.model_copy(update={"name": name}) for name in names])
+
+
+def test_a_recipe_that_cannot_be_is_refused(table2):
+    with pytest.raises(SpecError, match=r"challenger mine: recipe\.batch_size is 'many'"):
+        with_challengers(table2, [MINE.model_copy(update={"recipe": {"batch_size": "many"}})])
+
+
+def test_every_suite_that_trains_takes_a_challenger_at_every_scale_and_its_layout_still_fits(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    plain = MINE.model_copy(update={"recipe": {}})
+    refused = []
+    for name in list_suites():
+        try:
+            suite = with_challengers(get_suite(name), [plain])
+        except SpecError:
+            refused.append(name)
+            continue
+        for profile in suite.profiles:
+            leaderboard = make_leaderboard(suite, profile, tmp_path)
+            entries = [entry for entry in leaderboard.profile.entries if entry.challenger]
+            assert entries
+            assert all(e.kind in ("training", "distillation") for entry in entries for e in entry.candidates)
+            assert find_challenges(leaderboard) == []
+    assert refused == ["init_attention_maps"]
+
+
+def test_a_suite_on_another_image_set_shows_no_number_of_the_paper(table2, finish_in, tmp_path):
+    profile = table2.profile("laptop@flowers")
+    assert {e.dataset for e in profile.experiments()} == {"flowers"}
+    first = profile.entries[0]
+    finish_in(tmp_path, first.experiment, 50.0)
+    leaderboard = make_leaderboard(table2, "laptop@flowers", tmp_path)
+    cell = leaderboard.board().cells[first.row, "deit_top1"]
+    assert (cell.mean, cell.paper, cell.difference) == (50.0, None, None)
+    text = render_markdown(leaderboard)
+    assert "all of it on flowers, another image set than the suite's" in text
+    assert "34.8" not in text
+    assert " diff " not in text
+    with pytest.raises(SpecError, match="profile smoke is one of packaged images"):
+        table2.profile("smoke@flowers")

@@ -1,0 +1,176 @@
+"""Models that are none of ours: found, pinned to a version, built, and refused with a cure."""
+
+import sys
+
+import pytest
+import timm
+import torch
+
+from suite.errors import SpecError
+from suite.models.build import build_model
+from suite.models.flops import count_flops
+from suite.plugins import find_model, list_plugins, load_plugin
+from suite.spec import Experiment, ModelSource, Recipe
+
+FILE = """
+from torch import nn
+
+class Tiny(nn.Sequential):
+    def __init__(self, *, num_classes, image_size, dim=8):
+        super().__init__(nn.Conv2d(3, dim, image_size), nn.Flatten(), nn.Linear(dim, num_classes))
+
+def no_module(*, num_classes, image_size):
+    return "a model"
+
+def without_sizes(**options):
+    return None
+
+number = 3
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.py"
+    path.write_text(FILE)
+    return path
+
+
+def build(source, **options):
+    return build_model("mine", num_classes=5, image_size=8, model_source=source, **options)
+
+
+def experiment(source):
+    recipe = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
+    return Experiment(model="mine", dataset="cifar10", image_size=8, recipe=recipe, model_source=source)
+
+
+def test_a_file_s_class_is_built_with_sizes_and_options_also_once_the_file_is_gone(tiny):
+    source = find_model(f"{tiny}:Tiny")
+    tiny.unlink()
+    again = Experiment.model_validate_json(experiment(source).model_dump_json())
+    network = build(again.model_source, dim=16)
+    assert network(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
+    assert network[0].out_channels == 16
+
+
+def test_an_edited_file_is_another_cell_and_an_unchanged_one_the_same(tiny):
+    before = experiment(find_model(f"{tiny}:Tiny")).id
+    assert experiment(find_model(f"{tiny}:Tiny")).id == before
+    tiny.write_text(FILE.replace("dim=8", "dim=9"))
+    assert experiment(find_model(f"{tiny}:Tiny")).id != before
+    assert experiment(None).id != before
+
+
+def test_code_that_was_changed_in_a_record_is_refused(tiny):
+    source = find_model(f"{tiny}:Tiny")
+    with pytest.raises(ValueError, match=r"the code of model Tiny was changed: found sha256:\w+, expected sha256:"):
+        ModelSource(kind="file", name="Tiny", version=source.version, code=source.code + "#")
+
+
+@pytest.mark.parametrize("name", ["resnet10t", "vit_tiny_patch16_224"])
+def test_timm_s_models_are_built_at_the_experiment_s_size_where_they_ask_for_one(name):
+    network = build_model("r", num_classes=5, image_size=32, model_source=find_model(f"timm:{name}"), drop_path=0.1)
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 5)
+    assert find_model(f"timm:{name}").version == f"timm=={timm.__version__}"
+
+
+def test_a_module_without_a_distribution_is_pinned_by_its_source(tmp_path, monkeypatch):
+    (tmp_path / "my_layers_1.py").write_text(FILE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = find_model("my_layers_1:Tiny")
+    assert build(source)(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
+    (tmp_path / "my_layers_1.py").write_text(FILE + "# edited")
+    with pytest.raises(
+        SpecError, match=r"my_layers_1:Tiny is sha256:\w+ here, expected sha256:\w+, with which the run"
+    ):
+        build(source)
+
+
+def test_a_module_of_a_distribution_is_pinned_by_its_number():
+    assert find_model("timm.models.resnet:resnet18").version == f"timm=={timm.__version__}"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A distribution with plug-ins of every kind; of the two suites one breaks."""
+    (tmp_path / "zoo_1.py").write_text(FILE)
+    (tmp_path / "zoo_broken_1.py").write_text("1 / 0")
+    info = tmp_path / "zoo-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: zoo\nVersion: 1.5\n")
+    (info / "RECORD").write_text("zoo_1.py,,\nzoo_broken_1.py,,\n")
+    groups = {"models": "tiny = zoo_1:Tiny", "suites": "broken = zoo_broken_1:SUITE\nsound = zoo_1:number"}
+    text = "".join(f"[convolutional_prior.{kind}]\n{lines}\n" for kind, lines in groups.items())
+    (info / "entry_points.txt").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return info
+
+
+def test_an_installed_plug_in_is_listed_without_being_imported_and_built_by_its_name(installed):
+    assert list_plugins("models") == ["tiny"]
+    assert "zoo_1" not in sys.modules
+    source = find_model("tiny")
+    assert (source.kind, source.version) == ("entry_point", "zoo==1.5")
+    assert build(source)(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
+
+
+def test_a_node_with_another_version_or_without_the_plug_in_refuses(installed):
+    source = find_model("tiny")
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: zoo\nVersion: 1.6\n")
+    with pytest.raises(SpecError, match=r"tiny is zoo==1.6 here, expected zoo==1.5"):
+        build(source)
+    (installed / "entry_points.txt").unlink()
+    with pytest.raises(SpecError, match=r"no plug-in 'tiny' among models.*The run needs zoo==1.5: install that"):
+        build(source)
+
+
+def test_a_plug_in_that_breaks_is_named_and_breaks_no_other(installed):
+    with pytest.raises(SpecError, match="broken breaks when it is imported: ZeroDivisionError"):
+        load_plugin("suites", "broken")
+    assert load_plugin("suites", "sound") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "said"),
+    [
+        ("{file}:no_module", {}, "builds str, expected an nn.Module"),
+        ("{file}:number", {}, "is int 3; expected a class or function"),
+        ("{file}:Tiyn", {}, "unknown attribute of the file 'Tiyn'. Did you mean 'Tiny'"),
+        ("{file}:Tiny", {"dimm": 3}, "unknown option of model Tiny 'dimm'. Did you mean 'dim'"),
+        ("{file}:Tiny", {"dim": -1}, "Tiny cannot be built for 5 classes and images of 8 pixels with {'dim': -1}"),
+        ("{file}.gone.py:Tiny", {}, "cannot be read, and so not be hashed"),
+        ("no_such_package:Tiny", {}, "no module 'no_such_package' on Python's path. Install it"),
+        ("timm:resnet26", {"pretrained": True}, "every model starts fresh here"),
+        ("timm:resnet26tt", {}, "timm has no model 'resnet26tt'. Did you mean resnet26t"),
+        ("itertools_:x", {}, "no module 'itertools_'"),
+        ("zlib:compress", {}, "has no source that could be hashed"),
+        ("nothing", {}, "no plug-in 'nothing' among models: expected timm:NAME"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_with_its_name_and_the_cure(tiny, words, options, said):
+    with pytest.raises(SpecError) as refused:
+        build(find_model(words.format(file=tiny)), **options)
+    assert said in str(refused.value)
+
+
+def test_a_file_that_imports_what_lies_beside_it_is_told_to_stand_alone(tmp_path):
+    (tmp_path / "model.py").write_text("from beside_it import Tiny")
+    with pytest.raises(SpecError, match=r"ModuleNotFoundError.*A file stands alone"):
+        build(find_model(f"{tmp_path}/model.py:Tiny"))
+
+
+def test_operations_are_counted_by_source_and_those_of_torch_s_own_encoder_too(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "from torch import nn\n"
+        "class Encoder(nn.Module):\n"
+        "    def __init__(self, *, num_classes, image_size):\n"
+        "        super().__init__()\n"
+        "        self.layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)\n"
+        "    def forward(self, images):\n"
+        "        return self.layer(images.flatten(2).mT.repeat(1, 1, 6)[..., :16]).mean(1)\n"
+    )
+    source = find_model(f"{tmp_path}/model.py:Encoder")
+    flops = count_flops("mine", num_classes=16, image_size=4, model_source=source)
+    tokens, dim = 16, 16
+    assert flops.linear == 2 * tokens * (3 * dim * dim + dim * dim + 2 * 32 * dim)  # queries to values, output, MLP
