@@ -12,11 +12,14 @@ Where to look, in the order in which a number passes:
     estimates     the statistics: intervals, tests, ranks; verdicts: on a printed number and on a claim; sequential:
                   when enough seeds are trained
     cells         what one place of a table holds
+    effects       away from the paper's scale: one cell against another, beside the same in the paper's numbers
     boards        all cells of a table (its board), all tables of a suite at one scale (its leaderboard)
     claims/       what the papers say of these cells, as data, one module a paper; knows no number of ours
     judged_claims leaderboards of all suites -> the verdict on each claim; claim_pages: as CSV, Markdown and lines
-    notation      how a number, a difference and a headline are written, wherever they are shown
+    notation      how a number, a difference and a headline are written, wherever they are shown; notes, legend: what
+                  else its reader must know
     markdown, csv_files, terminal, figures/    a leaderboard -> what a reader sees
+    report/       the same, and judged claims -> pages for a browser, each one file
     schemas/      the published forms of result.json and of the long CSV
     challenges    models beside the papers', tested against each of them
     index         all suites in one table, with what each has cost and will cost

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
+from leaderboards.effects import Effect, find_effects
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
 from suite.arguments import program
 from suite.challengers import with_recorded_challengers
@@ -20,7 +21,8 @@ from suite.tables import Suite, Table
 
 @dataclass(frozen=True)
 class Board:
-    """All that a leaderboard shows of one table. ``cells`` has the places that the profile fills, keyed (row, column).
+    """All that a leaderboard shows of one table. ``cells`` has the places that the profile fills, keyed (row, column),
+    and so have ``effects``, of those that are compared with a baseline.
 
     ``paper`` is the table's layout; where the paper only draws, it is ours and holds no number.
     """
@@ -31,6 +33,7 @@ class Board:
     table: Table
     paper: PaperTable
     cells: Mapping[tuple[Row, str], Cell]
+    effects: Mapping[tuple[Row, str], Effect] = field(default_factory=dict)  # away from the paper's scale
 
     @property
     def columns(self) -> list[str]:
@@ -42,6 +45,11 @@ class Board:
     def has_paper(self) -> bool:
         """Whether there are numbers of the paper to compare with."""
         return self.table.is_papers and not self.profile.other_dataset
+
+    @property
+    def is_at_papers_scale(self) -> bool:
+        """Whether its numbers may be set against the paper's one by one."""
+        return not self.profile.scale_note
 
     def count(self, status: CellStatus) -> int:
         return sum(cell.status == status for cell in self.cells.values())
@@ -92,7 +100,8 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
         cells = add_ranks(table, cells, entries)
         if not profile.scale_note:
             cells = add_verdicts(table, cells, paper)
-        tables[table.name] = Board(suite, profile_name, profile, table, paper, cells)
+        effects = find_effects(suite, table, cells) if profile.scale_note else {}
+        tables[table.name] = Board(suite, profile_name, profile, table, paper, cells, effects)
     return Leaderboard(suite, profile_name, profile, tables)
 
 

@@ -12,37 +12,22 @@ import functools
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages
 from leaderboards.boards import Leaderboard, aggregate, check_store, enter_challengers, make_leaderboard, read_runs
-from leaderboards.challenges import find_challenges, render_challenges_csv, summarize_challenges
+from leaderboards.challenges import summarize_challenges
 from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.index import IndexLine, estimate_cost, render_index, render_index_csv
 from leaderboards.joined_stores import joined
 from leaderboards.judged_claims import JudgedClaim, judge
-from leaderboards.markdown import render_markdown
 from leaderboards.terminal import print_summary
 from suite.arguments import positive, program
-from suite.errors import RunError, SpecError, SuiteError
+from suite.errors import SpecError, SuiteError
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
-
-FIGURE_FORMATS = ("png", "svg")
-
-
-@dataclass(frozen=True)
-class Paths:
-    """The files of one leaderboard. A figure that has nothing to draw yet has none."""
-
-    tables: dict[str, Path]  # by the table's name
-    markdown: Path
-    long: Path
-    accounting: Path
-    figures: tuple[Path, ...]
 
 
 def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = None, out: Path | None = None) -> Paths:
@@ -62,9 +47,11 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     """
     suite = get_suite(suite_name)
     leaderboard = make_leaderboard(suite, profile, store, num_seeds)
-    paths = write_leaderboard(leaderboard, store, out or store / "leaderboards" / suite.name)
-    told = [*summarize_challenges(leaderboard), *summarize_claims(_claims_of(suite, leaderboard, store))]
-    print_summary(leaderboard, told, paths.markdown)
+    claims = _claims_of(suite, leaderboard, store)
+    out = out or store / "leaderboards" / suite.name
+    paths = write_leaderboard(leaderboard, store, out)
+    write_page(leaderboard, store, out, claims)
+    print_summary(leaderboard, [*summarize_challenges(leaderboard), *summarize_claims(claims)], paths.markdown)
     return paths
 
 
@@ -117,19 +104,26 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
             print(lines[-1].summary)
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
-    _write_claims(lines, store, out)
+    claims = _judge_all(lines, store)
+    _write_claims(claims, out)
+    write_pages(lines, claims, store, out)
     print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
     return not any(line.error for line in lines)
 
 
-def _write_claims(lines: Sequence[IndexLine], store: Path, out: Path) -> None:
-    """Judge the papers' claims at every scale that has runs: ``claims.csv``, and ``claims/<paper>.md``."""
+def _judge_all(lines: Sequence[IndexLine], store: Path) -> list[JudgedClaim]:
+    """Judge the papers' claims at every scale that has runs."""
     scales = dict.fromkeys(line.profile_name for line in lines if line.profile_name and line.leaderboard)
     claims = []
     for scale in scales:
         if not _is_smoke(scale):
             found = {line.suite.name: line.leaderboard for line in lines if line.profile_name == scale}
             claims += judge(functools.partial(_find_leaderboard, found, profile=scale, store=store), store, scale)
+    return claims
+
+
+def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
+    """Write ``claims.csv`` and ``claims/<paper>.md``."""
     write_atomically(out / "claims.csv", render_claims_csv(claims).encode())
     make_folder(out / "claims")
     for paper in ALL_CLAIMS:
@@ -165,61 +159,6 @@ def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
         if any(f"{candidate.model}-{candidate.arm_id}" in found for candidate in candidates):
             started.append(name)
     return started
-
-
-# -- the files of one leaderboard
-
-
-def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths:
-    """Write ``<profile>.md``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png`` and ``.svg``.
-
-    Where models beside the papers' were entered, ``.challengers.csv`` compares them with the papers'.
-
-    Raises:
-        RunError: if they cannot be written.
-    """
-    make_folder(out)
-
-    def write(suffix: str, content: str) -> Path:
-        path = out / f"{leaderboard.profile_name}.{suffix}"
-        write_atomically(path, content.encode())
-        return path
-
-    if leaderboard.suite.challengers:
-        write("challengers.csv", render_challenges_csv(find_challenges(leaderboard)))
-    return Paths(
-        tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
-        markdown=write("md", render_markdown(leaderboard)),
-        long=write("long.csv", render_long_csv(leaderboard)),
-        accounting=write("runs.csv", render_accounting(leaderboard.profile, store)),
-        figures=_write_figures(leaderboard, store, out),
-    )
-
-
-def make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
-
-
-def _write_figures(leaderboard: Leaderboard, store: Path, out: Path) -> tuple[Path, ...]:
-    """Draw what there are data for; a picture of runs that are gone does not stay behind."""
-    if not leaderboard.suite.figures:
-        return ()
-    from leaderboards.figures import draw
-
-    written = []
-    for figure in leaderboard.suite.figures:
-        pictures = draw(figure, leaderboard, store)
-        for suffix in FIGURE_FORMATS:
-            path = out / f"{leaderboard.profile_name}.{figure.name}.{suffix}"
-            if suffix in pictures:
-                write_atomically(path, pictures[suffix])
-                written.append(path)
-            else:
-                path.unlink(missing_ok=True)
-    return tuple(written)
 
 
 # -- the command line

@@ -229,12 +229,12 @@ def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tupl
     groups: dict[tuple[str, ...], list[tuple[Row, str]]] = {}
     for key, cell in cells.items():
         if key not in places and _competes(cell):
-            groups.setdefault((cell.metric, *_group(table, cell)), []).append(key)
+            groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
     for keys in groups.values():
         ranked |= _rank(keys, cells)
     for key, place in places.items():
         if _competes(cells[key]):
-            others = groups.get((cells[place].metric, *_group(table, cells[place])), [])
+            others = groups.get((cells[place].metric, *competitors_of(table, cells[place])), [])
             ranked[key] = _rank([*others, key], cells)[key]
     return ranked
 
@@ -248,8 +248,8 @@ def _rank(keys: Sequence[tuple[Row, str]], cells: Cells) -> dict[tuple[Row, str]
     return {key: replace(cells[key], comparison=replace(cells[key].comparison, ranks=of)) for key, of in found}
 
 
-def _group(table: Table, cell: Cell) -> tuple[str, ...]:
-    """Name the group that a cell competes in, beside its metric."""
+def competitors_of(table: Table, cell: Cell) -> tuple[str, ...]:
+    """Name the group that a cell competes in, beside its metric; one for the whole table where nothing is ranked."""
     if isinstance(table.ranked, RankedWithin):
         row = dict(zip(table.row_keys, cell.row, strict=True))
         return (cell.column, *(row[key] for key in table.ranked.row_keys))

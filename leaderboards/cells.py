@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from leaderboards.collect import SeedFailure
@@ -33,6 +34,7 @@ class Search:
     num_candidates: int
     num_compared: int  # that have at least one result
     num_done: int  # runs, over all candidates
+    winners: Mapping[int, Experiment] = field(default_factory=dict)  # by seed, whose run is shown
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def _record(judged: JudgedClaim) -> dict[str, object]:
         "paper": judged.paper.name,
         "scale": judged.scale,
         "verdict": judged.verdict,
-        "n": _write_seeds(judged),
+        "n": write_num_seeds(judged),
         "seeds_needed": "" if needed is None else needed,
         "unit": judged.claim.unit,
         "relation": judged.claim.relation,
@@ -84,10 +84,10 @@ def _table(claims: Sequence[JudgedClaim]) -> str:
             judged.claim.section,
             judged.verdict,
             write_effect(judged),
-            write_signed(judged.shown.paper, 1) if abs(judged.shown.paper or 0) >= 1 else _short(judged.shown.paper),
-            NOTHING if judged.p_value is None else f"{judged.p_value:.2g}",
-            _write_seeds(judged),
-            NOTHING if judged.seeds_needed is None else str(judged.seeds_needed),
+            write_papers_effect(judged),
+            write_p_value(judged),
+            write_num_seeds(judged),
+            write_seeds_needed(judged),
         ]
         for judged in claims
     ]
@@ -106,14 +106,26 @@ def write_effect(judged: JudgedClaim) -> str:
     return f"{write_signed(estimate.mean, decimals)} ± {estimate.interval.half_width:.{decimals}f}{unit}"
 
 
-def _short(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:+.2g}"
+def write_papers_effect(judged: JudgedClaim) -> str:
+    """The same effect in the paper's numbers; a dash where it only draws."""
+    size = judged.shown.paper
+    if size is None:
+        return NOTHING
+    return write_signed(size, 1) if abs(size) >= 1 else f"{size:+.2g}"
 
 
-def _write_seeds(judged: JudgedClaim) -> str:
+def write_p_value(judged: JudgedClaim) -> str:
+    return NOTHING if judged.p_value is None else f"{judged.p_value:.2g}"
+
+
+def write_num_seeds(judged: JudgedClaim) -> str:
     """``5``, or ``3 4`` where arms differ."""
     counts = judged.num_seeds
     return str(counts[0]) if len(set(counts)) == 1 else " ".join(map(str, counts))
+
+
+def write_seeds_needed(judged: JudgedClaim) -> str:
+    return NOTHING if judged.seeds_needed is None else str(judged.seeds_needed)
 
 
 def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:

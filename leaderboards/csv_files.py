@@ -40,7 +40,11 @@ def render_csv(board: Board) -> str:
 
 
 def render_long_csv(leaderboard: Leaderboard) -> str:
-    """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown."""
+    """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown.
+
+    ``difference`` is ours minus the paper's at the paper's scale alone; elsewhere ``effect`` compares a cell with the
+    one that ``baseline`` names, in points, and ``paper_effect`` is the same in the paper's numbers.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -48,7 +52,7 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
         for row in board.paper.rows:
             for column in board.columns:
                 if (cell := board.cells.get((row, column))) is not None:
-                    writer.writerow(_escape({"table": board.table.name, **_line(cell)}))
+                    writer.writerow(_escape({"table": board.table.name, **_line(board, cell)}))
     return text.getvalue()
 
 
@@ -62,7 +66,7 @@ def _value(board: Board, cell: Cell | None) -> str:
     return write_value(cell.mean, board.paper.decimals(cell.column))
 
 
-def _line(cell: Cell) -> dict[str, object]:
+def _line(board: Board, cell: Cell) -> dict[str, object]:
     estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
     interval, shown = estimate.interval, provenance.experiment
     best_rank, worst_rank = comparison.ranks or ("", "")
@@ -72,7 +76,8 @@ def _line(cell: Cell) -> dict[str, object]:
         "low": interval and interval.low,
         "high": interval and interval.high,
         "paper": cell.paper,
-        "difference": cell.difference,
+        "difference": cell.difference if board.is_at_papers_scale else None,
+        **_effect(board, cell),
         "p_value": comparison.p_value,
         "last_top1_percent": provenance.last_top1_percent if cell.metric == "best_top1_percent" else None,
         "device_hours": provenance.device_hours,
@@ -84,6 +89,7 @@ def _line(cell: Cell) -> dict[str, object]:
         "metric": cell.metric,
         "n": min(estimate.sizes, default=coverage.num_done),
         "planned": coverage.num_planned,
+        "baseline": _baseline(board, cell),
         "verdict": comparison.verdict or "",
         "best_rank": best_rank,
         "worst_rank": worst_rank,
@@ -93,6 +99,29 @@ def _line(cell: Cell) -> dict[str, object]:
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
     }
+
+
+def _effect(board: Board, cell: Cell) -> dict[str, float | None]:
+    effect = board.effects.get((cell.row, cell.column))
+    if effect is None or effect.difference is None:
+        return {}
+    found = effect.difference
+    interval = found.interval if found.is_usable else None
+    return {
+        "effect": found.mean if found.is_usable else None,
+        "effect_low": interval.low if interval else None,
+        "effect_high": interval.high if interval else None,
+        "paper_effect": found.paper,
+    }
+
+
+def _baseline(board: Board, cell: Cell) -> str:
+    """``row: column`` of what the cell is compared with; empty where that is nothing, or itself."""
+    effect = board.effects.get((cell.row, cell.column))
+    if effect is None or effect.difference is None:
+        return ""
+    row, column = effect.baseline
+    return f"{' / '.join(row)}: {column}"
 
 
 # -- what each finished run was and cost

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
+from leaderboards.effects import Effect
 from leaderboards.metrics import is_accuracy
 
 NOTHING = "-"
@@ -126,6 +127,23 @@ def write_difference(cell: Cell) -> str:
     whole = cell.status == "done" and cell.interval is not None and not cell.estimate.num_unmatched
     status = "" if whole else f", {write_status(cell)}"
     return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
+
+
+def write_compared(effect: Effect | None) -> str:
+    """An effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``; a dash where nothing is compared."""
+    if effect is None or effect.difference is None:
+        return NOTHING if effect is None else "baseline"
+    cell = effect.difference
+    paper = "" if cell.paper is None else f" ({write_signed(cell.paper, paper_decimals(cell))})"
+    return write_effect_of(cell) + paper
+
+
+def write_effect_of(cell: Cell) -> str:
+    """A difference of two cells without unit and status: ``+2.0 ± 2.6``; a dash where one of them may not be shown."""
+    if not cell.is_usable:
+        return NOTHING
+    decimals = shown_decimals(cell, paper_decimals(cell))
+    return write_signed(cell.mean, decimals) + write_interval(cell, decimals)
 
 
 def paper_decimals(cell: Cell) -> int:

@@ -90,6 +90,7 @@ def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]
         num_candidates=len(candidates),
         num_compared=len(compared),
         num_done=sum(len(candidate.values) for candidate in candidates),
+        winners={seed: winner.experiment for seed, winner in winners.items()},
     )
     runs = shown.runs.with_results_of({seed: winner.runs for seed, winner in winners.items()})
     return replace(shown, runs=runs, networks=shown.networks.union(*(w.networks for w in winners.values()))), search

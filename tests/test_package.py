@@ -65,6 +65,7 @@ def test_an_installed_wheel_trains_builds_a_leaderboard_and_exports_outside_the_
     built = call(installed, tmp_path, "build", "--all", "--out", "boards")
     assert built.returncode == 0, built.stdout + built.stderr
     assert "DeiT" in (tmp_path / "boards/sample_efficiency/smoke.md").read_text()
+    assert "<table" in (tmp_path / "boards/sample_efficiency/smoke.html").read_text()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,4 +1,4 @@
-"""A suite's board and run store -> the figures of its paper, as PNG and SVG.
+"""A suite's board and run store -> the figures of its paper, as PNG, SVG and PDF.
 
 What is drawn is data, ``suite.figures``; each kind has a module here:
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> dict[str, bytes]:
-    """``{"png": ..., "svg": ...}``, the same bytes for the same data; {} where there is nothing to draw yet.
+    """``{"png": ..., "svg": ..., "pdf": ...}``, the same bytes for the same data; {} without any to draw.
 
     Raises:
         RecordError: if a run's metrics or maps cannot be read.

@@ -102,7 +102,12 @@ class HeadPaths:
 
 def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
     """The metric over the runs that logged it; None where none did, or at no common step."""
-    logged = [{line["step"]: line for line in run.read_metrics() if line.get(metric) is not None} for run in runs]
+    return curve_of((run.read_metrics() for run in runs), metric)
+
+
+def curve_of(logs: Iterable[list[dict[str, Any]]], metric: str) -> Curve | None:
+    """The same over the lines that each run has logged."""
+    logged = [{line["step"]: line for line in lines if line.get(metric) is not None} for lines in logs]
     logged = [lines for lines in logged if lines]
     steps = sorted(set.intersection(*map(set, logged))) if logged else []
     if not steps:

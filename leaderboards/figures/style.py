@@ -55,11 +55,12 @@ def default_style() -> Iterator[None]:
 
 
 def save(canvas: Canvas) -> dict[str, bytes]:
-    """The canvas as PNG and SVG, without a trace of when and with what they were made. Text in the SVG is outlines:
-    another font on the reader's side would make labels collide."""
+    """The canvas as PNG, SVG and PDF, without a trace of when and with what they were made. Text in the SVG is
+    outlines: another font on the reader's side would make labels collide."""
     return {
         "png": _bytes(canvas, "png", {"Software": None}),
         "svg": _bytes(canvas, "svg", {"Date": None, "Creator": None}),
+        "pdf": _bytes(canvas, "pdf", {"CreationDate": None, "Creator": None, "Producer": None}),
     }
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegative
 
 from suite.records import RESULT_FORMAT, Result
 
-LONG_FORMAT = 1
+LONG_FORMAT = 2
 FOLDER = Path(__file__).parent
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -37,7 +37,12 @@ class LongLine(BaseModel):
     low: float | None = Field(description="of the 95 % interval over training seeds")
     high: float | None
     paper: float | None = Field(description="the printed number")
-    difference: float | None = Field(description="mean - paper")
+    difference: float | None = Field(description="mean - paper; null away from the paper's scale")
+    baseline: str | None = Field(description="away from it: 'row: column' of the cell that this one is compared with")
+    effect: float | None = Field(description="by how many points the mean exceeds the baseline's")
+    effect_low: float | None = Field(description="of its 95 % interval")
+    effect_high: float | None
+    paper_effect: float | None = Field(description="the same in the paper's numbers")
     verdict: Literal["reproduced", "contradicted", "undecided"] | None
     p_value: float | None = Field(
         description="of the paper's number among seeds like ours, by Holm's method", ge=0, le=1

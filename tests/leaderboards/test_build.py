@@ -32,9 +32,18 @@ def test_the_files_lie_in_the_store_under_the_profiles_name(known, fill, tmp_pat
     fill(1)
     paths = build("table2", "laptop", tmp_path)
     folder = tmp_path / "leaderboards" / "table2"
-    every = [*paths.tables.values(), paths.markdown, paths.long, paths.accounting, *paths.figures]
+    every = [*paths.tables.values(), paths.markdown, paths.page, paths.long, paths.accounting, *paths.figures]
     assert sorted(folder.iterdir()) == sorted(every)
-    suffixes = ["convit_table2.csv", "figure2a.png", "figure2a.svg", "long.csv", "md", "runs.csv"]
+    suffixes = [
+        "convit_table2.csv",
+        "figure2a.pdf",
+        "figure2a.png",
+        "figure2a.svg",
+        "html",
+        "long.csv",
+        "md",
+        "runs.csv",
+    ]
     assert sorted(path.name for path in every) == [f"laptop.{suffix}" for suffix in suffixes]
 
 

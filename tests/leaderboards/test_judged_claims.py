@@ -208,7 +208,8 @@ def test_the_build_of_all_suites_judges_all_claims(finish_experiment, tmp_path, 
     assert lines["convit_over_deit_at_each_fraction"]["verdict"].startswith("reproduced")
     assert {line["scale"] for line in lines.values()} == {"laptop"}
     pages = {path.name for path in (tmp_path / "leaderboards/claims").iterdir()}
-    assert pages == {"convit.md", "cordonnier.md", "cmhsa.md", "structured_init.md"}
+    papers = ("convit", "cordonnier", "cmhsa", "structured_init")
+    assert pages == {f"{paper}.{suffix}" for paper in papers for suffix in ("md", "html")}
     assert main(["--suite", "sample_efficiency", "--runs", str(tmp_path)]) == 0
     assert "at laptop scale: " in capsys.readouterr().out
 

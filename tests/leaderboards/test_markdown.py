@@ -62,11 +62,29 @@ def test_the_csv_ends_lines_with_a_line_feed_alone(table2, tmp_path):
     assert "\r" not in render_csv(make_leaderboard(table2, "laptop", tmp_path).board())
 
 
-def test_a_markdown_row_shows_ours_the_papers_and_the_difference(table2, fill, tmp_path):
-    fill(3)
-    rows = table_rows(render_markdown(make_leaderboard(table2, "laptop", tmp_path)))
+def test_a_markdown_row_shows_ours_the_papers_and_their_difference_at_the_papers_scale(
+    table2, finish_experiment, tmp_path
+):
+    for entry in table2.profiles["paper"].entries[:2]:
+        for seed in range(3):
+            finish_experiment(entry.experiment.with_seed(seed), 50 + seed / 2)
+    rows = table_rows(render_markdown(make_leaderboard(table2, "paper", tmp_path)))
     assert rows[0][:4] == ["train_size_percent", "deit_top1, ours", "paper", "diff"]
-    assert rows[2][:7] == ["5", "40.5 ± 1.2 (n=3) #2", "34.8", "+5.7", "50.4 ± 1.3 (n=3) #1", "47.8", "+2.6"]
+    assert rows[2][:4] == ["5", "50.5 ± 1.2 (n=3) #1-2", "34.8", "+15.7"]
+
+
+def test_away_from_the_papers_scale_a_row_shows_effects_beside_the_papers_and_no_difference(table2, fill, tmp_path):
+    fill(3)
+    markdown = render_markdown(make_leaderboard(table2, "laptop", tmp_path))
+    rows = table_rows(markdown)
+    assert rows[0][:7] == ["train_size_percent", *["deit_top1, ours", "paper", "effect"],
+                           *["convit_top1, ours", "paper", "effect"]]  # fmt: skip
+    # 50, 50.25, 51 less 40, 40.5, 41: Welch's t by hand; the paper's 47.8 - 34.8
+    assert rows[2][:7] == [
+        "5", "40.5 ± 1.2 (n=3) #2", "34.8", "baseline", "50.4 ± 1.3 (n=3) #1", "47.8", "+9.9 ± 1.2 (+13.0)"
+    ]  # fmt: skip
+    assert "+5.7" not in markdown
+    assert "+2.6" not in markdown
 
 
 def test_one_seed_shows_no_interval(table2, fill, tmp_path):
@@ -82,7 +100,7 @@ def test_what_is_not_done_is_marked_and_counted(table2, finish, tmp_path):
     markdown = render_markdown(make_leaderboard(table2, "laptop", tmp_path))
     rows = table_rows(markdown)
     assert rows[2][1:3] == ["40.0 **partial 1/2**", "34.8"]
-    assert rows[4][1:4] == ["**missing 0/2**", "66.1", "-"]
+    assert rows[4][1:4] == ["**missing 0/2**", "66.1", "baseline"]
     assert "30 cells: 2 done, 2 partial, 0 failed, 0 void, 26 missing." in markdown
 
 

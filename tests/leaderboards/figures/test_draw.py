@@ -66,7 +66,7 @@ def figure_of(kind, places, map_places):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_figure_is_the_same_png_and_svg_for_the_same_data(
+def test_every_kind_of_figure_is_the_same_png_svg_and_pdf_for_the_same_data(
     kind, places, map_places, leave_run, make_arrays, board_of, tmp_path
 ):
     figure = figure_of(kind, places, map_places)
@@ -76,7 +76,7 @@ def test_every_kind_of_figure_is_the_same_png_and_svg_for_the_same_data(
     leave_run("deit", arrays=make_arrays(2, 2))
     drawn = draw(figure, board_of(figure), tmp_path)
     assert drawn == draw(figure, board_of(figure), tmp_path)
-    assert list(drawn) == ["png", "svg"]
+    assert list(drawn) == ["png", "svg", "pdf"]
     picture = image.open(io.BytesIO(drawn["png"]))
     picture.load()
     assert picture.width > 600

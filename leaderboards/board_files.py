@@ -1,0 +1,137 @@
+"""A leaderboard, or all of them -> the files of its folder: CSV, Markdown, figures and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from leaderboards.boards import Leaderboard
+from leaderboards.challenges import find_challenges, render_challenges_csv
+from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
+from leaderboards.index import IndexLine
+from leaderboards.judged_claims import JudgedClaim
+from leaderboards.markdown import render_markdown
+from suite.errors import RunError
+from suite.files import write_atomically
+
+FIGURE_FORMATS = ("png", "svg", "pdf")
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The files of one leaderboard. A figure that has nothing to draw yet has none; ``write_page`` writes ``page``."""
+
+    tables: dict[str, Path]  # by the table's name
+    markdown: Path
+    page: Path
+    long: Path
+    accounting: Path
+    figures: tuple[Path, ...]
+
+
+def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths:
+    """Write ``<profile>.md``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``, ``.svg`` and ``.pdf``.
+
+    Where models beside the papers' were entered, ``.challengers.csv`` compares them with the papers'.
+
+    Raises:
+        RunError: if they cannot be written.
+    """
+    make_folder(out)
+
+    def write(suffix: str, content: str) -> Path:
+        path = out / f"{leaderboard.profile_name}.{suffix}"
+        write_atomically(path, content.encode())
+        return path
+
+    if leaderboard.suite.challengers:
+        write("challengers.csv", render_challenges_csv(find_challenges(leaderboard)))
+    return Paths(
+        tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
+        markdown=write("md", render_markdown(leaderboard)),
+        page=out / f"{leaderboard.profile_name}.html",
+        long=write("long.csv", render_long_csv(leaderboard)),
+        accounting=write("runs.csv", render_accounting(leaderboard.profile, store)),
+        figures=_write_figures(leaderboard, store, out),
+    )
+
+
+def make_folder(out: Path) -> None:
+    """Make a folder and those above it.
+
+    Raises:
+        RunError: if that cannot be.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
+
+
+def _write_figures(leaderboard: Leaderboard, store: Path, out: Path) -> tuple[Path, ...]:
+    """Draw what there are data for; a picture of runs that are gone does not stay behind."""
+    if not leaderboard.suite.figures:
+        return ()
+    from leaderboards.figures import draw
+
+    written = []
+    for figure in leaderboard.suite.figures:
+        pictures = draw(figure, leaderboard, store)
+        for suffix in FIGURE_FORMATS:
+            path = out / f"{leaderboard.profile_name}.{figure.name}.{suffix}"
+            if suffix in pictures:
+                write_atomically(path, pictures[suffix])
+                written.append(path)
+            else:
+                path.unlink(missing_ok=True)
+    return tuple(written)
+
+
+# -- the pages
+
+
+def write_page(
+    leaderboard: Leaderboard, store: Path, out: Path, claims: Iterable[JudgedClaim], *, beside_others: bool = False
+) -> Path:
+    """Write ``<profile>.html`` into the folder that the leaderboard's figures are in.
+
+    Args:
+        leaderboard, store, out: as in ``write_leaderboard``.
+        claims: of its scale; the page shows those that speak of its suite.
+        beside_others: whether the index and the claims' pages lie in the folder above.
+    """
+    from leaderboards.report.suite_page import render_suite_page  # jinja takes as long to start as a leaderboard
+
+    name, pictures = leaderboard.profile_name, {}
+    for figure in leaderboard.suite.figures:
+        files = {suffix: out / f"{name}.{figure.name}.{suffix}" for suffix in ("svg", "pdf")}
+        if all(path.exists() for path in files.values()):
+            pictures[figure.name] = {suffix: path.read_bytes() for suffix, path in files.items()}
+    told = [judged for judged in claims if leaderboard.suite.name in judged.suites and judged.scale == name]
+    page = render_suite_page(leaderboard, store, pictures, told, above=".." if beside_others else "")
+    path = out / f"{name}.html"
+    write_atomically(path, page.encode())
+    return path
+
+
+def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], store: Path, out: Path) -> None:
+    """Write the pages of all leaderboards, of the papers' claims, and ``index.html``.
+
+    Args:
+        lines: a suite at a scale each; those without runs have no page.
+        claims: of all papers, at every scale that has runs.
+        store: that the runs are in.
+        out: the folder of the index, with the suites' and the claims' own.
+    """
+    from leaderboards.claims import ALL_CLAIMS
+    from leaderboards.report.claims_page import render_claims_html
+    from leaderboards.report.index_page import render_index_html
+
+    for line in lines:
+        if line.leaderboard and line.cost:
+            write_page(line.leaderboard, store, out / line.suite.name, claims, beside_others=True)
+    for paper in ALL_CLAIMS:
+        page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
+        write_atomically(out / "claims" / f"{paper.name}.html", page.encode())
+    write_atomically(out / "index.html", render_index_html(lines, claims).encode())

@@ -1,0 +1,57 @@
+"""Cells of a table -> effects: by how much each exceeds its competitors' baseline, beside the paper's.
+
+Away from the paper's scale a number by itself says nothing about the paper's, but one row against another may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leaderboards.cell_values import competitors_of, difference_of
+from leaderboards.cells import Cell
+from leaderboards.metrics import is_accuracy
+from suite.profiles import Place, Row
+from suite.tables import ChangeFrom, Suite, Table
+
+Key = tuple[Row, str]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """``difference`` is in points, ours and the paper's; None at the baseline itself."""
+
+    baseline: Key
+    difference: Cell | None
+
+
+def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[Key, Effect]:
+    """Compare the accuracies that compete with each other, where nothing else does: a column of changes, a challenge.
+
+    Args:
+        suite: whose headline names the baseline, in its own table and, by its row and column, in others.
+        table: says which cells compete.
+        cells: keyed (row, column).
+    """
+    told = {derived.of for derived in table.derived if isinstance(derived, ChangeFrom)} | {*table.challenger_columns}
+    groups: dict[tuple[str, ...], list[Key]] = {}
+    for key, cell in cells.items():
+        if table.ranked != "none" and is_accuracy(cell.metric) and cell.provenance.experiment and key[1] not in told:
+            groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
+    effects = {}
+    for keys in groups.values():
+        baseline = choose_baseline(keys, suite.headline.baseline)
+        for key in keys if len(keys) > 1 else ():
+            found = None if key == baseline else difference_of(cells[key], cells[baseline])
+            effects[key] = Effect(baseline, found)
+    return effects
+
+
+def choose_baseline(keys: Sequence[Key], baseline: Place) -> Key:
+    """The competitor that is most like the headline's baseline, by its column and its row's keys; else the first."""
+
+    def likeness(key: Key) -> tuple[int, bool]:
+        row, column = key
+        return sum(ours == its for ours, its in zip(row, baseline.row, strict=False)), column == baseline.column
+
+    return max(keys, key=likeness)

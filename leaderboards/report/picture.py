@@ -1,0 +1,65 @@
+"""A table as a template shows it -> a picture of it, SVG and PDF, with the horizontal rules of a printed table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leaderboards.report.rendering import render_picture
+from leaderboards.report.tables import CellView, TableView
+
+_CHARACTER, _LINE, _GAP, _MARGIN = 7.0, 16.0, 18.0, 10.0  # pixels, at 12 a letter; wide enough for digits
+
+
+@dataclass(frozen=True)
+class Text:
+    x: float
+    y: float
+    anchor: str  # of SVG: start, end
+    text: str
+    kind: str  # a class of the picture's style
+
+
+def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
+    """Draw the table with all of its rows; the same bytes for the same table.
+
+    Returns:
+        SVG and PDF.
+    """
+    import vl_convert
+
+    columns = [*table.keys, *table.columns]
+    rows = [
+        [[name] for name in columns],
+        *([*([key or "-"] for key in row.keys), *map(_lines, row.cells)] for row in table.rows),
+    ]
+    widths = [max(len(line) for row in rows for line in row[i]) * _CHARACTER + _GAP for i in range(len(columns))]
+    texts, rules, y = [Text(_MARGIN, _MARGIN + _LINE, "start", caption, "caption")], [], _MARGIN + 1.6 * _LINE
+    for number, row in enumerate(rows):
+        rules += [y] if number < 2 else []
+        texts += _place(row, widths, y, len(table.keys), "head" if number == 0 else "ours")
+        y += _LINE * max(map(len, row)) + 0.5 * _LINE
+    rules.append(y)
+    width = max(sum(widths), len(caption) * _CHARACTER) + 2 * _MARGIN
+    svg = render_picture(texts=texts, rules=rules, width=round(width), height=round(y + _MARGIN), margin=_MARGIN)
+    return svg.encode(), vl_convert.svg_to_pdf(svg)
+
+
+def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, num_keys: int, kind: str) -> list[Text]:
+    placed, left = [], _MARGIN
+    for i, (lines, width) in enumerate(zip(row, widths, strict=True)):
+        x, anchor = (left, "start") if i < num_keys else (left + width - _GAP / 2, "end")
+        placed += [
+            Text(round(x, 1), round(top + _LINE * (number + 1), 1), anchor, line, kind if number == 0 else "small")
+            for number, line in enumerate(lines)
+        ]
+        left += width
+    return placed
+
+
+def _lines(cell: CellView | None) -> list[str]:
+    """Write one cell line by line, as on the page."""
+    if cell is None:
+        return ["-"]
+    beside = (f"paper {cell.paper}" if cell.paper else "", cell.compared, cell.verdict)
+    return [f"{cell.ours} ({cell.status}) {cell.ranks}".strip(), *filter(None, beside)]

@@ -1,0 +1,108 @@
+"""Data that a page shows -> one HTML file that needs nothing beside it: its style and scripts stand in it.
+
+Whatever stands in the data, markup is escaped and control characters are spelt out; and should a script still slip
+through, the page's policy runs none but those that are named by their hashes, and lets nothing be loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import gzip
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leaderboards.claims import ALL_CLAIMS
+from leaderboards.escaping import spell_controls
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_FOLDER = Path(__file__).parent
+
+
+def render(template: str, script_names: tuple[str, ...] = (), charts_library: bytes = b"", **shown: Any) -> str:
+    """Render a page.
+
+    Args:
+        template: a file of ``templates``.
+        script_names: those of ``static`` that it runs.
+        charts_library: JavaScript, compressed, that a script of the page may start; empty where there is no chart.
+        shown: what the template names.
+    """
+    scripts = [_read(f"{name}.js") for name in script_names]
+    sources = [*scripts, *([gzip.decompress(charts_library).decode()] if charts_library else [])]
+    return _environment().get_template(template).render(
+        policy=_policy(sources, evaluates=bool(charts_library)),
+        style=_safe(_read("report.css")),
+        scripts=[_safe(script) for script in scripts],
+        charts_library=base64.b64encode(charts_library).decode(),
+        **shown,
+    )  # fmt: skip
+
+
+def render_picture(**shown: Any) -> str:
+    """Render a table as SVG; ``shown`` is what the template names."""
+    return _environment().get_template("table.svg.j2").render(**shown)
+
+
+@dataclass(frozen=True)
+class Link:
+    text: str
+    href: str
+
+
+def find_links(above: str) -> list[Link]:
+    """The pages of all suites and of each paper's claims, from a page below or beside (".") the folder ``above``."""
+    claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in ALL_CLAIMS]
+    return [Link("All leaderboards", f"{above}/index.html"), *claims]
+
+
+def _policy(scripts: list[str], *, evaluates: bool) -> str:
+    """The page's content security policy; the library of charts compiles its expressions, which is evaluation."""
+    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
+    allowed = " ".join([*hashes, *(["'unsafe-eval'"] if evaluates else [])]) or "'none'"
+    return f"default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src {allowed}"
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_spell,
+    )
+    environment.filters["breakable"] = _breakable
+    return environment
+
+
+def _spell(value: object) -> object:
+    """Spell control characters out in every text that is no markup of the templates' own."""
+    return value if hasattr(value, "__html__") or not isinstance(value, str) else spell_controls(value)
+
+
+def _breakable(text: str) -> object:
+    """Let a column's name break after each of its words."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(word) for word in spell_controls(text).split("_"))
+
+
+@functools.cache
+def _read(name: str) -> str:
+    return (_FOLDER / "static" / name).read_text(encoding="utf-8")
+
+
+def _safe(text: str) -> object:
+    """Mark the project's own style or script as markup that is not escaped."""
+    from markupsafe import Markup
+
+    assert "</s" not in text, "a style or script that would end its own element"
+    return Markup(text)

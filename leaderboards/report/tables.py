@@ -1,0 +1,134 @@
+"""Board -> a table as a template shows it: every text written, every plot placed, each cell with an address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leaderboards.boards import Board
+from leaderboards.cells import Cell
+from leaderboards.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status
+from leaderboards.report.plots import Plot, plot_column
+from leaderboards.report.runs import RunReader, RunsOfCell
+from suite.profiles import Place, Row
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One place. ``sort`` is the number that the column is sorted by; ``runs`` numbers the page's ``RunsOfCell``."""
+
+    anchor: str
+    ours: str
+    status: str
+    state: str  # of the runs, as a class of the style sheet
+    ranks: str
+    paper: str
+    compared: str  # with the paper's number or a baseline
+    verdict: str
+    last: str
+    plot: Plot | None
+    sort: float | None
+    runs: int | None
+
+
+@dataclass(frozen=True)
+class RowView:
+    keys: Row
+    cells: tuple[CellView | None, ...]
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table; ``small_print`` says what stands below ours, ``mark`` what comparison; ``unfilled`` is left out."""
+
+    name: str
+    title: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[RowView, ...]
+    small_print: str
+    mark: str
+    unfilled: tuple[str, ...]
+
+
+def anchor(table: str, row: Row, column: str) -> str:
+    """The address of a cell within its page."""
+    return re.sub(r"[^\w.+-]+", "-", "--".join((table, *row, column)), flags=re.ASCII)
+
+
+def anchor_of(place: Place, table: str) -> str:
+    """The same of a place in the table called ``table``."""
+    return anchor(table, place.row, place.column)
+
+
+def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> TableView:
+    """Write a table.
+
+    Args:
+        board: the table with its cells.
+        reader: of the runs behind them.
+        runs: numbers each ``RunsOfCell`` of the page; those of this table are added.
+    """
+    plots = {column: plot_column(board, column) for column in board.columns}
+    rows = []
+    for row in board.paper.rows:
+        found = reader.of_row(board, row)
+        numbers = {column: runs.setdefault(of, len(runs)) for column, of in found.items()}
+        rows.append(RowView(row, tuple(_view_cell(board, row, column, plots, numbers) for column in board.columns)))
+    return TableView(
+        name=board.table.name,
+        title=board.table.item,
+        keys=board.paper.row_keys,
+        columns=tuple(board.columns),
+        rows=tuple(rows),
+        small_print=_name_small_print(board),
+        mark="difference" if board.is_at_papers_scale else "effect",
+        unfilled=tuple(column for column in board.paper.columns if column not in board.columns),
+    )
+
+
+def _view_cell(
+    board: Board, row: Row, column: str, plots: Mapping[str, Mapping[Row, Plot]], runs: Mapping[str, int]
+) -> CellView | None:
+    cell = board.cells.get((row, column))
+    if cell is None:
+        return None
+    decimals = board.paper.decimals(column)
+    return CellView(
+        anchor=anchor(board.table.name, row, column),
+        ours=write_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
+        status=write_status(cell),
+        state=cell.status,
+        ranks=write_ranks(cell),
+        paper=board.paper.rows[row][column] if board.has_paper else "",
+        compared=_compare(board, cell, decimals),
+        verdict=cell.comparison.verdict or "",
+        last=_last(cell, decimals),
+        plot=plots[column].get(row),
+        sort=cell.mean,
+        runs=runs.get(column),
+    )
+
+
+def _compare(board: Board, cell: Cell, decimals: int) -> str:
+    if board.is_at_papers_scale:
+        return "" if cell.difference is None else write_signed(cell.difference, decimals)
+    written = write_compared(board.effects.get((cell.row, cell.column)))
+    return "" if written == NOTHING else written
+
+
+def _last(cell: Cell, decimals: int) -> str:
+    """The accuracy after the last epoch, beside the best of all epochs."""
+    last = cell.provenance.last_top1_percent
+    return f"{last:.{decimals}f}" if cell.metric == "best_top1_percent" and last is not None else ""
+
+
+def _name_small_print(board: Board) -> str:
+    """Say what stands below ours."""
+    papers = ["the paper's number"] if board.has_paper else []
+    if board.is_at_papers_scale:
+        papers += ["ours minus the paper's"] if board.has_paper else []
+    elif board.effects:
+        papers += ["the effect against the baseline" + (", the paper's in brackets" if board.has_paper else "")]
+    return " and ".join(papers)

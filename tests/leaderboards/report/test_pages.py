@@ -1,0 +1,163 @@
+import base64
+import csv
+import gzip
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from launchers.plan import select
+from leaderboards.boards import make_leaderboard
+from leaderboards.csv_files import render_csv
+from leaderboards.markdown import render_markdown
+from leaderboards.report.charts import find_charts
+from leaderboards.report.latex import escape_latex, render_latex
+from leaderboards.report.packed import Parcels
+from leaderboards.report.plots import Marks, plot_column, scale
+from leaderboards.report.runs import COLUMNS, RunReader
+from leaderboards.report.suite_page import render_suite_page
+from suite.profiles import Entry
+from suite.records import Failure
+from suite.spec import Experiment, Recipe
+
+RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
+SMALL = Experiment(model="small", dataset="cifar10", image_size=32, recipe=RECIPE)
+HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e=cmd|' /C calc'!A0 [a](javascript:b)"
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.text = [], ""
+        self.feed(page)
+
+    def handle_starttag(self, name, attributes):
+        self.found.append((name, dict(attributes)))
+
+    def handle_data(self, text):
+        self.text += text
+
+
+@pytest.fixture
+def hostile(own_suite, finish_experiment, tmp_path):
+    """A board whose row, error, commit and device are hostile."""
+    suite = own_suite(Entry(row=(HOSTILE,), columns={"a": "top1_percent"}, experiment=SMALL))
+    finish_experiment(SMALL, 50.0, commit=HOSTILE, device=HOSTILE)
+    finish_experiment(SMALL.with_seed(1), 50.0).result_path.unlink()
+    failed = finish_experiment(SMALL.with_seed(1), 50.0)
+    failed.result_path.unlink()
+    failed.write_failure(Failure(kind="error", reason=HOSTILE, log_path=HOSTILE))
+    return make_leaderboard(suite, "laptop", tmp_path)
+
+
+def test_hostile_words_are_text_on_the_page_and_steer_nothing(hostile, tmp_path):
+    page = render_suite_page(hostile, tmp_path, {})
+    elements = Elements(page)
+    scripts = [attributes for name, attributes in elements.found if name == "script"]
+    assert [found for found in scripts if not found] == [{}] * 3  # ours: parcels, tables, runs
+    assert all(found.get("type") == "application/gzip" for found in scripts if found)
+    assert "<script>alert(1)</script>\\x1b[2J\\u202e=cmd" in elements.text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
+
+
+def test_hostile_words_are_harmless_in_markdown_csv_latex_and_in_what_the_page_carries(hostile, tmp_path):
+    markdown = re.sub("`[^`]*`", "", render_markdown(hostile))  # what is code is read as it stands
+    assert not re.search(r"<script|\x1b|\u202e|[^\\]\[a[^\\]*\]\(", markdown)
+    (_, row) = csv.reader(io.StringIO(render_csv(hostile.board())))
+    assert row[0].startswith("<script>")  # no formula: it does not begin with =
+    assert "\x1b" not in row[0]
+    assert r"\textless{}script\textgreater{}" in render_latex(hostile.board(), HOSTILE)
+    parcel = re.search('data-parcel="runs">([^<]*)<', render_suite_page(hostile, tmp_path, {}))[1]
+    assert b"\\\\x1b[2J" in gzip.decompress(base64.b64decode(parcel))
+
+
+def test_latex_reads_no_character_as_a_command():
+    assert escape_latex("50 % of $x_1 & {y}#~^\\") == (
+        r"50 \% of \$x\_1 \& \{y\}\#\textasciitilde{}\textasciicircum{}\textbackslash{}"
+    )
+
+
+def test_a_latex_table_has_the_rules_of_booktabs_and_the_papers_numbers_below_ours(table2, fill, tmp_path):
+    fill(3)
+    lines = render_latex(make_leaderboard(table2, "laptop", tmp_path).board(), "Table 2").splitlines()
+    assert [line for line in lines if line.endswith("rule")] == [r"\toprule", r"\midrule", r"\bottomrule"]
+    row = lines.index(r"\midrule") + 1
+    assert lines[row].startswith(r"5 & 40.5 $\pm$ 1.2 & ")
+    assert lines[row + 1].startswith(r"paper & 34.8 & ")
+    assert {line.count(" & ") for line in lines if line.endswith(r"\\")} == {6}
+
+
+def test_the_numbers_of_a_column_stand_on_one_scale():
+    places = scale({("low",): Marks(40.0, paper=45.0), ("high",): Marks(60.0), ("none",): Marks(None, paper=99.0)})
+    assert (places[("low",)].ours, places[("low",)].paper, places[("high",)].ours) == (5.0, 27.5, 95.0)
+    assert ("none",) not in places
+
+
+def test_away_from_the_papers_scale_a_plot_is_of_the_effect(table2, fill, tmp_path):
+    fill(2)
+    board = make_leaderboard(table2, "laptop", tmp_path).board()
+    assert plot_column(board, "deit_top1") == {}  # the baseline
+    plots = plot_column(board, "convit_top1")
+    by_effect = sorted(plots, key=lambda row: plots[row].ours)
+    assert by_effect[-1] == ("5",)  # 50.125 - 40.25 is the largest
+    assert all(plot.zero == plots[("5",)].zero for plot in plots.values())
+
+
+def test_what_would_make_a_page_too_large_is_left_out():
+    parcels = Parcels(budget=400)
+    assert parcels.add("small", b"x" * 1000)  # which compresses well
+    assert not parcels.add("large", bytes(range(256)) * 2)
+    assert gzip.decompress(base64.b64decode(parcels.contents["small"])) == b"x" * 1000
+    assert parcels.left_out == ["large"]
+
+
+def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, finish, tmp_path):
+    for seed in (0, 2):
+        finish("deit", "10", seed, 40.0 + seed)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    told = RunReader(leaderboard, tmp_path).of_row(leaderboard.board(), ("10",))["deit_top1"]
+    lines = [dict(zip(COLUMNS, run, strict=True)) for run in told.runs]
+    assert [(line["seed"], line["top-1 %"], line["commit"]) for line in lines] == [
+        ("0", "40.00", "0" * 10), ("2", "42.00", "0" * 10)
+    ]  # fmt: skip
+    *_, only = told.command.partition(" --only ")
+    chosen = select(table2.profile("laptop").experiments(), only.split())
+    assert [(one.model, one.train_fraction) for one in chosen] == [("deit", 0.1)]
+
+
+def test_of_a_search_each_seed_tells_the_run_that_was_chosen_for_it(own_suite, finish_experiment, tmp_path):
+    other = SMALL.model_copy(update={"model": "other"})
+    for seed, (first, second) in enumerate([(50.0, 10.0), (50.0, 90.0), (50.0, 60.0)]):
+        finish_experiment(SMALL.with_seed(seed), first)
+        finish_experiment(other.with_seed(seed), second)
+    entry = Entry(row=("x",), columns={"a": "top1_percent"}, experiment=SMALL, alternatives=(other,))
+    leaderboard = make_leaderboard(own_suite(entry), "laptop", tmp_path)
+    told = RunReader(leaderboard, tmp_path).of_row(leaderboard.board(), ("x",))["a"]
+    # seed 0 by the others' means, 50 and 75; seed 1 by 50 and 35; seed 2 by 50 and 50, of which the first is taken
+    assert [run[1] for run in told.runs] == ["10.00", "50.00", "50.00"]
+
+
+def test_learning_curves_have_the_seeds_band_and_at_the_papers_scale_its_accuracy(table2, finish_experiment, tmp_path):
+    for seed in range(2):
+        run = finish_experiment(table2.profile("paper").entries[0].experiment.with_seed(seed), 40.0)
+        for step in (1, 2):
+            run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "top1_percent": 20.0 * step + seed})
+    (_, curves) = find_charts(make_leaderboard(table2, "paper", tmp_path), tmp_path)
+    values = curves.spec["data"]["values"]
+    ours = [(point["x"], point["low"], point["ours"], point["high"]) for point in values if "ours" in point]
+    assert ours == [(0.5, 20.0, 20.5, 21.0), (1.0, 40.0, 40.5, 41.0)]
+    assert [(point["x"], point["paper"]) for point in values if "paper" in point] == [(0.5, 34.8), (1.0, 34.8)]
+
+
+def test_a_papers_line_figure_is_a_chart_of_ours_with_intervals_and_the_papers(table2, fill, tmp_path):
+    fill(2)
+    (figure,) = find_charts(make_leaderboard(table2, "laptop", tmp_path), tmp_path)
+    points = [point for point in figure.spec["data"]["values"] if point["line"] == "DeiT"]
+    assert [(point["x"], point["ours"], point["paper"]) for point in points][:2] == [
+        (5.0, 40.25, 34.8),
+        (10.0, 48.25, 48.0),
+    ]
+    assert all(point["low"] < point["ours"] < point["high"] for point in points)

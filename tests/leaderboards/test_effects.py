@@ -1,0 +1,45 @@
+import csv
+import io
+
+import pytest
+from scipy import stats
+
+from leaderboards.boards import make_leaderboard
+from leaderboards.csv_files import render_long_csv
+from leaderboards.effects import choose_baseline
+from suite.profiles import Place
+from suite.suites import get_suite
+
+
+def test_an_effect_is_welchs_difference_from_the_baseline_beside_the_papers(table2, fill, tmp_path):
+    fill(3)
+    effect = make_leaderboard(table2, "laptop", tmp_path).board().effects[("10",), "convit_top1"]
+    assert effect.baseline == (("10",), "deit_top1")
+    expected = stats.ttest_ind([56.0, 56.25, 57.0], [48.0, 48.5, 49.0], equal_var=False).confidence_interval()
+    assert effect.difference.interval.low == pytest.approx(expected.low)
+    assert effect.difference.interval.high == pytest.approx(expected.high)
+    assert effect.difference.paper == pytest.approx(59.6 - 48.0)
+
+
+def test_what_the_headline_compares_with_is_the_baseline_of_its_group_and_the_likest_row_of_others(tmp_path):
+    leaderboard = make_leaderboard(get_suite("convit_imagenet"), "laptop", tmp_path)
+    baselines = {effect.baseline for effect in leaderboard.board().effects.values()}
+    assert (("S", "DeiT", "6", "384"), "top1") in baselines
+    assert {row[1] for row, _ in baselines} == {"DeiT"}
+
+
+def test_of_competitors_in_a_row_the_headlines_column_is_the_baseline_wherever_it_stands():
+    keys = [(("10",), "convit"), (("10",), "deit")]
+    assert choose_baseline(keys, Place(row=("5",), column="deit")) == keys[1]
+
+
+def test_the_long_csv_has_effects_away_from_the_papers_scale_and_differences_at_it(table2, fill, tmp_path):
+    fill(2)
+    text = render_long_csv(make_leaderboard(table2, "laptop", tmp_path))
+    lines = {(line["row"], line["column"]): line for line in csv.DictReader(io.StringIO(text))}
+    assert {line["difference"] for line in lines.values()} == {""}
+    convit, deit = lines["5", "convit_top1"], lines["5", "deit_top1"]
+    assert (convit["baseline"], deit["baseline"], deit["effect"]) == ("5: deit_top1", "", "")
+    assert float(convit["effect"]) == pytest.approx(50.125 - 40.25)
+    assert float(convit["paper_effect"]) == pytest.approx(47.8 - 34.8)
+    assert make_leaderboard(table2, "paper", tmp_path).board().effects == {}
