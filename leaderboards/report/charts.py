@@ -182,7 +182,7 @@ def _spec(
     names = [line.name for line in lines]
     color = _told_apart(names, [line.color for line in lines])
     dash = _told_apart(names, [_DASHES[(i // SHOWN_AT_FIRST) % len(_DASHES)] for i in range(len(names))])
-    x_scale = {"type": "log" if log_x else "linear", "nice": False}
+    x_scale = {"type": "log" if log_x else "linear", "nice": False, "padding": 12}
     numbers = ("x", "ours", "low", "high", "paper")
     tip = [{"field": "line"}, *({"field": name, "type": "quantitative", "format": ".4~g"} for name in numbers)]
     return {
