@@ -22,7 +22,14 @@ def time_in_turn(
     warmup: int = 2,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of each candidate in each round, by a clock, after ``warmup`` untimed rounds."""
+    """Time candidates one after the other, round by round; returns each one's seconds.
+
+    Args:
+        candidates: what is timed, by name.
+        rounds: that are timed.
+        warmup: rounds before, which are not.
+        clock: of the seconds.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(warmup + rounds):
         for name, run in candidates.items():

@@ -100,7 +100,14 @@ class StopAfter(StopRequest):
 
 
 def our_loop(experiment: Experiment, num_steps: int, folder: Path, ranks: distributed.Ranks) -> Callable[[], object]:
-    """Set a run up; what is returned trains it for so many steps."""
+    """Set a run up; what is returned trains it.
+
+    Args:
+        experiment: what is trained.
+        num_steps: of each call.
+        folder: of the run.
+        ranks: this process alone.
+    """
     run = RunDirectory(folder)
     run.create(experiment)
     training = LoopAlone(run, experiment, Resources(num_evaluations=1), ranks)

@@ -37,7 +37,7 @@ class ForkServer:
     """
 
     def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1)  # a run whose parent has gone on is ours, as if we had made it
+        _adopt_orphans(True)  # a run whose parent has gone on is ours, as if we had made it
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-m", "launchers.fork_server", resources.model_dump_json(exclude_defaults=True)]
         with theirs:
@@ -88,12 +88,17 @@ class ForkServer:
         self._socket.close()
         self._process.kill()
         self._process.wait()
+        _adopt_orphans(False)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
         self.close()
+
+
+def _adopt_orphans(do: bool) -> None:
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, int(do))
 
 
 class ForkedProcess:

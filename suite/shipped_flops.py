@@ -22,7 +22,14 @@ Counts = Mapping[str, tuple[int, int]]
 
 
 def key_of(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> str:
-    """Name a model by all that its count depends on, but its source."""
+    """Name a model by all that its count depends on, but its source.
+
+    Args:
+        model: a name of ours, or a challenger's.
+        num_classes: of the data set.
+        image_size: height and width in pixels.
+        options: of the model.
+    """
     return json.dumps([model, num_classes, image_size, dict(options_that_matter(model, options))], default=str)
 
 

@@ -39,7 +39,14 @@ def _count_once(model: str, num_classes: int, image_size: int, options: tuple[tu
 
 
 def count_anew(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> Flops:
-    """Count for a model, whether its count is known or not; arguments as for ``count_flops``."""
+    """Count for a model, whether its count is known or not.
+
+    Args:
+        model: a name of ours, or a challenger's.
+        num_classes: of the data set.
+        image_size: height and width in pixels.
+        options: of the model.
+    """
     device = "meta" if options.get("model_source") is None else "cpu"
     with torch.random.fork_rng(devices=()), torch.device(device):
         network = _build(model, num_classes, image_size, options).eval()

@@ -217,7 +217,13 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
     gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
     stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
 
-    Args, Raises: as of ``initialize``.
+    Args:
+        model: on the device that it trains on.
+        optimizer: of its parameters.
+        recipe: for batch size, precision and clipping.
+        resources: for the ZeRO stage and the number of ranks.
+
+    Raises: as ``initialize``.
     """
     empty = [name for name, parameter in model.named_parameters() if not parameter.numel()]
     if empty and resources.zero_stage == 3:

@@ -72,7 +72,14 @@ class PlainEngine:
     def save_checkpoint(
         self, folder: str, tag: str, client_state: dict[str, Any], save_latest: Literal[False] = False
     ) -> None:
-        """Write model, optimizer and ``client_state`` to the folder ``tag``."""
+        """Write model, optimizer and more as DeepSpeed does.
+
+        Args:
+            folder: of the checkpoints.
+            tag: the new one's folder in it.
+            client_state: what else is written.
+            save_latest: as DeepSpeed's; no file names the newest here.
+        """
         path = Path(folder) / tag / _FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         state = {"module": self.module.state_dict(), "optimizer": self._optimizer.state_dict()}

@@ -23,7 +23,14 @@ FIELDS = {name: getattr(MICRO, name) for name in ("dataset", "image_size", "reci
 def store(make_run, tmp_path):
     """Two finished runs of one cell of sample_efficiency, one that has begun, and a folder that holds none."""
     for seed, top1 in ((0, 40.0), (1, 44.0)):
-        run, _ = make_run(tmp_path / "runs", MICRO.model, {}, result={"top1_percent": top1}, seed=seed, **FIELDS)
+        run, _ = make_run(
+            tmp_path / "runs",
+            MICRO.model,
+            dict(MICRO.model_options),
+            result={"top1_percent": top1},
+            seed=seed,
+            **FIELDS,
+        )
     for step in (1, 2):
         run.append_metrics({"step": step, "loss": 2.0 / step})
     begun, _ = make_run(tmp_path / "runs", "convit_micro", {"locality_strength": 2.0})
