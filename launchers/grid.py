@@ -112,7 +112,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
 
 
 def _fork_server(resources: Resources) -> contextlib.AbstractContextManager[ForkServer | None]:
-    """Make what runs are forked by: on Linux alone they become this process's children; torchrun starts several ranks."""
+    """Make what forks runs: on Linux alone they become this process's children; torchrun starts several ranks."""
     if resources.num_ranks > 1 or sys.platform != "linux":
         return contextlib.nullcontext()
     return ForkServer(resources, environment_of_runs(resources))
