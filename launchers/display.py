@@ -9,10 +9,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from launchers.console import escape
 from launchers.local import LocalPool, LocalRun, PoolState
 from launchers.names import describe
 from launchers.progress import read_progress
+from leaderboards.escaping import spell_controls
 from suite.heartbeat import find_silence
 
 _STYLES: dict[PoolState, str] = {
@@ -94,7 +94,9 @@ class Display:
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
         failed = [run for run in self._pool.runs if run.state == "failed"]
-        lines += [Text(escape(f"failed: {self._name(run)}: {run.problem}"), "red") for run in failed[:_MAX_REASONS]]
+        lines += [
+            Text(spell_controls(f"failed: {self._name(run)}: {run.problem}"), "red") for run in failed[:_MAX_REASONS]
+        ]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:

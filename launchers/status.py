@@ -18,7 +18,6 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers import slurm
-from launchers.console import escape
 from launchers.names import describe
 from launchers.plan import Job, stand_all
 from launchers.progress import read_progress
@@ -26,6 +25,7 @@ from launchers.reasons import explain_end, explain_wait
 from launchers.slurm import EndedJob, QueuedJob
 from launchers.starts import LostStart, read_starts
 from launchers.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
+from leaderboards.escaping import spell_controls
 from suite import attempts, standing
 from suite.attempts import Attempt
 from suite.heartbeat import find_silence
@@ -275,7 +275,7 @@ def render_status(
     words = ", ".join(f"{counts[state]} {state}" for state in order if counts[state])
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
     hours = f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed"
-    warnings = [Text(escape(trouble), "yellow") for trouble in troubles]
+    warnings = [Text(spell_controls(trouble), "yellow") for trouble in troubles]
     return Group(table, f"{len(found)} runs: {words}{hidden}", hours, *warnings)
 
 

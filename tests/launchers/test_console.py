@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from launchers.console import SafeConsole, escape
+from launchers.console import SafeConsole
 
 
 @pytest.fixture
@@ -35,4 +35,4 @@ def test_control_characters_are_spelt_out_also_in_tables(shown, nasty):
 def test_what_is_no_control_stays_and_so_do_our_own_colors(shown):
     assert shown("µ 中 [bold] 5 %\n\tx") == "µ 中 [bold] 5 %\n        x\n"
     assert "\x1b[31mred" in shown(Text("red", "red"), force_terminal=True, color_system="standard")
-    assert escape("\x1b[0m") == r"\x1b[0m"
+    assert spell_controls("\x1b[0m") == r"\x1b[0m"
