@@ -94,9 +94,8 @@ class Display:
         if len(shown) < len(self._pool.runs):
             lines.insert(1, Text(f"… and {len(self._pool.runs) - len(shown)} more", style="dim"))
         failed = [run for run in self._pool.runs if run.state == "failed"]
-        lines += [
-            Text(spell_controls(f"failed: {self._name(run)}: {run.problem}"), "red") for run in failed[:_MAX_REASONS]
-        ]
+        reasons = [f"failed: {self._name(run)}: {run.problem}" for run in failed[:_MAX_REASONS]]
+        lines += [Text(spell_controls(reason), "red") for reason in reasons]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
