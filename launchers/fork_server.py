@@ -9,6 +9,7 @@ after that could use none. ``launchers.node`` forks the runs of a SLURM job with
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import json
@@ -69,9 +70,11 @@ def end_with(train: Callable[[], int]) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
 
 
 def log_to(log: int) -> None:
@@ -86,15 +89,23 @@ def _fork_twice(grid: int, train: Callable[[], int]) -> None:
     assert not torch.cuda.is_initialized(), "the process that forks runs must not touch a GPU"
     between = os.fork()
     if between == 0:
-        between = os.getpid()
-        if os.fork() == 0:
-            while os.getppid() == between:
-                time.sleep(0.001)
-            die_with_parent()
-            if os.getppid() == grid:  # else it has died meanwhile
-                end_with(train)
+        try:
+            _fork_once_more(grid, os.getpid(), train)
+        except OSError:
+            os._exit(1)
         os._exit(0)
-    os.waitpid(between, 0)
+    if os.waitpid(between, 0)[1]:
+        raise OSError("no second process could be forked")  # ends the server: the run starts without it
+
+
+def _fork_once_more(grid: int, between: int, train: Callable[[], int]) -> None:
+    if os.fork() == 0:
+        while os.getppid() == between:
+            time.sleep(0.001)
+        die_with_parent()
+        if os.getppid() == grid:  # else it has died meanwhile
+            end_with(train)
+        os._exit(0)
 
 
 def _become_run(request: dict[str, Any], log: int, requests: socket.socket, resources: Resources) -> int:
@@ -106,7 +117,8 @@ def _become_run(request: dict[str, Any], log: int, requests: socket.socket, reso
     os.close(log)
     os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
     os.environ |= request["variables"]
-    _set_title(f"{sys.executable}\0-m\0suite.execute\0{request['run']}\0--resources\0{sys.argv[1]}")
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        _set_title(f"{sys.executable}\0-m\0suite.execute\0{request['run']}\0--resources\0{sys.argv[1]}")
     return run(Path(request["run"]), resources)
 
 

@@ -25,6 +25,7 @@ from suite.spec import Resources
 
 _TITLE_ROOM = " " * 4096  # runs write their own command line over the server's, for ps
 _PATIENCE_S = 60.0  # with an answer that takes milliseconds
+_MOST_LOADING_S = 600.0
 _SET_CHILD_SUBREAPER = 36  # prctl's
 
 
@@ -37,6 +38,7 @@ class ForkServer:
     """
 
     def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it can wait for no run
         _adopt_orphans(True)  # a run whose parent has gone on is ours, as if we had made it
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-m", "launchers.fork_server", resources.model_dump_json(exclude_defaults=True)]
@@ -51,11 +53,12 @@ class ForkServer:
             )
         self._socket.settimeout(_PATIENCE_S)
         self._is_loaded = False
+        self._give_up_at = time.monotonic() + _MOST_LOADING_S
 
     @property
     def is_loading(self) -> bool:
         """Whether it still imports; a run that waits for that costs less than one that imports too."""
-        if self._is_loaded or self._process.poll() is not None:
+        if self._is_loaded or self._process.poll() is not None or time.monotonic() > self._give_up_at:
             return False
         if select.select([self._socket], [], [], 0)[0]:
             self._is_loaded = bool(self._socket.recv(1))
@@ -77,18 +80,25 @@ class ForkServer:
             OSError: the server is gone, or does not answer.
         """
         request = json.dumps({"run": str(run), "variables": dict(variables)}).encode()
-        socket.send_fds(self._socket, [request], [log.fileno()])
-        pid = self._socket.recv(32)
+        try:
+            socket.send_fds(self._socket, [request], [log.fileno()])
+            pid = self._socket.recv(32)
+        except OSError:  # a late answer would pass for the next run's
+            self._end()
+            raise
         if not pid:
-            raise ConnectionResetError("the process that forks runs has ended; the same command goes on without it")
+            raise ConnectionResetError("the process that forks runs has ended")
         return ForkedProcess(int(pid))
 
     def close(self) -> None:
         """End the server; runs that it has forked go on."""
         self._socket.close()
+        self._end()
+        _adopt_orphans(False)
+
+    def _end(self) -> None:
         self._process.kill()
         self._process.wait()
-        _adopt_orphans(False)
 
     def __enter__(self) -> Self:
         return self

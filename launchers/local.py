@@ -100,8 +100,9 @@ class LocalRun:
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[place % len(gpus)] for place in places)
         with open_log(self.job.directory.log_path) as log:
             if server is not None and server.is_alive:
-                self.process = server.fork(self.job.directory.path, log, variables)
-                return
+                with contextlib.suppress(OSError):  # it has ended: the run loads the libraries itself
+                    self.process = server.fork(self.job.directory.path, log, variables)
+                    return
             command = [sys.executable, "-m", "suite.execute", str(self.job.directory.path)]
             command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
             environment = environment_of_runs(resources) | variables

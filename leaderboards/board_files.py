@@ -47,6 +47,8 @@ def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths
 
     if leaderboard.suite.challengers:
         write("challengers.csv", render_challenges_csv(find_challenges(leaderboard)))
+    else:
+        (out / f"{leaderboard.profile_name}.challengers.csv").unlink(missing_ok=True)
     return Paths(
         tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
         markdown=write("md", render_markdown(leaderboard)),

@@ -63,17 +63,18 @@ def _compare(board: Board) -> Iterator[Challenge]:
             cell = board.cells[entry.row, column]
             for against in _opponents(entry, entry.columns[column], entries) if is_accuracy(cell.metric) else ():
                 difference = difference_of(cell, board.cells[entry.row, against])
-                if difference.mean is not None:
+                if difference.is_usable:
                     yield Challenge(entry.challenger, board, column, against, difference)
 
 
 def _opponents(entry: Entry, metric: str, entries: Iterable[Entry]) -> list[str]:
-    """Columns of the row that show the papers' models by the same metric on the same data."""
+    """Columns of the row that show the papers' models by the same metric on the same data, no part of them masked."""
     data = data_of(entry.experiment)
+    models = [other for other in entries if not other.beside and other.experiment.kind != "masking"]
     return [
         column
-        for other in entries
-        if other.row == entry.row and not other.beside and data_of(other.experiment) == data
+        for other in models
+        if other.row == entry.row and data_of(other.experiment) == data
         for column, shown in other.columns.items()
         if shown == metric
     ]

@@ -115,7 +115,8 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     arms: dict[str, ArmRuns] = {}
     for arm_id, experiment in experiments.items():  # parents first
         arms[arm_id] = read_arm(store, experiment, sorted(metrics), arms)
-    num_planned = num_seeds or max([1, *(arms[candidate.arm_id].num_found for candidate in candidates)])
+    ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
+    num_planned = num_seeds or max([1, *(arms[candidate.arm_id].num_found for candidate in ours or candidates)])
     for arm_id, experiment in experiments.items():
         for seed in set(range(num_planned)) - set(arms[arm_id].standings):
             arms[arm_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, arms))

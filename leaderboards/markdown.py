@@ -10,7 +10,6 @@ from math import ceil
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import STATUSES, Cell
-from leaderboards.challenges import find_challenges
 from leaderboards.escaping import escape_code, escape_markdown
 from leaderboards.legend import explain
 from leaderboards.notation import (
@@ -20,14 +19,13 @@ from leaderboards.notation import (
     section,
     shown_decimals,
     write_compared,
-    write_difference,
     write_headline,
     write_ours,
     write_ranks,
     write_signed,
     write_status,
 )
-from leaderboards.notes import Note, find_notes
+from leaderboards.notes import COMPARISON, Note, find_notes, write_challenges
 from suite.tables import ChangeFrom
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
@@ -74,21 +72,10 @@ def _challengers(leaderboard: Leaderboard) -> list[str]:
     """Who stands beside the papers' models, and how they compare with each of them."""
     if not leaderboard.suite.challengers:
         return []
-    header = ["table", "row", "challenger", "against", "difference", "p", "verdict"]
-    lines = [
-        [
-            challenge.board.table.item,
-            " / ".join(challenge.difference.row),
-            challenge.column,
-            challenge.against,
-            write_difference(challenge.difference),
-            NOTHING if challenge.p_value is None else f"{challenge.p_value:.2g}",
-            challenge.verdict or NOTHING,
-        ]
-        for challenge in find_challenges(leaderboard)
-    ]
+    lines = [list(line) for line in write_challenges(leaderboard)]
+    table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
     told = section("## Challengers", map(escape_markdown, leaderboard.suite.challengers.values()))
-    return [*told, CHALLENGERS, *([pad(header, lines, right=[False] * 4 + [True] * 2 + [False])] if lines else [])]
+    return [*told, CHALLENGERS, *table]
 
 
 def _table_section(board: Board) -> list[str]:

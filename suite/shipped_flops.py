@@ -35,11 +35,14 @@ def key_of(model: str, num_classes: int, image_size: int, options: Mapping[str, 
 
 @lru_cache
 def read_shipped() -> Counts:
-    """Counts by ``key_of``; none where the models' source has changed since."""
-    shipped = json.loads(PATH.read_bytes())
-    if shipped["sources_sha256"] != digest_of_sources():
+    """Counts by ``key_of``; none where the models' source has changed since, or the file cannot be read."""
+    try:
+        shipped = json.loads(PATH.read_bytes())
+        if shipped["sources_sha256"] != digest_of_sources():
+            return {}
+        return {key: (total, linear) for key, (total, linear) in shipped["counts"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
-    return {key: (total, linear) for key, (total, linear) in shipped["counts"].items()}
 
 
 def write_shipped(counts: Counts) -> None:

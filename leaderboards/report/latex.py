@@ -36,7 +36,7 @@ def render_latex(board: Board, caption: str) -> str:
 
 def _rows(board: Board, row: tuple[str, ...], columns: Sequence[str]) -> list[str]:
     ours = _line([*row, *(_ours(board, row, column) for column in columns)])
-    papers = [board.paper.rows[row][column] for column in columns]
+    papers = [board.paper.rows[row][column] for column in columns] if board.has_paper else []
     if not any(papers):
         return [ours]
     return [ours, _line([*[""] * (len(row) - 1), "paper", *papers])]

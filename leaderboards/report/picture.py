@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from leaderboards.report.rendering import render_picture
 from leaderboards.report.tables import CellView, TableView
@@ -26,8 +30,6 @@ def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
     Returns:
         SVG and PDF.
     """
-    import vl_convert
-
     columns = [*table.keys, *table.columns]
     rows = [
         [[name] for name in columns],
@@ -41,8 +43,26 @@ def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
         y += _LINE * max(map(len, row)) + 0.5 * _LINE
     rules.append(y)
     width = max(sum(widths), len(caption) * _CHARACTER) + 2 * _MARGIN
-    svg = render_picture(texts=texts, rules=rules, width=round(width), height=round(y + _MARGIN), margin=_MARGIN)
-    return svg.encode(), vl_convert.svg_to_pdf(svg)
+    size = round(width), round(y + _MARGIN)
+    svg = render_picture(texts=texts, rules=rules, width=size[0], height=size[1], margin=_MARGIN)
+    return svg.encode(), _draw_pdf(texts, rules, *size)
+
+
+def _draw_pdf(texts: Sequence[Text], rules: Sequence[float], width: int, height: int) -> bytes:
+    """Draw the same by Matplotlib, which writes the same bytes each time; converters of SVG do not."""
+    figure = Figure(figsize=(width / 72, height / 72))
+    for text in texts:
+        figure.text(
+            text.x / width, 1 - text.y / height, text.text,
+            ha="right" if text.anchor == "end" else "left", parse_math=False,
+            fontsize=9 if text.kind == "small" else 11, weight="bold" if text.kind in ("caption", "head") else "normal",
+        )  # fmt: skip
+    for y in rules:
+        ends = [_MARGIN / width, 1 - _MARGIN / width]
+        figure.add_artist(Line2D(ends, [1 - y / height] * 2, color="black", linewidth=0.8))
+    file = io.BytesIO()
+    figure.savefig(file, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    return file.getvalue()
 
 
 def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, num_keys: int, kind: str) -> list[Text]:

@@ -13,7 +13,7 @@ from leaderboards.csv_files import render_csv
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.legend import explain
 from leaderboards.notation import scale_title, write_headline
-from leaderboards.notes import find_notes
+from leaderboards.notes import COMPARISON, find_notes, write_challenges
 from leaderboards.report.charts import Chart, find_charts
 from leaderboards.report.latex import render_latex
 from leaderboards.report.library import charts_library
@@ -100,6 +100,9 @@ def render_suite_page(
             if pictures.get(figure.name)
         ],
         claims=[_view_claim(judged, above) for judged in claims],
+        challengers=list(suite.challengers.values()),
+        comparison=COMPARISON,
+        challenges=write_challenges(leaderboard),
         notes=find_notes(leaderboard),
         legend=explain(leaderboard),
         footnotes=suite.footnotes,

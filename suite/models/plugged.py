@@ -15,6 +15,7 @@ from suite.spec import ModelSource
 
 _FIXED = ("num_classes", "image_size")
 _OF_RECIPE = "drop_path"  # passed on to a model that takes it
+_STARTS_TRAINED = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 
 
 def build_plugged(source: ModelSource, *, num_classes: int, image_size: int, **options: Any) -> nn.Module:
@@ -91,8 +92,8 @@ def build_timm(
         near = difflib.get_close_matches(source.name, timm.list_models(), n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise SpecError(f"timm has no model {source.name!r}.{hint} `timm.list_models()` has all names.")
-    if options.get("pretrained"):
-        raise SpecError(f"model {source.name}: pretrained=true starts from other images; every model starts fresh here")
+    if trained := [name for name in _STARTS_TRAINED if options.get(name)]:
+        raise SpecError(f"model {source.name}: {trained[0]} starts from other images; every model starts fresh here")
     offered = {"img_size": image_size, "drop_path_rate": options.get(_OF_RECIPE)}
     offered = {name: value for name, value in offered.items() if value is not None and name not in options}
     given = {name: value for name, value in options.items() if name != _OF_RECIPE}

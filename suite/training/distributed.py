@@ -21,6 +21,8 @@ from timm.utils import distribute_bn
 from torch import Tensor, nn
 
 from suite.errors import LostPeerError, RunError
+from suite.model_options import read_options
+from suite.shipped_flops import read_shipped
 from suite.spec import Recipe, Resources
 from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
@@ -101,9 +103,11 @@ class Ranks:
 def preload(resources: Resources) -> None:
     """Import early what else is imported late, for a process that forks others: none may touch a GPU before.
 
-    The others run the code that is loaded here, so they say the commit that is read here.
+    The others run the code that is loaded here, so they say the commit, and count by the source, that are read here.
     """
     commit()
+    read_shipped()
+    read_options()
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asks the driver for GPUs without starting CUDA
     if resources.device == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")

@@ -64,6 +64,9 @@ class PlainEngine:
         self._num_pending = (self._num_pending + 1) % self._accumulation
         if self._num_pending:
             return
+        for parameter in self._parameters:
+            if parameter.grad is None and parameter.requires_grad and parameter.numel():
+                parameter.grad = torch.zeros_like(parameter)  # as DeepSpeed: the optimizer decays it, and has momentum
         self._optimizer.step()
         for parameter in self._parameters:
             parameter.grad = None

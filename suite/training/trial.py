@@ -51,10 +51,15 @@ def try_experiment(experiment: Experiment, num_classes: int) -> list[Finding]:
         num_classes: of its image set.
     """
     findings = []
-    for finding in _try(experiment, num_classes):
-        findings.append(finding)
-        if finding.problem:
-            break
+    try:
+        for finding in _try(experiment, num_classes):
+            findings.append(finding)
+            if finding.problem:
+                break
+    except Exception as error:  # of what others wrote
+        findings.append(
+            Finding("comes through the next check", _first_line(error), "correct what the model raises there")
+        )
     return findings
 
 
@@ -74,11 +79,17 @@ def _try(experiment: Experiment, num_classes: int) -> Iterator[Finding]:
     except Exception as error:
         yield Finding(question, f"{type(error).__name__}: {error}", "let forward take any batch of such images")
         return
+    yield _ask_of_shape(question, logits, num_classes)
+    yield from _ask_of_learning(network, logits, labels)
+    with torch.no_grad():
+        yield _ask_of_shape("and in evaluation, too", network.eval()(images), num_classes)
+    yield from _ask_of_keeping(experiment, num_classes, network, logits)
+
+
+def _ask_of_shape(question: str, logits: object, num_classes: int) -> Finding:
     found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     right = found == (_NUM_IMAGES, num_classes)
-    yield Finding(question, "" if right else f"found {found}", "return one row of num_classes logits an image")
-    yield from _ask_of_learning(network, logits, labels)
-    yield from _ask_of_keeping(experiment, num_classes, network, logits)
+    return Finding(question, "" if right else f"found {found}", "return one row of num_classes logits an image")
 
 
 def _ask_of_learning(network: nn.Module, logits: Tensor, labels: Tensor) -> Iterator[Finding]:
@@ -95,6 +106,8 @@ def _ask_of_learning(network: nn.Module, logits: Tensor, labels: Tensor) -> Iter
         return
     without = [name for name, p in network.named_parameters() if p.requires_grad and p.grad is None]
     yield Finding(question, f"none in {', '.join(without)}" if without else "", cure)
+    wild = [name for name, p in network.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
+    yield Finding("all gradients are finite", f"not in {', '.join(wild)}" if wild else "", "start with smaller weights")
 
 
 def _ask_of_keeping(experiment: Experiment, num_classes: int, network: nn.Module, logits: Tensor) -> Iterator[Finding]:

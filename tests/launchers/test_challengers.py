@@ -103,7 +103,7 @@ def checked(model, monkeypatch):
 def test_a_sound_model_is_shown_with_its_cost_beside_the_papers_models(checked):
     status, said = checked("dim=8")
     assert status == 0
-    assert said.count(": yes") == 6
+    assert said.count(": yes") == 8
     lines = {line.split()[0]: line.split() for line in said.splitlines() if line.strip()}
     num_parameters = 8 * 3 * 32 * 32 + 8 + 8 * 10 + 10
     assert lines["mine"][3] == f"{num_parameters:,}"
