@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from leaderboards.escaping import spell_controls
 from leaderboards.report.rendering import render_picture
 from leaderboards.report.tables import CellView, TableView
 
@@ -53,7 +54,7 @@ def _draw_pdf(texts: Sequence[Text], rules: Sequence[float], width: int, height:
     figure = Figure(figsize=(width / 72, height / 72))
     for text in texts:
         figure.text(
-            text.x / width, 1 - text.y / height, text.text,
+            text.x / width, 1 - text.y / height, spell_controls(text.text),
             ha="right" if text.anchor == "end" else "left", parse_math=False,
             fontsize=9 if text.kind == "small" else 11, weight="bold" if text.kind in ("caption", "head") else "normal",
         )  # fmt: skip

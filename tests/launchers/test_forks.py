@@ -111,3 +111,23 @@ def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid
     grid.kill()
     grid.wait()
     wait_until(lambda: is_gone(other))
+
+
+NO_FORKS = """
+import os
+def refuse():
+    raise BlockingIOError(11, "no process is left")
+os.fork = refuse
+"""
+
+
+def test_a_server_that_cannot_fork_costs_no_run(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(NO_FORKS)
+    environment = environment_of_runs(Resources())
+    path = os.pathsep.join([str(tmp_path), environment.get("PYTHONPATH", "")])
+    with ForkServer(Resources(), {**environment, "PYTHONPATH": path}) as server:
+        while server.is_loading:
+            time.sleep(0.02)
+        assert server.is_alive
+        run_pool(tmp_path / "runs", EXPERIMENT, server)
+        assert not server.is_alive

@@ -142,6 +142,7 @@ def test_a_plug_in_that_breaks_is_named_and_breaks_no_other(installed):
         ("{file}.gone.py:Tiny", {}, "cannot be read, and so not be hashed"),
         ("no_such_package:Tiny", {}, "no module 'no_such_package' on Python's path. Install it"),
         ("timm:resnet26", {"pretrained": True}, "every model starts fresh here"),
+        ("timm:resnet26", {"checkpoint_path": "w.pth"}, "checkpoint_path starts from other images"),
         ("timm:resnet26tt", {}, "timm has no model 'resnet26tt'. Did you mean resnet26t"),
         ("itertools_:x", {}, "no module 'itertools_'"),
         ("zlib:compress", {}, "has no source that could be hashed"),

@@ -100,6 +100,18 @@ def test_a_rank_alone_gets_deepspeeds_gradients_and_weights_bit_by_bit(precision
 
 
 @pytest.mark.usefixtures("process_group")
+def test_a_layer_that_a_step_leaves_out_is_decayed_and_moved_on_as_by_deepspeed():
+    ours, theirs = make_engine(clip_grad_norm=0.0), make_deepspeed()
+    for engine in (ours, theirs):
+        take_steps(engine, PIECES[:2])
+        engine.module.blocks[-1].forward = lambda tokens: tokens
+        take_steps(engine, PIECES[2:])
+    mine = {id(p): p for group in ours._optimizer.param_groups for p in group["params"]}.values()
+    deepspeeds = {id(p): p for group in theirs.optimizer.param_groups for p in group["params"]}.values()
+    assert all(torch.equal(own, other) for own, other in zip(mine, deepspeeds, strict=True))
+
+
+@pytest.mark.usefixtures("process_group")
 @pytest.mark.parametrize("max_norm", [0.1, 3.0, 1e9])
 def test_clipping_is_deepspeeds_bit_by_bit_and_done_once_a_step(max_norm):
     from deepspeed.runtime.utils import clip_grad_norm_
