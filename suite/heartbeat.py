@@ -179,5 +179,6 @@ def find_silence(run: RunDirectory) -> str:
         silent_s = time.time() - run.heartbeat_path.stat().st_mtime
     except OSError:
         return ""
-    slowest = beat.slowest_s.get(beat.phase, LEAST_PATIENCE_S)
-    return beat.describe(silent_s) if silent_s > max(_SILENT_AFTER_S, 3 * slowest) else ""
+    slowest = beat.slowest_s.get(beat.phase)
+    usual_s = LEAST_PATIENCE_S if slowest is None else max(_SILENT_AFTER_S, 3 * slowest)
+    return beat.describe(silent_s) if silent_s > usual_s else ""

@@ -17,6 +17,7 @@ import pytest
 from cluster import Cluster
 
 from suite.attempts import read_attempts
+from suite.heartbeat import read_beat
 from suite.records import RunDirectory
 from suite.suites import get_suite
 
@@ -71,6 +72,12 @@ def a_run_in_mid_training(store: Path, paths: Sequence[Path] = RUNS) -> RunDirec
 
     wait_for(look)
     return found[0]
+
+
+def knows_its_pace(run: RunDirectory) -> bool:
+    """Whether everything that is still to come has been done once, so that its watch knows how long it takes."""
+    beat = read_beat(run)
+    return beat is not None and {"training", "evaluation", "checkpoint"} <= beat.slowest_s.keys()
 
 
 def node_of(cluster: Cluster) -> str:
@@ -402,6 +409,7 @@ def test_a_rank_that_is_stopped_is_ended_and_named_and_the_run_goes_on(
 ) -> None:
     on_slurm(tmp_path, "--detach", *TWO_NODES)
     run = a_run_in_mid_training(tmp_path)
+    wait_for(lambda: knows_its_pace(run))  # a first checkpoint or evaluation has half an hour before it counts as hung
     second = next(folder for folder in Path("/proc").glob("[0-9]*") if is_rank(folder, str(tmp_path), "1"))
     os.kill(int(second.name), signal.SIGSTOP)
     wait_for(lambda: "no step for " in grid(tmp_path, "--status", *ONE).stdout)
