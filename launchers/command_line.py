@@ -63,7 +63,9 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all; or FILE.py:ATTRIBUTE")
     parser.add_argument(
-        "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
+        "--profile",
+        default="laptop",
+        help="laptop (default), desktop where there is one (an evening), gpu, paper, or smoke: seconds, no meaning",
     )
     parser.add_argument(
         "--dataset", metavar="NAME", help="train all of it on another image set, such as one of your own"

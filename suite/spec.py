@@ -27,7 +27,7 @@ from pydantic import (
 from suite.errors import SpecError, check_name
 
 Scalar = bool | int | float | str
-ProfileName = Literal["laptop", "gpu", "paper", "smoke"]
+ProfileName = Literal["laptop", "desktop", "gpu", "paper", "smoke"]
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
 StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]  # each a module of ``imagesets.formats``
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
