@@ -107,6 +107,12 @@ def _make_parser() -> argparse.ArgumentParser:
         "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
     )
     parser.add_argument(
+        "--runs-per-gpu",
+        type=positive,
+        metavar="N",
+        help="small runs that share a GPU by NVIDIA's MPS, on this machine",
+    )
+    parser.add_argument(
         "--ranks-per-node", type=positive, metavar="N", help="processes of one run (default 1; with SLURM on CPUs)"
     )
     parser.add_argument(
