@@ -1,4 +1,4 @@
-"""What tests of an engine need: a process group."""
+"""What tests of trainings need: a process group for an engine, and runs in processes of their own."""
 
 import os
 from unittest.mock import patch
@@ -8,6 +8,8 @@ import torch
 
 from suite.spec import Resources
 from suite.training import distributed
+
+RESOURCES = Resources()
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +29,16 @@ def process_group(last_group):
     torch.backends.cudnn.allow_tf32 = True
     torch.use_deterministic_algorithms(False)
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def execute(start):
+    """Carries a run out in processes of its own, and gives the exit status of each rank."""
+
+    def execute(run, resources=RESOURCES, before=""):
+        processes = start(run, resources, before)
+        for process in processes:
+            process.join(600)
+        return [process.exitcode for process in processes]
+
+    return execute
