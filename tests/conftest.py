@@ -15,7 +15,6 @@ make_torchvision_importable()  # tests import timm directly, to compare with it
 if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes, which share the cores
     torch.set_num_threads(1)
 
-_LINEAR = torch.nn.functional.linear
 _LIBRARIES = ["suite.training.loop", "suite.training.measure", "deepspeed", "pytest"]
 _FORKED = """
 import os, sys
@@ -35,13 +34,6 @@ from suite.spec import Resources
 train = run_as_rank if "RANK" in os.environ else run
 sys.exit(train(Path(sys.argv[1]), Resources.model_validate_json(sys.argv[2])))
 """
-
-
-@pytest.fixture(autouse=True)
-def _linear_stays_torchs():
-    """DeepSpeed's stage 3 leaves a linear of its own behind, which fails on empty layers."""
-    yield
-    torch.nn.functional.linear = _LINEAR
 
 
 @pytest.fixture(scope="session")
