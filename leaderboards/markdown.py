@@ -74,7 +74,8 @@ def _challengers(leaderboard: Leaderboard) -> list[str]:
         return []
     lines = [list(line) for line in write_challenges(leaderboard)]
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
-    told = section("## Challengers", map(escape_markdown, leaderboard.suite.challengers.values()))
+    entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.challengers)
+    told = section("## Challengers", entered)
     return [*told, CHALLENGERS, *table]
 
 

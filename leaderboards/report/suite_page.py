@@ -100,7 +100,7 @@ def render_suite_page(
             if pictures.get(figure.name)
         ],
         claims=[_view_claim(judged, above) for judged in claims],
-        challengers=list(suite.challengers.values()),
+        challengers=[challenger.describe() for challenger in suite.challengers],
         comparison=COMPARISON,
         challenges=write_challenges(leaderboard),
         notes=find_notes(leaderboard),

@@ -65,6 +65,26 @@ def test_one_of_ours_and_several_can_be_entered_and_chosen_by_only(model, tmp_pa
     assert [challenger.source is None for challenger in grid.challengers] == [False, True]
 
 
+def test_a_recipe_is_asked_of_the_scale_that_is_trained_alone(model):
+    words = ["--suite", "sample_efficiency", "--challenger", model, "recipe.batch_size=48"]
+    grid = GridRequest.of(parse_options(words))
+    assert {e.recipe.batch_size for e in grid.experiments if e.model == "mine"} == {48}
+    with pytest.raises(SpecError, match="mix_group of 128 for a batch of 48"):  # the paper's recipe has one
+        GridRequest.of(parse_options([*words, "--profile", "paper"]))
+    with pytest.raises(SpecError, match="unknown profile 'laptpo-bf16'"):
+        GridRequest.of(parse_options([*words, "--profile", "laptpo", "--precision", "bf16"]))
+
+
+def test_it_is_said_in_whose_place_a_challenger_is_entered(tmp_path):
+    console = Console(file=io.StringIO(), width=40)
+    for depth in ("2", "2", "3"):
+        words = ["--suite", "sample_efficiency", "--challenger", "mine=deit_micro", f"depth={depth}"]
+        GridRequest.of(parse_options([*words, "--runs", str(tmp_path)])).enter_challengers((), console)
+    (said,) = console.file.getvalue().splitlines()
+    assert said.startswith("challenger mine takes the place of an earlier one")
+    assert said.endswith("mine: deit_micro, depth=2")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -3,11 +3,16 @@ import csv
 import gzip
 import io
 import re
+import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
+from launchers.challengers import parse_challenger
+from launchers.command_line import parse_options
 from launchers.plan import select
+from launchers.request import GridRequest
 from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_csv
 from leaderboards.markdown import render_markdown
@@ -17,10 +22,13 @@ from leaderboards.report.packed import Parcels
 from leaderboards.report.plots import Marks, plot_column, scale
 from leaderboards.report.runs import COLUMNS, RunReader
 from leaderboards.report.suite_page import render_suite_page
+from suite.challengers import record_challengers, with_challengers
 from suite.profiles import Entry
 from suite.records import Failure
 from suite.spec import Experiment, Recipe
+from suite.suites import get_suite
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 SMALL = Experiment(model="small", dataset="cifar10", image_size=32, recipe=RECIPE)
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e=cmd|' /C calc'!A0 [a](javascript:b)"
@@ -126,6 +134,30 @@ def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, 
     *_, only = told.command.partition(" --only ")
     chosen = select(table2.profile("laptop").experiments(), only.split())
     assert [(one.model, one.train_fraction) for one in chosen] == [("deit", 0.1)]
+
+
+def test_the_command_of_a_challengers_cell_enters_it_again_in_a_suite_of_ones_own(finish_experiment, tmp_path):
+    model = tmp_path / "my vit.py"
+    model.write_text("class Mine: ...")
+    mine = parse_challenger([f"mine={model}:Mine", "dim=8", "flat=true", "recipe.learning_rate=0.2"])
+    other = parse_challenger(["other=deit_micro", "depth=2"])
+    record_challengers(tmp_path, [mine, other])
+    suite = get_suite(f"{EXAMPLES / 'my_suite.py'}:SUITE")
+    entered = with_challengers(suite, [mine, other]).profile("laptop")
+    for experiment in entered.experiments():
+        finish_experiment(experiment, 40.0)
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    told = RunReader(leaderboard, tmp_path).of_row(leaderboard.board(), ("5 %",))
+    chosen = {}
+    for column, cell in told.items():
+        _, _, *words = shlex.split(cell.command)
+        chosen[column] = GridRequest.of(parse_options(words))
+    for entry in entered.entries:
+        for column in entry.columns if entry.row == ("5 %",) else ():
+            assert entry.experiment in chosen[column].experiments
+    assert {column: [c.name for c in grid.challengers] for column, grid in chosen.items()} == {
+        "deit": [], "convit": [], "mine_top1": ["mine"], "other_top1": ["other"]
+    }  # fmt: skip
 
 
 def test_of_a_search_each_seed_tells_the_run_that_was_chosen_for_it(own_suite, finish_experiment, tmp_path):
