@@ -68,8 +68,9 @@ class Table(Frozen):
     with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
     name a row. ``ranked`` says which cells that show the same metric compete for ranks: those of a column or of some
     of its rows, those of a row, all, or none. ``seeds_of_paper`` is how many seeds
-    the paper's numbers are the means of: one, unless it says otherwise. ``challenger_columns`` follow the table's own:
-    those of models that are none of the papers'.
+    the paper's numbers are the means of: one, unless it says otherwise. ``baseline`` is the column that the others of a
+    row are compared with away from the paper's scale, where it is not the headline's. ``challenger_columns`` follow the
+    table's own: those of models that are none of the papers'.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Table(Frozen):
     decimals: int = 1
     ranked: Ranked
     seeds_of_paper: PositiveInt = 1
+    baseline: str = ""
     derived: tuple[Derived, ...] = ()
     challenger_columns: tuple[str, ...] = ()
 
