@@ -72,7 +72,7 @@ def _challengers(leaderboard: Leaderboard) -> list[str]:
     """Who stands beside the papers' models, and how they compare with each of them."""
     if not leaderboard.suite.challengers:
         return []
-    lines = [list(line) for line in write_challenges(leaderboard)]
+    lines = write_challenges(leaderboard)
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
     entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.challengers)
     told = section("## Challengers", entered)

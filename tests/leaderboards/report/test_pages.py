@@ -1,12 +1,14 @@
 import base64
 import csv
 import gzip
+import html
 import io
 import re
 import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 from launchers.challengers import parse_challenger
@@ -17,11 +19,14 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_csv
 from leaderboards.markdown import render_markdown
 from leaderboards.report.charts import find_charts
+from leaderboards.report.index_page import render_index_html
 from leaderboards.report.latex import escape_latex, render_latex
 from leaderboards.report.packed import Parcels
+from leaderboards.report.picture import draw_table
 from leaderboards.report.plots import Marks, plot_column, scale
 from leaderboards.report.runs import COLUMNS, RunReader
 from leaderboards.report.suite_page import render_suite_page
+from leaderboards.report.tables import view_table
 from suite.challengers import record_challengers, with_challengers
 from suite.profiles import Entry
 from suite.records import Failure
@@ -80,6 +85,23 @@ def test_hostile_words_are_harmless_in_markdown_csv_latex_and_in_what_the_page_c
     assert r"\textless{}script\textgreater{}" in render_latex(hostile.board(), HOSTILE)
     parcel = re.search('data-parcel="runs">([^<]*)<', render_suite_page(hostile, tmp_path, {}))[1]
     assert b"\\\\x1b[2J" in gzip.decompress(base64.b64decode(parcel))
+
+
+def test_a_page_loads_nothing_sends_nothing_and_has_no_other_base():
+    policy = re.search('Policy" content="([^"]*)"', render_index_html([], []))[1]
+    found = dict(rule.strip().split(" ", 1) for rule in html.unescape(policy).split(";"))
+    assert {name: found.get(name) for name in ("default-src", "base-uri", "form-action")} == dict.fromkeys(
+        ("default-src", "base-uri", "form-action"), "'none'"
+    )
+
+
+def test_a_users_own_style_does_not_change_a_drawn_table(table2, fill, tmp_path):
+    fill(1)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    table = view_table(leaderboard.board(), RunReader(leaderboard, tmp_path), {})
+    expected = draw_table(table, "caption")
+    with matplotlib.rc_context({"font.family": "serif", "pdf.compression": 0, "text.color": "red"}):
+        assert draw_table(table, "caption") == expected
 
 
 def test_latex_reads_no_character_as_a_command():
