@@ -69,8 +69,8 @@ def _tell_of_drop_path(experiment: Experiment, console: Console) -> None:
 
 def _costs(profile: Profile, options: GridOptions) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("model")
-    for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB with it"):
+    table.add_column("model", overflow="fold", min_width=12)  # a name is broken, never cut
+    for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it"):
         table.add_column(title, justify="right", no_wrap=True)
     experiments = [*_networks(profile, of_challenger=True), *_networks(profile, of_challenger=False)]
     for line in _lines(experiments, options):
