@@ -3,6 +3,7 @@ import csv
 import gzip
 import html
 import io
+import random
 import re
 import shlex
 from html.parser import HTMLParser
@@ -18,10 +19,11 @@ from launchers.request import GridRequest
 from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_csv
 from leaderboards.markdown import render_markdown
+from leaderboards.report import suite_page
 from leaderboards.report.charts import find_charts
 from leaderboards.report.index_page import render_index_html
 from leaderboards.report.latex import escape_latex, render_latex
-from leaderboards.report.packed import Parcels
+from leaderboards.report.packed import pack_within
 from leaderboards.report.picture import draw_table
 from leaderboards.report.plots import Marks, plot_column, scale
 from leaderboards.report.runs import COLUMNS, RunReader
@@ -137,11 +139,31 @@ def test_away_from_the_papers_scale_a_plot_is_of_the_effect(table2, fill, tmp_pa
 
 
 def test_what_would_make_a_page_too_large_is_left_out():
-    parcels = Parcels(budget=400)
-    assert parcels.add("small", b"x" * 1000)  # which compresses well
-    assert not parcels.add("large", bytes(range(256)) * 2)
-    assert gzip.decompress(base64.b64decode(parcels.contents["small"])) == b"x" * 1000
-    assert parcels.left_out == ["large"]
+    found = pack_within(400, {"large": bytes(range(256)) * 2, "small": b"x" * 1000})  # which compresses well
+    assert {name: gzip.decompress(base64.b64decode(parcel)) for name, parcel in found.items()} == {"small": b"x" * 1000}
+
+
+def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp_path, monkeypatch):
+    fill(1)
+    suite = table2.model_copy(update={"footnotes": ("a word, " * 60_000,)})  # as where much has failed
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    noise = random.Random(0).randbytes(550_000)
+    page = render_suite_page(leaderboard, tmp_path, {"figure2a": {"svg": noise, "pdf": b"small"}})
+    text = " ".join(Elements(page).text.split())
+    assert 900_000 < len(page.encode()) < suite_page.MOST_BYTES
+    assert "Left out, as this page would be too large: figure2a.svg. The files beside it" in text
+    assert "Too large for this page: laptop.figure2a.svg lies beside it" in text
+    assert 'data-parcel="figure2a.pdf"' in page
+    assert 'data-parcel="runs"' in page
+    monkeypatch.setattr(suite_page, "MOST_BYTES", 1)
+    page = render_suite_page(leaderboard, tmp_path, {})
+    elements = Elements(page)
+    used = {name for _, attributes in elements.found for name in attributes}
+    assert not used & {"data-parcel", "data-runs", "data-download", "data-chart", "data-picture"}
+    assert not re.search("Point at a number|Download:", elements.text)
+    told = re.search(r"would be too large: (.*)\. The files", elements.text)[1].split(", ")
+    tables = [f"{table}.{kind}" for table in leaderboard.tables for kind in ("CSV", "LaTeX", "SVG", "PDF")]
+    assert sorted(told) == sorted(["chart-figure2a", "runs", *tables])
 
 
 def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, finish, tmp_path):
