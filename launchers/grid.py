@@ -101,12 +101,12 @@ def _train_here(grid: GridRequest, console: Console) -> int:
             _check_gpus(gpus, resources.num_ranks)
         grid.make_store()
         grid.make_data_ready(to_do)
-        grid.enter_challengers(to_do)
+        grid.enter_challengers(to_do, console)
         grid.forget_failures(plan)
         with _sharing(options, gpus, console) as handed_out, _fork_server(resources) as server:
             failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), console)
     else:
-        grid.enter_challengers(())
+        grid.enter_challengers((), console)
     print_failures(console, failed)
     build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return Exit.FAILED if failed else 0

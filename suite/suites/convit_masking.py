@@ -41,7 +41,9 @@ SUITE = Suite(
     question="What do trained networks need of position and of content?",
     tables=(
         Table(name="convit_table5", item="Table 5", row_keys=("model",), ranked="in_columns"),
-        Table(name="convit_table6", item="Table 6", row_keys=("num_layers_masked",), ranked="in_rows"),
+        Table(
+            name="convit_table6", item="Table 6", row_keys=("num_layers_masked",), ranked="in_rows", baseline="no_mask"
+        ),
     ),
     profiles={
         "laptop": Profile.laptop(
