@@ -22,8 +22,8 @@ from suite.suites import get_suite
 _SUITE = "sample_efficiency"  # where none is named
 _MB = 1e6
 _LEGEND = """\
-MFLOP: of one image's forward pass. MB: weights, gradients and AdamW's moments, in fp32; with a batch of the recipe's
-size also what is kept for its backward pass."""
+MFLOP: of one image's forward pass. MB: weights, gradients and AdamW's moments,
+in fp32; with a batch of the recipe's size also what its backward pass needs."""
 
 
 def check(options: GridOptions, console: Console) -> int:

@@ -49,7 +49,7 @@ class GridRequest:
         challengers = tuple(map(parse_challenger, options.challengers))
         suite = with_challengers(get_suite(options.suite), challengers, options.profile_name)
         if options.dataset:
-            find_info(options.dataset, options.data_dir)
+            find_info(options.dataset, options.data_dir, options.loader)
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(update={"device": options.device})

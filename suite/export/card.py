@@ -23,7 +23,7 @@ def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
 
     Args:
         folder: where it lies.
-        experiment: whose network it is; one of another's code says that it runs it.
+        experiment: whose network it is; one that is none of ours says that its code is trusted.
         is_timms: whether timm reads the folder by itself.
     """
     if is_timms:
@@ -31,8 +31,7 @@ def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
         return f"import timm\n\nmodel = timm.create_model({place}, pretrained=True).eval()"
     trusted = ", trust_code=True" if experiment.model_source else ""
     load = f"load_folder(Path({json.dumps(folder, ensure_ascii=False)}){trusted})"
-    runs_code = f"  # runs the code of {experiment.model_source}" if experiment.model_source else ""
-    return f"from pathlib import Path\n\nfrom suite.export.folder import load_folder\n\nmodel = {load}{runs_code}"
+    return f"from pathlib import Path\n\nfrom suite.export.folder import load_folder\n\nmodel = {load}"
 
 
 def render_card(result: Result, is_timms: bool) -> str:
