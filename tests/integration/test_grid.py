@@ -165,8 +165,9 @@ def test_a_killed_rank_ends_the_others_and_the_grid_resumes_the_run(tmp_path):
 def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     options = ("--only", "model=deit_micro", "train_fraction=0.03125")
     grid = subprocess.Popen(
-        grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=UNBUFFERED
-    )
+        grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=UNBUFFERED,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup and background jobs ignore it
+    )  # fmt: skip
     run = first_run(tmp_path, "deit_micro")
     process = process_of(run, rank=None)
     os.kill(process, signal.SIGSTOP)  # else it may be done before it is told to stop
@@ -206,9 +207,16 @@ def test_any_loader_gives_the_weights_of_memory(start, undisturbed, tmp_path, lo
     assert found.weights_path.read_bytes() == expected.weights_path.read_bytes()
 
 
-def test_another_precision_is_another_leaderboard(tmp_path):
+def test_another_precision_is_another_leaderboard(start, tmp_path, capsys):
+    in_bf16 = get_suite("sample_efficiency").profile("smoke").with_precision("bf16").experiments()
+    experiment = next(one for one in in_bf16 if one.model == "deit_micro")
+    run = RunDirectory.of(tmp_path, experiment)
+    run.create(experiment)
+    (process,) = start(run, Resources())
+    process.join()
     options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.03125")
-    assert run_grid(tmp_path, *options).returncode == 0
+    assert call_grid(tmp_path, *options) == 0, run.log_path.read_text()
+    assert "1 finished" in capsys.readouterr().out
     assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].startswith("5,")
     assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].split(",")[1]
 
