@@ -188,7 +188,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="run store (default: runs); given again, all are joined",
     )
     parser.add_argument(
-        "--profile", help="laptop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
+        "--profile", help="laptop, desktop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
     )
     parser.add_argument("--dataset", metavar="NAME", help="the runs that grid.py --dataset NAME has trained")
     parser.add_argument(

@@ -1,5 +1,6 @@
 """The README's commands exist: each program answers --help, and knows every option that the README gives it."""
 
+import functools
 import re
 import shutil
 import signal
@@ -20,7 +21,11 @@ COMMANDS = sorted({line.split("#")[0].strip() for line in re.findall(r"^python .
 
 
 def help_of(command):
-    program = command.split()[1:3] if command.split()[1] == "-m" else command.split()[1:2]
+    return ask_for_help(*command.split()[1 : 3 if command.split()[1] == "-m" else 2])
+
+
+@functools.cache
+def ask_for_help(*program):
     done = subprocess.run([sys.executable, *program, "--help"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
