@@ -28,7 +28,6 @@ lint: .venv/installed
 
 # The manual as a site that needs no network, in build/site. Strict: a broken link or an unknown name ends it.
 site: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,docs]"
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
 	@echo "The manual: build/site/index.html"
 

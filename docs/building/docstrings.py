@@ -44,6 +44,8 @@ def _escape(line: str) -> str:
 
 def _process(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     lines[:] = to_rst(lines)
+    if what in ("attribute", "property"):
+        lines.insert(0, "")  # or napoleon takes what stands before a colon for a type
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

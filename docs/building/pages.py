@@ -1,20 +1,22 @@
 """The pages that nobody writes by hand: each suite's, from the registry and the published boards; the API's; copies.
 
     suite.suites, leaderboards/claims, leaderboards/published   -> suites/<name>.md
-    the packages' modules                                       -> api/<package>.md
+    the docstrings of what is called from Python                -> api/<part>.md
     CHANGELOG.md, CONTRIBUTING.md, the findings, the claims     -> project/*.md, claims/*.md
+    benchmarks/results/<machine>.md                             -> the end of measured.md
 
-They lie beside the others while Sphinx reads them, git-ignored, and are written anew each time.
+They lie beside the others, where Sphinx looks for them, and are git-ignored.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import links
 import suite_pages
-from reference import list_packages, render_package
+from reference import list_pages
 from sphinx.application import Sphinx
 
 from suite.suites import list_suites
@@ -23,28 +25,31 @@ FOLDERS = ("api", "claims", "project", "suites")
 
 
 def write_pages(app: Sphinx) -> None:
-    """Write all of them, and nothing that was there before stays."""
-    for name in FOLDERS:
-        shutil.rmtree(links.DOCS / name, ignore_errors=True)
-        (links.DOCS / name).mkdir()
-    for name in list_suites():
-        _write(f"suites/{name}", suite_pages.render(name))
-    for package in list_packages():
-        _write(f"api/{package}", render_package(package))
+    """Write what has changed, and remove what nothing writes any more; Sphinx reads only what has changed."""
+    pages = {f"suites/{name}": suite_pages.render(name) for name in list_suites()}
+    pages |= {f"api/{name}": text for name, text in list_pages().items()}
     for name, page in links.COPIES.items():
         origin = links.ROOT / name
-        _write(page, links.move(origin.read_text(), origin, links.DOCS / f"{page}.md"))
-
-
-def _write(page: str, text: str) -> None:
-    (links.DOCS / f"{page}.md").write_text(text)
+        pages[page] = links.move(origin.read_text(), origin, links.DOCS / f"{page}.md")
+    written = {links.DOCS / f"{page}.md": text for page, text in pages.items()}
+    for name in FOLDERS:
+        (links.DOCS / name).mkdir(exist_ok=True)
+        for path in (links.DOCS / name).iterdir():
+            if path not in written:
+                path.unlink()
+    for path, text in written.items():
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
 
 
 def move_links(app: Sphinx, page: str, source: list[str]) -> None:
     """Let the links of a page that was written by hand lead to pages of the site."""
     path = Path(app.srcdir) / f"{page}.md"
-    if page.partition("/")[0] not in FOLDERS:
+    if "/" not in page:
         source[0] = links.move(source[0], path, path)
+    if page == "measured":
+        for results in sorted(links.ROOT.glob("benchmarks/results/*.md")):
+            source[0] += "\n" + re.sub(r"^#", "##", results.read_text(), flags=re.MULTILINE)
 
 
 def copy_published(app: Sphinx, error: Exception | None) -> None:

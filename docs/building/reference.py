@@ -1,31 +1,42 @@
-"""A page of the API for each package: its modules, whose docstrings Sphinx reads."""
+"""A page of the API for each part that a caller from Python meets: its modules, whose docstrings Sphinx reads.
+
+What carries a grid out, draws a board or fills a batch is read in its source; CONTRIBUTING.md says where each line is.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-PACKAGES = ("suite", "imagesets", "leaderboards", "launchers")
+PAGES = {
+    "running": ("suite.api", "suite.spec", "suite.records", "suite.standing", "suite.errors"),
+    "suites": ("suite.tables", "suite.profiles", "suite.figures", "suite.challengers", "suite.plugins"),
+    "models": ("suite.models.*",),
+    "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),
+    "boards": ("leaderboards.boards", "leaderboards.cells", "leaderboards.estimates", "leaderboards.verdicts"),
+}
 
 
-def list_packages() -> list[str]:
-    """Names of the packages and of those within, with a page each; the suites have pages of their own."""
-    found = []
-    for name in PACKAGES:
-        package = importlib.import_module(name)
-        inner = [m.name for m in pkgutil.walk_packages(package.__path__, f"{name}.") if m.ispkg]
-        found += [name, *(each for each in inner if each != "suite.suites")]
-    return found
+def list_modules() -> list[str]:
+    """Every module that is documented."""
+    return [module for parts in PAGES.values() for part in parts for module in _modules_of(part)]
 
 
-def render_package(name: str) -> str:
-    """MyST Markdown: the package's own docstring, then a section a module."""
-    package = importlib.import_module(name)
-    modules = [m.name for m in pkgutil.iter_modules(package.__path__, f"{name}.") if not m.ispkg]
-    shown = [module for module in modules if not module.endswith("__main__")]
-    sections = [f"# {name}", _automodule(name), *(f"## {module}\n\n{_automodule(module)}" for module in shown)]
-    return "\n\n".join(sections) + "\n"
+def list_pages() -> dict[str, str]:
+    """Each page's name, and its text in MyST Markdown."""
+    return {name: _render(name, parts) for name, parts in PAGES.items()}
 
 
-def _automodule(name: str) -> str:
-    return f"```{{eval-rst}}\n.. automodule:: {name}\n```"
+def _render(name: str, parts: tuple[str, ...]) -> str:
+    modules = [module for part in parts for module in _modules_of(part)]
+    sections = [f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n```" for module in modules]
+    return "\n\n".join([f"# {name.capitalize()}", *sections]) + "\n"
+
+
+def _modules_of(part: str) -> list[str]:
+    """The module itself, or of a package with a star all of its own."""
+    package, star, _ = part.partition(".*")
+    if not star:
+        return [part]
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    return [module.name for module in found if not module.name.endswith("__main__")]

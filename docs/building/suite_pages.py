@@ -31,7 +31,7 @@ def render(name: str) -> str:
         *_notes(doc, suite),
         *_claims(name),
         "## Boards",
-        *_boards(name),
+        *_boards(name, suite),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -69,20 +69,29 @@ def _claims(name: str) -> Iterator[str]:
         yield "\n".join(["| claim, in our words | where |", "|---|---|", *lines])
 
 
-def _boards(name: str) -> Iterator[str]:
+def _boards(name: str, suite: Suite) -> Iterator[str]:
     folder = links.PUBLISHED / name
     boards = sorted(folder.glob("*.md"))
     if not boards:
         yield "None is published yet; the command above makes one."
     for path in boards:
-        yield _board(path, links.DOCS / "suites" / f"{name}.md")
+        yield _board(path, links.DOCS / "suites" / f"{name}.md", suite.question)
+        yield from _figures(path, suite)
 
 
-def _board(path: Path, page: Path) -> str:
-    """A published board with its headings two levels down, its figures, and links to its files."""
+def _board(path: Path, page: Path, question: str) -> str:
+    """A published board with its headings two levels down, its figures, and its page and tables as files."""
     text = links.move(path.read_text(), path, page)
-    body = re.sub(r"^# .*\n", "", text)
-    body = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE).replace("#### ", "#### ")
-    files = sorted(file for file in path.parent.iterdir() if file.suffix in (".html", ".csv"))
-    listed = ", ".join(f'<a href="../published/{path.parent.name}/{file.name}">{file.name}</a>' for file in files)
-    return f"### Profile {path.stem}\n\n{body.strip()}\n\nFiles: {listed}."
+    body = re.sub(r"^# .*\n", "", text).replace(f"{question}\n", "", 1)
+    body = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE)
+    files = [file for suffix in ("html", "csv") for file in sorted(path.parent.glob(f"{path.stem}.*{suffix}"))]
+    named = ", ".join(f'<a href="../published/{path.parent.name}/{file.name}">{file.name}</a>' for file in files)
+    return f"### Profile {path.stem}\n\nIts files: {named}.\n\n{body.strip()}"
+
+
+def _figures(board: Path, suite: Suite) -> Iterator[str]:
+    """The board's figures that have been drawn, each after the paper's own."""
+    for figure in suite.figures:
+        picture = board.with_suffix(f".{figure.name}.png")
+        if picture.exists():
+            yield f"![{figure.item} of the paper, ours beside it](../../{picture.relative_to(links.ROOT).as_posix()})"

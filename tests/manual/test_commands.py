@@ -38,7 +38,7 @@ def commands_of(text):
         if fence["kind"] == "console":
             lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
         for line in lines:
-            if not line.startswith(NO_PROGRAM_OF_OURS):
+            if line and not line.startswith(("#", *NO_PROGRAM_OF_OURS)):
                 yield line.partition("  #")[0].strip(), bool(fence["mark"])
 
 
@@ -107,6 +107,7 @@ def folder(tmp_path_factory):
     origin = {"device": "a CPU", "num_attempts": 1, "commit": "v0", "finished_at": "2026-01-01T00:00:00+00:00"}
     given = {**seen, **scores, **counts, **origin, "images_per_s": 1.0, "protocol_version": PROTOCOL_VERSION}
     run.write_result(Result(experiment=experiment, **given))
+    (run.path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.5}\n')
     shutil.copytree(folder / "runs", folder / "runs-of-a-colleague")
     for split, name, index in ((s, n, i) for s in ("train", "val") for n in ("rose", "tulip") for i in range(4)):
         path = folder / "flowers" / split / name / f"{index}.png"
@@ -149,6 +150,17 @@ def test_a_command_that_cannot_run_here_is_one_that_its_program_knows(folder, co
     else:
         monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_only)
         call(command, monkeypatch)
+
+
+def test_the_manuals_python_runs(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    found = {}
+    (block,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/python.md").read_text(), re.M | re.S)
+    exec(block, found)
+    assert len(found["runs"]) == 1
+    assert len(found["cells"]) == 45
+    assert found["curves"].loss.tolist() == [2.5]
+    assert not found["network"].training
 
 
 def test_options_named_in_prose_are_the_programs():

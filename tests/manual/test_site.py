@@ -1,15 +1,17 @@
 """The manual's site is built without a complaint, and its pages need nothing that is not in it."""
 
+import html
 import html.parser
+import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-pytest.importorskip("furo", reason="the extra docs is not installed")
+if os.environ.get("CI") != "true":
+    pytest.importorskip("furo", reason="the extra docs is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # Sphinx's, of its own extensions
 
 ROOT = Path(__file__).parents[2]
 LOADED = {
@@ -45,11 +47,12 @@ class Page(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    """The site as ``make site`` makes it, but in this process, which has torch at hand."""
+    from sphinx.cmd.build import main
+
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going"]
-    paths = ["--doctree-dir", folder / "doctrees", ROOT / "docs", folder / "html"]
-    done = subprocess.run([*command, *paths], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    options = ["--quiet", "--fail-on-warning", "--keep-going", "--doctree-dir", folder / "doctrees"]
+    assert main([str(each) for each in (*options, ROOT / "docs", folder / "html")]) == 0
     return folder / "html"
 
 
@@ -64,8 +67,8 @@ def test_every_page_that_is_written_and_every_suite_has_a_page(site, pages):
     assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= names
     assert {f"suites/{path.stem}" for path in (ROOT / "suite/suites").glob("[a-z]*.py")} <= names
     for board in (ROOT / "leaderboards/published").glob("*/*.md"):
-        headline = re.search(r"^Headline: .*?([+-][\d.]+) ", board.read_text(), re.MULTILINE)
-        assert headline[1] in (site / f"suites/{board.parent.name}.html").read_text(), board
+        headline = re.search(r"^Headline: .*$", board.read_text(), re.MULTILINE)
+        assert headline[0] in html.unescape((site / f"suites/{board.parent.name}.html").read_text())
 
 
 def test_no_page_loads_anything_from_elsewhere(site, pages):
