@@ -65,7 +65,7 @@ def build_model(
         A module: images (B, 3, image_size, image_size) -> logits (B, num_classes).
 
     Raises:
-        SpecError: unknown name or override, or sizes that do not fit each other. It is a ValueError, too.
+        SpecError (a ValueError): unknown name or override, or sizes that do not fit each other.
     """
     if model_source is not None:
         assert isinstance(image_size, int)

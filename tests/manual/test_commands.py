@@ -107,7 +107,7 @@ def folder(tmp_path_factory):
     origin = {"device": "a CPU", "num_attempts": 1, "commit": "v0", "finished_at": "2026-01-01T00:00:00+00:00"}
     given = {**seen, **scores, **counts, **origin, "images_per_s": 1.0, "protocol_version": PROTOCOL_VERSION}
     run.write_result(Result(experiment=experiment, **given))
-    (run.path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.5}\n')
+    (run.path / "metrics.jsonl").write_text('{"step": 1, "num_steps": 1, "epoch": 1.2, "loss": 2.5}\n')
     shutil.copytree(folder / "runs", folder / "runs-of-a-colleague")
     for split, name, index in ((s, n, i) for s in ("train", "val") for n in ("rose", "tulip") for i in range(4)):
         path = folder / "flowers" / split / name / f"{index}.png"
