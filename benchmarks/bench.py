@@ -51,6 +51,7 @@ SHORT = (
     Short("deepspeed_step", ("--clock", "processor", "--rounds", "20")),
     Short("whole_loop", ("--rounds", "5")),
     Short("run_start", ("--rounds", "3")),
+    Short("checkpoints", ("--models", "convit_micro", "deit_s")),
     Short("read_results", ("--seeds", "200")),
     Short("loaders", ("--part", "cifar", "--rounds", "5")),
     Short("loaders", ("--part", "photographs", "--rounds", "5")),

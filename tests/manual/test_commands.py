@@ -10,6 +10,7 @@ import re
 import runpy
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,8 @@ def call(command, monkeypatch):
     arguments = words[2:] if is_module else words
     if "grid.py" in program:
         parse_options(arguments)
-        arguments += [] if ENDS_AT_ONCE & set(arguments) else ["--dry-run"]
+        if not ENDS_AT_ONCE & set(arguments):
+            arguments.append("--show" if "--challenger" in arguments else "--dry-run")
     monkeypatch.setattr(sys, "argv", [program, *arguments])
     status = None
     try:
@@ -96,6 +98,8 @@ def folder(tmp_path_factory):
     """A working folder with the run that the manual exports, a colleague's store, and photographs of two flowers."""
     folder = tmp_path_factory.mktemp("manual")
     shutil.copytree(ROOT / "examples", folder / "examples")
+    (folder / "my_package").mkdir()
+    shutil.copy(ROOT / "examples/my_vit.py", folder / "my_package/models.py")
     experiment = get_suite("sample_efficiency").profile("laptop").experiments()[0]
     run = RunDirectory.of(folder / "runs", experiment)
     run.create(experiment)
@@ -132,8 +136,18 @@ def test_a_command_of_the_manual_does_what_it_says(folder, command, monkeypatch,
     monkeypatch.chdir(folder)
     monkeypatch.setenv("IMAGESETS_DIR", str(folder / "data"))
     monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("SUITE_CACHE_DIR", str(folder / "cache"))  # counts of FLOPs
+    monkeypatch.syspath_prepend(str(folder))
+    before = signal.getsignal(signal.SIGTERM)
     call(command, monkeypatch)
-    assert capsys.readouterr().out
+    signal.signal(signal.SIGTERM, before)
+    said = capsys.readouterr().out
+    assert said
+    assert ("--check" in command) == (said.count(": yes") == 8)
+    for name, model in re.findall(r"--(?:check|challenger) (\w+)=(\S+)", command):
+        pattern = rf"{name}: {model} \(" if "--check" in command else rf"^  {name}-[0-9a-f]{{16}}/seed-0 "
+        assert re.search(pattern, said, re.MULTILINE), name
+    assert ("--dataset flowers --loader" in command) == ("laptop@flowers" in said)
 
 
 @pytest.mark.parametrize("command", [command for command, is_parsed in COMMANDS.items() if is_parsed])
