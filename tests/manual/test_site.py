@@ -99,3 +99,11 @@ def test_every_link_within_the_site_leads_to_a_place(site, pages):
 
 def test_formulas_are_drawn_by_the_browser_itself(site):
     assert (site / "theorems.html").read_text().count("<math ") > 20
+
+
+def test_what_scrolls_within_a_page_is_reached_by_the_keyboard_and_its_sides_have_names(site, pages):
+    for path in pages:
+        text = path.read_text()
+        assert "<pre>" not in text
+        assert '<div class="table-wrapper ' not in text
+        assert re.findall(r"<aside (?!.*aria-label).*>|<[^>]* role=.heading.(?! aria-level)", text) == [], path
