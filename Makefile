@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test pytest test-slurm lint ffcv offline-kit gpu-proof faults bench
+.PHONY: demo test pytest test-slurm lint site ffcv offline-kit gpu-proof faults bench
 
 # Train both ends of the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -29,7 +29,12 @@ lint: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
-# FFCV, for --loader ffcv; its build needs the system packages that the README names.
+# The manual as a site that needs no network, in build/site. Strict: a broken link or an unknown name ends it.
+site: .venv/installed
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
+	@echo "The manual: build/site/index.html"
+
+# FFCV, for --loader ffcv; its build needs the system packages that docs/images.md names.
 ffcv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"
 
