@@ -22,6 +22,7 @@ from launchers.command_line import parse_options
 from launchers.console import SafeConsole
 from launchers.display import Display
 from launchers.forks import ForkServer
+from launchers.live.beside import serving
 from launchers.local import LocalPool, environment_of_runs
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
@@ -44,7 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console, errors = (SafeConsole(stderr=stderr) for stderr in (False, True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
-        return _run(parse_options(arguments), console)
+        options = parse_options(arguments)
+        with serving(options.serve, sys.argv[1:] if arguments is None else arguments, console) as server:
+            status = _run(options, console)
+            if server is not None and options.status and not options.watch:
+                server.wait()
+            return status
     except KeyboardInterrupt:
         errors.print(f"{program('grid', 'grid.py')}: interrupted; the same command goes on from here")
         return Exit.INTERRUPTED

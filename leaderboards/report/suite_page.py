@@ -55,12 +55,27 @@ class DrawnFigure:
     offers: tuple[Offer, ...]
 
 
+@dataclass(frozen=True)
+class LiveTable:
+    """The table of runs at work that a served page fills and keeps up to date.
+
+    ``columns`` of which ``texts`` hold no numbers; ``state`` is where the page asks for them, and learns that there is
+    another board than ``board``.
+    """
+
+    columns: Sequence[str]
+    texts: Sequence[str]
+    state: str
+    board: str
+
+
 def render_suite_page(
     leaderboard: Leaderboard,
     store: Path,
     pictures: Pictures,
     claims: Sequence[JudgedClaim] = (),
     above: str = "",
+    live: LiveTable | None = None,
 ) -> str:
     """Make the page of one suite at one scale.
 
@@ -70,6 +85,7 @@ def render_suite_page(
         pictures: the figures that were drawn.
         claims: that speak of this suite, judged at this scale.
         above: the folder with the index and the claims' pages, from this page; "" where there are none.
+        live: for a page that is served; None: a file, which asks nobody for anything.
     """
     suite, parcels, runs = leaderboard.suite, Parcels(BUDGET), dict[RunsOfCell, int]()
     reader = RunReader(leaderboard, store)
@@ -78,10 +94,13 @@ def render_suite_page(
     shown = zip(leaderboard.tables.values(), tables, strict=True)
     offers = {table.name: _offer_table(board, table, parcels) for board, table in shown}
     charts = [chart for chart in find_charts(leaderboard, store) if parcels.add_data(f"chart-{chart.name}", chart.spec)]
+    has_charts = bool(charts or live)  # they may come while a served page is open
     return render(
-        "suite.html.j2",
-        ("parcels", "tables", "runs", *(["charts"] if charts else [])),
-        charts_library() if charts else b"",
+        "live.html.j2" if live else "suite.html.j2",
+        ("parcels", "tables", "runs", *(["charts"] if has_charts else []), *(["live"] if live else [])),
+        charts_library() if has_charts else b"",
+        asks_server=live is not None,
+        live=live,
         title=f"{suite.name}, {leaderboard.profile_name}: {suite.question}",
         suite=suite.name,
         source=f"{suite.paper}, {suite.item}",
