@@ -15,7 +15,7 @@ from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.sequential import FIRST_LOOK
 from suite.arguments import num_seeds, positive, program
 from suite.errors import SpecError
-from suite.spec import StorageFormat
+from suite.spec import StorageFormat, TrackerName
 
 _MODEL = ("NAME=MODEL", "OPTION=VALUE")
 _OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
@@ -126,6 +126,10 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--serve", nargs="?", type=parse_address, const=DEFAULT, metavar="HOST:PORT",
         help=f"show the grid's page in a browser while it works (default: {DEFAULT}); with --status only look on",
+    )  # fmt: skip
+    parser.add_argument(
+        "--track", nargs="+", action="extend", choices=get_args(TrackerName), default=[],
+        help="also show metrics and results there; wandb offline unless WANDB_MODE says otherwise",
     )  # fmt: skip
 
     cluster = parser.add_argument_group("on a SLURM cluster")

@@ -29,6 +29,7 @@ from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
 from launchers.show import print_resolved
+from launchers.tracking.beside import Followers, following
 from launchers.until import train_until
 from leaderboards.build import build
 from suite.arguments import program
@@ -100,21 +101,36 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     if options.dry_run:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
         return 0
-    failed = [(run.job, run.problem) for run in plan if run.problem]
-    if to_do := [run for run in plan if run.standing.is_open]:
+    to_do = [run for run in plan if run.standing.is_open]
+    if to_do:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
         grid.make_store()
         grid.make_data_ready(to_do)
         grid.enter_challengers(to_do)
         grid.forget_failures(plan)
-        with _fork_server(resources) as server:
-            failed = _watch_pool(LocalPool(plan, max_parallel, gpus, server), console)
     else:
         grid.enter_challengers(())
+    failed = [(run.job, run.problem) for run in plan if run.problem]
+    with _followers(grid, resources, console) as followers:
+        if to_do:
+            with _fork_server(resources) as server:
+                failed = _watch_pool(LocalPool(plan, max_parallel, gpus, server), followers, console)
     print_failures(console, failed)
     build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return Exit.FAILED if failed else 0
+
+
+def _followers(
+    grid: GridRequest, resources: Resources, console: Console
+) -> contextlib.AbstractContextManager[Followers]:
+    """Follow all runs of the grid into what ``--track`` names."""
+
+    def say(failure: str) -> None:
+        console.print(failure, style="yellow", soft_wrap=True)
+
+    ids = [experiment.id for experiment in grid.experiments]
+    return following(resources.track, grid.options.runs, grid.options.suite or "", grid.profile_name, ids, say)
 
 
 def _fork_server(resources: Resources) -> contextlib.AbstractContextManager[ForkServer | None]:
@@ -149,12 +165,13 @@ def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
         )
 
 
-def _watch_pool(pool: LocalPool, console: Console) -> list[tuple[Job, str]]:
+def _watch_pool(pool: LocalPool, followers: Followers, console: Console) -> list[tuple[Job, str]]:
     """Train, and return what failed, with the reason; Ctrl-C lets every run write its checkpoint."""
     try:
         with Display(pool, console) as display:
             while pool.poll():
                 display.update()
+                followers.report()
                 time.sleep(_POLL_S)
             display.update()
     except KeyboardInterrupt:

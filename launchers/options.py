@@ -10,7 +10,7 @@ from launchers.live.address import Address
 from leaderboards.sequential import FIRST_LOOK
 from suite.errors import SpecError
 from suite.profiles import Profile
-from suite.spec import Resources, StorageFormat
+from suite.spec import Resources, StorageFormat, TrackerName
 from suite.suites import are_shown_with_best
 
 Cluster = Literal["local", "slurm"]
@@ -79,6 +79,7 @@ class GridOptions:
     watch: bool = False
     cancel: bool = False
     serve: Address | None = None
+    track: tuple[TrackerName, ...] = ()
     slurm: SlurmOptions = SlurmOptions()
 
     def __post_init__(self) -> None:
@@ -134,6 +135,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         num_workers=options.workers or 0,
         skip_corrupt=options.skip_corrupt,
         teacher_weights=str(weights.absolute()) if weights else None,
+        track=tuple(dict.fromkeys(options.track)),
     )
     for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
         resources.split_batch(batch_size)

@@ -27,7 +27,7 @@ class Address:
         return is_loopback(self.host)
 
     def url(self, port: int) -> str:
-        """What to open in a browser, once the port is known; of all addresses of this machine its name."""
+        """Spell what to open in a browser, once the port is known; of all addresses of this machine its name."""
         host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/{self.token and self.token + '/'}"
 

@@ -82,7 +82,7 @@ def _begun(grid: GridRequest) -> list[Experiment]:
 
 
 def _mark(job: Job) -> object:
-    """What changes with a run's result; None before there is one."""
+    """Find what changes with a run's result; None before there is one."""
     try:
         found = job.directory.result_path.stat()
     except OSError:
