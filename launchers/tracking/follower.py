@@ -35,7 +35,7 @@ Papers = Mapping[str, Mapping[str, float]]  # arm -> metric -> the paper's numbe
 
 
 class Request(Frozen):
-    """What a follower is asked for. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
+    """An order to a follower. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
 
     tracker: TrackerName
     store: str

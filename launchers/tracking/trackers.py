@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -15,7 +16,7 @@ PROJECT = "convolutional-prior"  # of all suites, which share runs; WANDB_PROJEC
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """What a tracker is told of a run. ``folder`` is its own, for this tracker and this run alone."""
+    """A run as a tracker is told of it. ``folder`` is its own, for this tracker and this run alone."""
 
     id: str
     folder: Path
@@ -96,7 +97,7 @@ class Wandb:
             mode=mode,
             resume="allow" if is_online else None,
             reinit="create_new",
-            settings=wandb.Settings(silent=True, console="off"),
+            settings=wandb.Settings(silent=True, console="off", disable_git=True, x_disable_stats=True),
         )
         self.known_until = self._run.step - 1 if is_online else -1
 
@@ -133,9 +134,10 @@ class Trackio:
         import trackio
 
         run, name = self._tracked, self._tracked.id.replace("/", "-")
-        for known in trackio.Api().runs(PROJECT):
-            if known.name == name:
-                known.delete()
+        with contextlib.suppress(ValueError):  # no run was ever tracked there
+            for known in trackio.Api().runs(PROJECT):
+                if known.name == name:
+                    known.delete()
         config = {**run.config, "tags": list(run.tags)}
         made = trackio.init(PROJECT, name=name, group=run.group, config=config, resume="never", embed=False)
         for step, values in self._lines:
