@@ -13,7 +13,7 @@ from pathlib import Path
 from launchers.tracking.follower import Request
 from suite.spec import TrackerName
 
-_LAST_S = 20.0  # for what is left when the training has ended
+_LAST_S = 60.0  # for what is left when the training has ended
 _PATIENCE_S = 60.0  # with one call of a tracker
 
 

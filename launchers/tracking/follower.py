@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class Following:
         self._folder, self._mark = folder, folder.with_name(f"{folder.name}.json")
         self._lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
         self._tracker: Tracker | None = None
-        self._file = self._offset = 0
+        self._file: BufferedReader | None = None  # held open, so that no other gets its number
         self._sent: dict[str, int] = {}  # the last step by name
         self._step = 0
         self.is_finished = False
@@ -116,17 +117,15 @@ class Following:
         elif (ended or self._run.metrics_path.exists()) and self._is_ours():
             result = self._find_result() if ended else None  # first: its metrics are complete then
             self._pass_on_metrics()
-            if result is not None and self._tracker is not None:
-                self._tracker.end(self._step, self._summarize(result))
+            if result is not None:
+                self._begun().end(self._step, self._summarize(result))
                 self.close()
                 write_atomically(self._mark, json.dumps(ended).encode())
                 self.is_finished = True
 
     def close(self) -> None:
         """Let the run go; whoever follows it next begins anew."""
-        if self._tracker is not None:
-            self._tracker.close()
-            self._tracker = None
+        self._close_tracker()
         self._lock.release()
 
     def _is_ours(self) -> bool:
@@ -162,23 +161,29 @@ class Following:
     def _read_new(self) -> list[dict[str, Any]]:
         """The lines since the last look; all of them where a run that was resumed has written the file anew."""
         try:
-            with open_file(self._run.metrics_path) as file:
-                if (number := os.fstat(file.fileno()).st_ino) != self._file:
-                    self._begin_anew(number)
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:  # of a run that trains nothing
-            self._begun()
+            number = self._run.metrics_path.stat().st_ino
+            if self._file is None or os.fstat(self._file.fileno()).st_ino != number:
+                self._begin_anew(open_file(self._run.metrics_path))
+            assert self._file is not None
+            at = self._file.tell()
+            data = self._file.read()
+            complete = data[: data.rfind(b"\n") + 1]
+            self._file.seek(at + len(complete))
+        except OSError:  # it trains nothing, or cannot be read, which the run itself says
             return []
-        complete = data[: data.rfind(b"\n") + 1]
-        self._offset += len(complete)
         return [line for text in complete.splitlines() if (line := _parse(text)) is not None]
 
-    def _begin_anew(self, file: int) -> None:
-        self._file, self._offset, self._sent = file, 0, {}
+    def _begin_anew(self, file: BufferedReader) -> None:
+        self._close_tracker()
+        self._file, self._sent = file, {}
+
+    def _close_tracker(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         if self._tracker is not None:
-            self._tracker.close()
-            self._tracker = None
+            tracker, self._tracker = self._tracker, None
+            tracker.close()
 
     def _begun(self) -> Tracker:
         if self._tracker is None:
