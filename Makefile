@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm lint ffcv offline-kit gpu-proof faults
+.PHONY: demo test test-slurm lint ffcv offline-kit gpu-proof faults bench
 
 # Train both ends of the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -41,3 +41,7 @@ gpu-proof: .venv/installed
 # Faults by the thousand, for hours; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
 faults: .venv/installed
 	$(BIN)/python benchmarks/faults.py $(OPTIONS)
+
+# Every benchmark in short form, each beside its reference: benchmarks/results/<machine>.md; some minutes on an idle machine.
+bench: .venv/installed
+	$(BIN)/python benchmarks/bench.py $(OPTIONS)

@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn.functional as F
+from measured import note
 from timing import describe_machine, load, time_in_turn
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -62,6 +63,9 @@ def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -
             ratio = statistics.median(b / a for a, b in zip(seconds[plain], values, strict=True))
             middle = f"{1e3 * statistics.median(values):8.2f} ms ({options.clock})"
             print(f"{num_ranks} ranks  {name:24s} {middle}  {ratio:.3f} times as long as {plain}", flush=True)
+            if name != plain:
+                title = f"training step, {options.model}, {num_ranks} ranks ({options.clock} seconds)"
+                note(f"{title}: {name}", plain, values, seconds[plain])
     distributed.stop()
 
 

@@ -79,7 +79,7 @@ def main() -> None:
     print(describe_machine())
     x = torch.randn(2, 196, 432)
     print(f"GPSA layer, batch {options.batch}; outputs differ by at most {(ours(x, GRID) - theirs(x)).abs().max():.1e}")
-    report(time_in_turn(steps, options.rounds), "timm")
+    report(time_in_turn(steps, options.rounds), "timm", f"GPSA layer, forward and backward, batch {options.batch}")
     # a large batch, so that the layer's memory is not hidden below what importing torch took
     base = peak_memory_mib("nothing", _MEMORY_BATCH)
     peaks = {name: f"{peak_memory_mib(name, _MEMORY_BATCH) - base:.0f} MiB" for name in steps}
@@ -90,9 +90,10 @@ def main() -> None:
             "timm's ConViT-S": timm.create_model("convit_small"),
             "our ConViT-S": build_model("convit_s"),
         }
-        print(f"training step, batch {options.batch}")
+        title = f"training step, batch {options.batch}"
+        print(title)
         model_steps = {name: training_step(model, options.batch) for name, model in models.items()}
-        report(time_in_turn(model_steps, max(3, options.rounds // 3), warmup=1), "DeiT of ConViT-S's size")
+        report(time_in_turn(model_steps, max(3, options.rounds // 3), warmup=1), "DeiT of ConViT-S's size", title)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import short_runs
 import timm
 import torch
 import torch.nn.functional as F
+from measured import note
 from timing import describe_machine, time_in_turn
 from torch import nn
 
@@ -112,11 +113,16 @@ def measure_synthetic(case: Case, options: argparse.Namespace, device: torch.dev
             report[name] = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()[-2000:]}
     flops = count_flops(case.model, num_classes=10, image_size=case.image_size, **case.options)
     card = device_name(Resources(device="gpu" if device.type == "cuda" else "cpu"))
-    for name, seconds in time_in_turn(candidates, options.rounds).items():
+    timed = time_in_turn(candidates, options.rounds)
+    for name, seconds in timed.items():
         rates = sorted(case.batch_size * options.steps / each for each in seconds)
         rate = statistics.median(rates)
         mfu = mfu_percent(flops, DEIT_CIFAR, rate, card)  # whose precision is bf16
         report[name] = {"images_per_s": round(rate, 1), "of_rounds": [round(r, 1) for r in rates], "mfu_percent": mfu}
+    for name, seconds in timed.items():
+        if (reference := name.replace("ours", "timm")) != name and reference in timed:
+            title = f"training step, {case.model} at {case.image_size} px, {name}"
+            note(title, reference, seconds, timed[reference])
     return report
 
 

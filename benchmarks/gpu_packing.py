@@ -1,4 +1,4 @@
-"""Runs an hour on one GPU: the same runs one at a time, and several at a time.
+"""Runs an hour on one GPU: the same runs one at a time, and several at a time by NVIDIA's MPS.
 
     python benchmarks/gpu_packing.py --out DIR [--device gpu] [--runs 8] [--at-once 8] [--epochs 8]
 
@@ -14,12 +14,15 @@ import shutil
 import statistics
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import short_runs
+from rich.console import Console
 
-from launchers.local import LocalPool
+from launchers.gpu_sharing import SharedGpus
+from launchers.local import Gpus, LocalPool
 from launchers.plan import make_plan
 from suite.protocols import convit
 from suite.spec import Experiment, Resources
@@ -27,19 +30,19 @@ from suite.spec import Experiment, Resources
 _POLL_S = 0.1
 
 
-def carry_out(experiments: list[Experiment], at_once: int, device: str, store: Path) -> dict[str, Any]:
+def carry_out(experiments: list[Experiment], at_once: int, gpus: Gpus, store: Path) -> dict[str, Any]:
     """Carry all runs out from nothing, and measure how many an hour are done.
 
     Args:
         experiments: one run each.
         at_once: at most so many at a time.
-        device: "cpu" or "gpu".
+        gpus: that they are on; none: they train on the processor.
         store: emptied first.
     """
     shutil.rmtree(store, ignore_errors=True)
     threads = max(1, len(os.sched_getaffinity(0)) // at_once)
-    resources = Resources(device=device, threads_per_rank=threads, num_evaluations=1)  # type: ignore[arg-type]
-    pool = LocalPool(make_plan(experiments, store, resources), at_once, ["0"] if device == "gpu" else [])
+    resources = Resources(device="gpu" if gpus.names else "cpu", threads_per_rank=threads, num_evaluations=1)
+    pool = LocalPool(make_plan(experiments, store, resources), at_once, gpus)
     started = time.perf_counter()
     while pool.poll():
         time.sleep(_POLL_S)
@@ -50,6 +53,7 @@ def carry_out(experiments: list[Experiment], at_once: int, device: str, store: P
     ]
     return {
         "at_once": at_once,
+        "by_mps": "CUDA_MPS_PIPE_DIRECTORY" in gpus.variables(0, 1),
         "seconds": seconds,
         "runs_per_hour": 3600 * len(experiments) / seconds,
         "images_per_s_of_a_run": statistics.median(statistics.median(found) for found in rates if found),
@@ -71,9 +75,10 @@ def main() -> int:
     if options.small:
         options.runs, options.at_once, first = 2, 2, short_runs.shorten(first, 3, 16)
     experiments = [first.with_seed(seed) for seed in range(options.runs)]
-    alone, together = (
-        carry_out(experiments, at_once, options.device, options.out / "scratch") for at_once in (1, options.at_once)
-    )
+    names, store = ["0"] if options.device == "gpu" else [], options.out / "scratch"
+    alone = carry_out(experiments, 1, Gpus(names), store)
+    with SharedGpus(names, Console()) if names else nullcontext(Gpus()) as gpus:
+        together = carry_out(experiments, options.at_once, gpus, store)
     ratio = together["runs_per_hour"] / alone["runs_per_hour"]
     failed = [*alone["failed"], *together["failed"]]
     report = {"one_at_a_time": alone, "several_at_a_time": together, "times_the_runs_per_hour": ratio, "failed": failed}

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
+from measured import note
 from torch import Tensor
 
 from suite.models.impulse import ImpulseLoss, ImpulseProblem, Start, draw, shifted_patch, solve
@@ -84,6 +85,8 @@ def main() -> None:
     for unit, place in (("clock", 0), ("CPU time", 1)):
         ratios = [one[place] / all_[place] for one, all_ in rounds]
         print(f"ratio of {unit}: median {statistics.median(ratios):.1f}, rounds {[round(r, 1) for r in ratios]}")
+    one_s, all_s = zip(*((one[0], all_[0]) for one, all_ in rounds), strict=True)
+    note(f"impulse initialization, {arguments.model}: all heads at once", "one head at a time", all_s, one_s)
     if arguments.full_steps:
         clock_s, cpu_s, loss = timed(all_heads_at_once, replace(problem, steps=arguments.full_steps))
         print(

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measured import note
 from photographs import CIFAR, PHOTOGRAPHS, SMALL, make_image_sets, tiles
 from timing import Contender, describe_machine, keep_on_cores, load, rates_in_turn
 
@@ -224,6 +225,9 @@ def report_rates(
             for reference in references
         ]
         columns = "".join(f"{ratio:16.2f}" for ratio in ratios)
+        if name.startswith("ours"):
+            for reference in references:
+                note(f"{title}, {name} cores", reference, rates[f"{reference}, {cores}"], values)
         spread = f"   {min(values):,.0f} to {max(values):,.0f}"
         print(f"{name:34s}{median:10,.0f}{median / cores:10,.0f}{columns}{spread}")
 

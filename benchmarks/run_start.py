@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from measured import note
 from timing import describe_machine, load
 
 from launchers.forks import ForkServer
@@ -62,6 +63,8 @@ def main() -> None:
             for name, seconds in found.items():
                 chosen = server if name == "forked" else None
                 seconds.append(time_start(Path(store) / f"{name}-{turn}", experiment, chosen))
+    own, forked = ([processor_s for _, processor_s in found[name]] for name in ("Python of its own", "forked"))
+    note(f"a run's start to its first step, {options.model} (processor seconds)", "Python of its own", forked, own)
     for name, seconds in found.items():
         wall_s, processor_s = (statistics.median(column) for column in zip(*seconds, strict=True))
         print(f"{name:20s} {wall_s:6.2f} s to the first step, {processor_s:6.2f} s of a core")

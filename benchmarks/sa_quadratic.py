@@ -102,7 +102,8 @@ def compare(title: str, steps: dict[str, Callable[[], None]], rounds: int) -> No
     seconds = time_in_turn(steps, rounds)
     print(title)
     for reference in ("authors", "dense"):
-        report({name: values for name, values in seconds.items() if name in (reference, "separable")}, reference)
+        both = {name: values for name, values in seconds.items() if name in (reference, "separable")}
+        report(both, reference, f"SA quadratic, {title}")
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ def main() -> None:
         }
         seconds = time_in_turn(ways, options.rounds)
         cancel_all()
-    report(seconds, "bare sbatch --array")
+    report(seconds, "bare sbatch --array", f"submitting {options.runs:,} runs")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
+from measured import note
 
 
 def time_in_turn(
@@ -40,24 +41,33 @@ def time_in_turn(
     return seconds
 
 
-def report(seconds: Mapping[str, list[float]], reference: str) -> None:
-    """Median milliseconds of each, and the median over rounds of how many times faster than the reference it is."""
+def report(seconds: Mapping[str, list[float]], reference: str, title: str) -> None:
+    """Print median milliseconds of each, and the median over rounds of how many times as fast as the reference it is.
+
+    Args:
+        seconds: of each round, by name.
+        reference: one of the names.
+        title: what all of them do, for ``measured.note``.
+    """
     for name, values in seconds.items():
+        if name != reference:
+            note(f"{title}: {name}", reference, values, seconds[reference])
         ratio = statistics.median(b / a for a, b in zip(values, seconds[reference], strict=True))
         speed = "" if name == reference else f"   {ratio:5.2f} times as fast as {reference}"
         print(f"{name:28s} {1e3 * statistics.median(values):9.2f} ms{speed}")
 
 
+def processor_name() -> str:
+    """Name the processor as its maker does, where the system says so."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
 def describe_machine() -> str:
     """Processor, threads and versions, for quoting beside a figure."""
-    processor = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        processor = names[0] if names else processor
-    return f"{processor}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    return f"{processor_name()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from measured import note
 from timing import describe_machine, load
 
 from imagesets.catalog import statistics as channel_statistics
@@ -145,6 +146,7 @@ def compare(model: str, options: argparse.Namespace, ranks: distributed.Ranks, s
         if turn:  # the first one is a warm-up
             bare_s.append(bare)
             ours_s.append(ours)
+    note(f"whole training loop, {model} (processor seconds)", "bare PyTorch loop", ours_s, bare_s)
     ratio = statistics.median(a / b for a, b in zip(bare_s, ours_s, strict=True))
     images = options.steps * experiment.recipe.batch_size
     for name, seconds in {"bare PyTorch": bare_s, "ours": ours_s}.items():

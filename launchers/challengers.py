@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from imagesets.prepared import find_info
 from launchers.options import GridOptions
-from suite.challengers import Challenger
+from suite.challenger import NAME, Challenger
 from suite.errors import SpecError, check_name
 from suite.model_options import read_options
 from suite.plugins import find_model
 from suite.spec import Experiment, Recipe, Scalar
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RECIPE = "recipe."
 _OF_RECIPE = tuple(name for name in Recipe.model_fields if name != "name")
 _NOT_OPTIONS = {
@@ -38,7 +37,7 @@ def parse_challenger(words: Sequence[str]) -> Challenger:
     name, separator, model = words[0].partition("=")
     if not separator or not model:
         raise SpecError(f"--challenger {words[0]!r}: expected NAME=MODEL first, such as mine=my_vit.py:MyViT")
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise SpecError(f"challenger {name!r}: expected letters, digits and _, as columns are called by the name")
     options: dict[str, Scalar] = {}
     recipe: dict[str, Scalar] = {}
@@ -69,21 +68,28 @@ def _scalar(text: str) -> Scalar:
     return text
 
 
+def distinct_networks(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """The first experiment of each network: of a model in its version, with its options, at its sizes."""
+    found: dict[tuple[object, ...], Experiment] = {}
+    for e in experiments:
+        found.setdefault((e.model, str(e.model_source), repr(e.model_options), e.image_size, e.dataset), e)
+    return list(found.values())
+
+
+def count_classes(experiment: Experiment, options: GridOptions) -> int:
+    """How many classes its image set has, the user's own also as its loader has prepared it."""
+    return find_info(experiment.dataset, options.data_dir, options.loader).num_classes
+
+
 def refuse_broken(experiments: Iterable[Experiment], options: GridOptions) -> None:
     """Try each model that is none of ours once, before anything is trained.
 
     Raises:
         SpecError: with what was found, and the cure; nothing was trained.
     """
-    to_try = {
-        (e.model, str(e.model_source), repr(e.model_options), e.image_size, e.dataset): e
-        for e in experiments
-        if e.model_source is not None
-    }
-    for experiment in to_try.values():
+    for experiment in distinct_networks(e for e in experiments if e.model_source is not None):
         from suite.training.trial import try_experiment  # imports torch
 
-        num_classes = find_info(experiment.dataset, options.data_dir, options.loader).num_classes
-        *_, last = try_experiment(experiment, num_classes)
+        *_, last = try_experiment(experiment, count_classes(experiment, options))
         if last.problem:
             raise SpecError(f"{experiment.model}: not so: {last.question}: {last.problem}. To do: {last.cure}.")

@@ -9,8 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from imagesets.prepared import find_info
-from launchers.challengers import parse_challenger
+from launchers.challengers import count_classes, distinct_networks, parse_challenger
 from launchers.cost import count_flops
 from launchers.options import GridOptions
 from suite.challengers import with_challengers
@@ -23,8 +22,8 @@ from suite.suites import get_suite
 _SUITE = "sample_efficiency"  # where none is named
 _MB = 1e6
 _LEGEND = """\
-MFLOP: of one image's forward pass. MB: weights, gradients and AdamW's moments, in fp32; with a batch of the recipe's
-size also what is kept for its backward pass."""
+MFLOP: of one image's forward pass. MB: weights, gradients and AdamW's moments,
+in fp32; with a batch of the recipe's size also what its backward pass needs."""
 
 
 def check(options: GridOptions, console: Console) -> int:
@@ -36,12 +35,12 @@ def check(options: GridOptions, console: Console) -> int:
     from suite.training.trial import try_experiment  # imports torch
 
     challenger = parse_challenger(options.check)
-    suite = with_challengers(get_suite(options.suite or _SUITE), [challenger])
+    suite = with_challengers(get_suite(options.suite or _SUITE), [challenger], options.profile_name)
     profile = suite.profile(options.profile_name)
     console.print(f"{challenger.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
     is_sound = True
-    for experiment in _distinct(profile, of_challenger=True):
-        for finding in try_experiment(experiment, _num_classes(experiment, options)):
+    for experiment in _networks(profile, of_challenger=True):
+        for finding in try_experiment(experiment, count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
             is_sound = is_sound and not finding.problem
@@ -54,19 +53,10 @@ def check(options: GridOptions, console: Console) -> int:
     return 0
 
 
-def _distinct(profile: Profile, of_challenger: bool) -> list[Experiment]:
-    """One experiment of each network, the challenger's or the papers'."""
+def _networks(profile: Profile, of_challenger: bool) -> list[Experiment]:
+    """One experiment of each network that is trained, the challenger's or the papers'."""
     chosen = (e for entry in profile.entries if bool(entry.beside) == of_challenger for e in entry.candidates)
-    found: dict[tuple[object, ...], Experiment] = {}
-    for experiment in chosen:
-        if experiment.is_trained:
-            key = (experiment.model, repr(experiment.model_options), experiment.image_size, experiment.dataset)
-            found.setdefault(key, experiment)
-    return list(found.values())
-
-
-def _num_classes(experiment: Experiment, options: GridOptions) -> int:
-    return find_info(experiment.dataset, options.data_dir).num_classes
+    return distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
 def _tell_of_drop_path(experiment: Experiment, console: Console) -> None:
@@ -79,10 +69,10 @@ def _tell_of_drop_path(experiment: Experiment, console: Console) -> None:
 
 def _costs(profile: Profile, options: GridOptions) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("model")
-    for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB with it"):
+    table.add_column("model", overflow="fold", min_width=12)  # a name is broken, never cut
+    for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it"):
         table.add_column(title, justify="right", no_wrap=True)
-    experiments = [*_distinct(profile, of_challenger=True), *_distinct(profile, of_challenger=False)]
+    experiments = [*_networks(profile, of_challenger=True), *_networks(profile, of_challenger=False)]
     for line in _lines(experiments, options):
         table.add_row(*line)
     return table
@@ -94,7 +84,7 @@ def _lines(experiments: Iterable[Experiment], options: GridOptions) -> Iterator[
     from suite.training.trial import measure_size
 
     for experiment in experiments:
-        num_classes, side = _num_classes(experiment, options), experiment.image_size
+        num_classes, side = count_classes(experiment, options), experiment.image_size
         flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
         device = "meta" if experiment.model_source is None else "cpu"
         size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)

@@ -64,7 +64,9 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all; or FILE.py:ATTRIBUTE")
     parser.add_argument(
-        "--profile", default="laptop", help="laptop (default), gpu, paper, or smoke: seconds, no meaning"
+        "--profile",
+        default="laptop",
+        help="laptop (default), desktop where there is one (an evening), gpu, paper, or smoke: seconds, no meaning",
     )
     parser.add_argument(
         "--dataset", metavar="NAME", help="train all of it on another image set, such as one of your own"
@@ -104,6 +106,12 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--skip-corrupt", action="store_true", help="go on without images that cannot be decoded")
     parser.add_argument(
         "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
+    )
+    parser.add_argument(
+        "--runs-per-gpu",
+        type=positive,
+        metavar="N",
+        help="small runs that share a GPU by NVIDIA's MPS, on this machine",
     )
     parser.add_argument(
         "--ranks-per-node", type=positive, metavar="N", help="processes of one run (default 1; with SLURM on CPUs)"

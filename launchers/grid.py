@@ -22,8 +22,9 @@ from launchers.command_line import parse_options
 from launchers.console import SafeConsole
 from launchers.display import Display
 from launchers.forks import ForkServer
+from launchers.gpu_sharing import SharedGpus
 from launchers.live.beside import serving
-from launchers.local import LocalPool, environment_of_runs
+from launchers.local import Gpus, LocalPool, environment_of_runs
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
@@ -107,15 +108,15 @@ def _train_here(grid: GridRequest, console: Console) -> int:
             _check_gpus(gpus, resources.num_ranks)
         grid.make_store()
         grid.make_data_ready(to_do)
-        grid.enter_challengers(to_do)
+        grid.enter_challengers(to_do, console)
         grid.forget_failures(plan)
     else:
-        grid.enter_challengers(())
+        grid.enter_challengers((), console)
     failed = [(run.job, run.problem) for run in plan if run.problem]
     with _followers(grid, resources, console) as followers:
         if to_do:
-            with _fork_server(resources) as server:
-                failed = _watch_pool(LocalPool(plan, max_parallel, gpus, server), followers, console)
+            with _sharing(options, gpus, console) as handed_out, _fork_server(resources) as server:
+                failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), followers, console)
     print_failures(console, failed)
     build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return Exit.FAILED if failed else 0
@@ -133,6 +134,10 @@ def _followers(
     return following(resources.track, grid.options.runs, grid.options.suite or "", grid.profile_name, ids, say)
 
 
+def _sharing(options: GridOptions, gpus: Sequence[str], console: Console) -> contextlib.AbstractContextManager[Gpus]:
+    return SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
+
+
 def _fork_server(resources: Resources) -> contextlib.AbstractContextManager[ForkServer | None]:
     """Make what forks runs: on Linux alone they become this process's children; torchrun starts several ranks."""
     if resources.num_ranks > 1 or sys.platform != "linux":
@@ -143,7 +148,9 @@ def _fork_server(resources: Resources) -> contextlib.AbstractContextManager[Fork
 def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[int, Resources]:
     """Choose how many runs go at once, and each one's share of the machine."""
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    slots = num_cores if profile.device == "cpu" else num_gpus
+    if options.runs_per_gpu and profile.device == "cpu":
+        raise SpecError("--runs-per-gpu: this profile trains on CPUs; --max-parallel says how many runs go at once")
+    slots = num_cores if profile.device == "cpu" else num_gpus * (options.runs_per_gpu or 1)
     num_ranks = options.ranks_per_node or 1
     max_parallel = options.max_parallel or max(1, slots // num_ranks)
     threads = max(1, num_cores // (max_parallel * num_ranks))

@@ -51,6 +51,20 @@ def environment_of_runs(resources: Resources) -> dict[str, str]:
     return ours | {"OMP_NUM_THREADS": str(resources.threads_per_rank), "PYTHONUNBUFFERED": "1"}
 
 
+class Gpus:
+    """The GPUs that a pool hands out, as CUDA_VISIBLE_DEVICES names them: in turn, a run's ranks one each."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.names = names
+
+    def variables(self, slot: int, num_ranks: int) -> dict[str, str]:
+        """What the environment of a run in this place of the pool must say, to see the GPUs of its ranks alone."""
+        if not self.names:
+            return {}
+        places = range(slot * num_ranks, (slot + 1) * num_ranks)
+        return {"CUDA_VISIBLE_DEVICES": ",".join(self.names[place % len(self.names)] for place in places)}
+
+
 class LocalRun:
     """One job's life in the pool, beside ``parents``: the runs of the pool that it depends on."""
 
@@ -75,7 +89,7 @@ class LocalRun:
         if failed is not None:
             self.state, self.problem = "failed", f"needs {failed.job.experiment.id}, which failed"
 
-    def start(self, slot: int, gpus: Sequence[str], server: ForkServer | None = None) -> bool:
+    def start(self, slot: int, gpus: Gpus, server: ForkServer | None = None) -> bool:
         """Start the processes, whose output goes to the run's log; a run that cannot even start has failed.
 
         Args:
@@ -93,11 +107,9 @@ class LocalRun:
         self.state, self.slot = "running", slot
         return True
 
-    def _spawn(self, slot: int, gpus: Sequence[str], server: ForkServer | None) -> None:
-        resources, variables = self.job.resources, {}
-        if gpus:
-            places = range(slot * resources.num_ranks, (slot + 1) * resources.num_ranks)
-            variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[place % len(gpus)] for place in places)
+    def _spawn(self, slot: int, gpus: Gpus, server: ForkServer | None) -> None:
+        resources = self.job.resources
+        variables = gpus.variables(slot, resources.num_ranks)
         with open_log(self.job.directory.log_path) as log:
             if server is not None and server.is_alive:
                 with contextlib.suppress(OSError):  # it has ended: the run loads the libraries itself
@@ -172,7 +184,7 @@ class LocalPool:
     Args:
         plan: the runs, parents before those that need them.
         max_parallel: how many go at once.
-        gpus: handed out to them.
+        gpus: handed out to them; None: there are none.
         server: forks runs of one rank; None: each loads the libraries itself, as those of several ranks do.
     """
 
@@ -180,12 +192,12 @@ class LocalPool:
         self,
         plan: Sequence[PlannedRun],
         max_parallel: int,
-        gpus: Sequence[str] = (),
+        gpus: Gpus | None = None,
         server: ForkServer | None = None,
     ) -> None:
         self.runs = [LocalRun(planned) for planned in plan]
         self._order = _in_order_of_start(self.runs)
-        self._gpus, self._server = gpus, server
+        self._gpus, self._server = gpus or Gpus(), server
         self._free_slots = list(range(max_parallel))
         self._looked_at = 0.0
 

@@ -57,7 +57,7 @@ def train(grid: GridRequest, console: Console) -> int:
             _check_owners(options.runs, missing)
             grid.make_store()
             grid.make_data_ready(missing)
-            grid.enter_challengers(missing)
+            grid.enter_challengers(missing, console)
             submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
             grid.forget_failures(plan)
@@ -67,7 +67,7 @@ def train(grid: GridRequest, console: Console) -> int:
             if refusal:
                 console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         else:
-            grid.enter_challengers(())
+            grid.enter_challengers((), console)
             grid.forget_failures(plan)
             console.print("nothing to submit")
         if num_left:

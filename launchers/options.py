@@ -64,6 +64,7 @@ class GridOptions:
     workers: int | None = None
     skip_corrupt: bool = False
     max_parallel: int | None = None
+    runs_per_gpu: int | None = None
     ranks_per_node: int | None = None
     micro_batch: int | None = None
     zero_stage: int = 0
@@ -93,6 +94,11 @@ class GridOptions:
             raise SpecError("--seeds until=… trains all arms of the headline together: it takes no --only")
         if self.until is not None and self.max_seeds < FIRST_LOOK:
             raise SpecError(f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more")
+        if self.runs_per_gpu and (self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1):
+            raise SpecError(
+                "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
+                "it goes with none of --cluster slurm, --max-parallel, --ranks-per-node"
+            )
         if self.teacher_weights is not None and not self.teacher_weights.is_file():
             raise SpecError(f"--teacher-weights {self.teacher_weights}: there is no such file")
 

@@ -16,7 +16,8 @@ from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
 from launchers.tracking import check_installed
-from suite.challengers import Challenger, record_challengers, with_challengers
+from suite.challenger import Challenger
+from suite.challengers import record_challengers, with_challengers
 from suite.errors import DataError, SpecError, missing_weights
 from suite.profiles import Profile
 from suite.spec import Experiment, Resources
@@ -47,9 +48,9 @@ class GridRequest:
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
         challengers = tuple(map(parse_challenger, options.challengers))
-        suite = with_challengers(get_suite(options.suite), challengers)
+        suite = with_challengers(get_suite(options.suite), challengers, options.profile_name)
         if options.dataset:
-            find_info(options.dataset, options.data_dir)
+            find_info(options.dataset, options.data_dir, options.loader)
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(update={"device": options.device})
@@ -82,17 +83,23 @@ class GridRequest:
                 f"--runs {self.options.runs} cannot be written to: {error.strerror}; expected a folder of yours"
             ) from error
 
-    def enter_challengers(self, to_do: Sequence[PlannedRun]) -> None:
-        """Try the models that are none of ours, then write down in the store who is entered.
+    def enter_challengers(self, to_do: Sequence[PlannedRun], console: Console) -> None:
+        """Try the models that are none of ours, then write down in the store who is entered, and in whose place.
 
         Args:
             to_do: the runs that are to be trained.
+            console: to say it on.
 
         Raises:
             SpecError: a model that could not be trained; the message has the cure.
         """
         refuse_broken((run.job.experiment for run in to_do), self.options)
-        record_challengers(self.options.runs, self.challengers)
+        for other in record_challengers(self.options.runs, self.challengers):
+            console.print(
+                f"challenger {other.name} takes the place of an earlier one, whose runs stay but are on no board any "
+                f"more: {other.describe()}",
+                soft_wrap=True,
+            )
 
     def forget_failures(self, plan: Sequence[PlannedRun]) -> None:
         """With ``--retry-failed``, let what failed or is void start again."""

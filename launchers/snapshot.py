@@ -18,8 +18,8 @@ from pathlib import Path
 from launchers.submission import submissions_folder
 from suite.commit import PINNED, commit
 from suite.files import disk_error
+from suite.installed import OUR_PACKAGES
 
-_PACKAGES = ("suite", "launchers", "leaderboards", "imagesets")
 _DIGITS = 16
 
 
@@ -53,7 +53,7 @@ class Snapshot:
 
 def _list_files() -> Iterator[tuple[str, Path]]:
     """List what our packages consist of, wherever they were imported from, by its name in the copy."""
-    for package in _PACKAGES:
+    for package in OUR_PACKAGES:
         found = importlib.util.find_spec(package)
         for place in (found and found.submodule_search_locations) or ():
             for path in Path(place).rglob("*"):

@@ -24,7 +24,7 @@ from leaderboards.joined_stores import joined
 from leaderboards.judged_claims import JudgedClaim, judge
 from leaderboards.terminal import print_summary
 from suite.arguments import positive, program
-from suite.errors import SpecError, SuiteError
+from suite.errors import RecordError, SpecError, SuiteError
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
@@ -155,10 +155,19 @@ def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
         return []
     started = []
     for name in [only] if only else [*suite.profiles, "smoke"]:
-        candidates = (candidate for entry in suite.profile(name).entries for candidate in entry.candidates)
+        profile = _enter_readable(suite, name, store).profile(name)
+        candidates = (candidate for entry in profile.entries for candidate in entry.candidates)
         if any(f"{candidate.model}-{candidate.arm_id}" in found for candidate in candidates):
             started.append(name)
     return started
+
+
+def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
+    """Enter the store's challengers; a record that cannot be read is told where the suite is built."""
+    try:
+        return enter_challengers(suite, profile, store)
+    except RecordError:
+        return suite
 
 
 # -- the command line
@@ -179,7 +188,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="run store (default: runs); given again, all are joined",
     )
     parser.add_argument(
-        "--profile", help="laptop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
+        "--profile", help="laptop, desktop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
     )
     parser.add_argument("--dataset", metavar="NAME", help="the runs that grid.py --dataset NAME has trained")
     parser.add_argument(

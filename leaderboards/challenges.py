@@ -93,7 +93,7 @@ def summarize_challenges(leaderboard: Leaderboard) -> list[str]:
     """A line for each challenger: against how many of the papers' numbers it is better, and worse."""
     lines = []
     challenges = find_challenges(leaderboard)
-    for name in leaderboard.suite.challengers:
+    for name in (challenger.name for challenger in leaderboard.suite.challengers):
         own = [challenge.verdict for challenge in challenges if challenge.challenger == name]
         found = f"better in {own.count('better')}, worse in {own.count('worse')} of {len(own)} comparisons"
         lines.append(f"{name}: {found} with the papers' models")

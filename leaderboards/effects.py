@@ -39,8 +39,10 @@ def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[
         if table.ranked != "none" and is_accuracy(cell.metric) and cell.provenance.experiment and key[1] not in told:
             groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
     effects = {}
+    like = suite.headline.baseline
+    like = like.model_copy(update={"column": table.baseline or like.column})
     for keys in groups.values():
-        baseline = choose_baseline(keys, suite.headline.baseline)
+        baseline = choose_baseline(keys, like)
         for key in keys if len(keys) > 1 else ():
             found = None if key == baseline else difference_of(cells[key], cells[baseline])
             effects[key] = Effect(baseline, found)

@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from suite.challengers import Challenger, read_challengers, record_challengers
+from suite.challenger import Challenger
+from suite.challengers import read_challengers, record_challengers
 from suite.errors import RecordError
 from suite.records import Result, RunDirectory
 
@@ -47,7 +48,7 @@ def _unlike_none(entered: Sequence[Challenger], known: Sequence[Challenger], sto
     """Those of one more store, of which none is another model than a known one of its name."""
     others = {challenger.name: challenger for challenger in known}
     for challenger in entered:
-        if others.get(challenger.name, challenger) != challenger:
+        if challenger.name in others and not challenger.is_same_as(others[challenger.name]):
             raise RecordError(
                 f"{store} and another store have different challengers called {challenger.name}: "
                 f"{challenger.describe()}; {others[challenger.name].describe()}. Enter one of them under another name: "

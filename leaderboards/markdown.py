@@ -72,9 +72,10 @@ def _challengers(leaderboard: Leaderboard) -> list[str]:
     """Who stands beside the papers' models, and how they compare with each of them."""
     if not leaderboard.suite.challengers:
         return []
-    lines = [list(line) for line in write_challenges(leaderboard)]
+    lines = write_challenges(leaderboard)
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
-    told = section("## Challengers", map(escape_markdown, leaderboard.suite.challengers.values()))
+    entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.challengers)
+    told = section("## Challengers", entered)
     return [*told, CHALLENGERS, *table]
 
 

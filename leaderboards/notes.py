@@ -111,10 +111,10 @@ def _waiting(leaderboard: Leaderboard) -> list[Note]:
     return [Note("; ".join(waiting), reason) for reason, waiting in rows.items()]
 
 
-def write_challenges(leaderboard: Leaderboard) -> list[tuple[str, ...]]:
-    """Each comparison as a line of words, in the columns of ``COMPARISON``."""
+def write_challenges(leaderboard: Leaderboard) -> list[list[str]]:
+    """Each comparison as a list of words, in the columns of ``COMPARISON``."""
     return [
-        (
+        [
             challenge.board.table.item,
             " / ".join(challenge.difference.row),
             challenge.column,
@@ -122,6 +122,6 @@ def write_challenges(leaderboard: Leaderboard) -> list[tuple[str, ...]]:
             write_difference(challenge.difference),
             NOTHING if challenge.p_value is None else f"{challenge.p_value:.2g}",
             challenge.verdict or NOTHING,
-        )
+        ]
         for challenge in find_challenges(leaderboard)
     ]

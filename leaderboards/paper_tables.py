@@ -128,6 +128,8 @@ def check_layout(suite: Suite, profile: Profile) -> None:
         layouts[table.name] = lay_out(table, (e for scale in scales for e in suite.entries_of(scale, table)))
         entries = suite.entries_of(profile, table)
         _check_entries(suite, entries, layouts[table.name])
+        if table.baseline:
+            _check_column(table.baseline, layouts[table.name])
         for derived in table.derived:
             _check_derived(derived, entries, layouts[table.name])
         for key in table.ranked.row_keys if isinstance(table.ranked, RankedWithin) else ():

@@ -9,17 +9,19 @@ columns of a table are image sets or shares of them, it has a column of each. Th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
+from suite.challenger import Challenger
 from suite.errors import RecordError, SpecError
 from suite.files import disk_error, read_file, write_atomically
 from suite.model_options import read_options
 from suite.profiles import Entry, Profile, Row
 from suite.reading import describe
-from suite.spec import Experiment, Frozen, ModelSource, Scalar
+from suite.spec import Experiment, ProfileName
 from suite.tables import Suite, Table
 
 _FOLDER = "challengers"
@@ -37,61 +39,34 @@ _METRICS = {  # that any model has, and how its columns are called
 }
 
 
-class Challenger(Frozen):
-    """One model beside the papers'.
+def with_challengers(suite: Suite, challengers: Sequence[Challenger], profile_name: str = "") -> Suite:
+    """Enter challengers into every table of a suite.
 
-    ``words`` name the model as the user did; ``source`` is None for one of ours. ``recipe`` holds the fields in which
-    it is trained otherwise than the suite says.
-    """
-
-    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")
-    words: str
-    source: ModelSource | None = None
-    options: dict[str, Scalar] = Field(default_factory=dict)
-    recipe: dict[str, Scalar] = Field(default_factory=dict)
-
-    def describe(self) -> str:
-        """``mine: my_vit.py:MyViT (sha256:3fa9...), dim=192; recipe changed: learning_rate=0.001``."""
-        version = f" ({self.source.version[:23]})" if self.source else ""
-        options = "".join(f", {name}={value}" for name, value in self.options.items())
-        changed = ", ".join(f"{name}={value}" for name, value in self.recipe.items())
-        return f"{self.name}: {self.words}{version}{options}" + (f"; recipe changed: {changed}" if changed else "")
-
-    def replace_model(self, reference: Experiment) -> Experiment:
-        """Train this model as the reference is trained.
-
-        Raises:
-            SpecError: a changed field of the recipe that cannot be.
-        """
-        try:
-            recipe = reference.recipe.model_copy(update=self.recipe)
-        except ValidationError as error:
-            raise SpecError(f"challenger {self.name}: recipe.{describe(error)}") from error
-        model = self.name if self.source else self.words
-        fields = {"model": model, "model_source": self.source, "model_options": self.options, "recipe": recipe}
-        return reference.model_copy(update=fields)
-
-
-def with_challengers(suite: Suite, challengers: Sequence[Challenger]) -> Suite:
-    """Enter challengers into every table and profile of a suite.
+    Args:
+        suite: as it is published.
+        challengers: each with a name of its own.
+        profile_name: the only scale that they are entered at, as a changed recipe may be none at another; "": all.
 
     Raises:
-        SpecError: a name that another challenger, a model of ours or a column has, or no row that trains a model.
+        SpecError: a name that another challenger, a model of ours or a column has, a recipe that cannot be, no row that
+            trains a model, or no such profile.
     """
+    scales = [suite.scale_of(profile_name)] if profile_name else list(suite.profiles)
     names = [challenger.name for challenger in challengers]
     for i, challenger in enumerate(challengers):
         if challenger.name in names[:i]:
             raise SpecError(f"two challengers are called {challenger.name!r}; give each a name of its own")
         if challenger.name in read_options():
             raise SpecError(f"challenger {challenger.name!r} is called as a model of ours; give it a name of its own")
-        suite = _enter(suite, challenger)
+        suite = _enter(suite, challenger, scales)
     return suite
 
 
-def _enter(suite: Suite, challenger: Challenger) -> Suite:
+def _enter(suite: Suite, challenger: Challenger, scales: Iterable[ProfileName]) -> Suite:
     columns: dict[str, dict[str, None]] = {table.name: {} for table in suite.tables}
-    profiles = {}
-    for name, profile in suite.profiles.items():
+    profiles = {**suite.profiles}
+    for name in scales:
+        profile = profiles[name]
         entries = [entry for table in suite.tables for entry in _entries(suite, profile, table, challenger)]
         for entry in entries:
             table = suite.table(entry.table)
@@ -106,8 +81,8 @@ def _enter(suite: Suite, challenger: Challenger) -> Suite:
         table.model_copy(update={"challenger_columns": (*table.challenger_columns, *columns[table.name])})
         for table in suite.tables
     )
-    told = {**suite.challengers, challenger.name: challenger.describe()}
-    return suite.model_copy(update={"tables": tables, "profiles": profiles, "challengers": told})
+    entered = (*suite.challengers, challenger)
+    return suite.model_copy(update={"tables": tables, "profiles": profiles, "challengers": entered})
 
 
 def _check_columns(table: Table, entries: Iterable[Entry], entered: Entry) -> None:
@@ -125,7 +100,7 @@ def _entries(suite: Suite, profile: Profile, table: Table, challenger: Challenge
             beside = _name_columns(reference, challenger.name, has_one_set)
             if not beside:
                 continue
-            candidates = {e.arm_id: e for e in map(challenger.replace_model, reference.candidates)}
+            candidates = {e.arm_id: e for e in (_replace_model(challenger, of) for of in reference.candidates)}
             first, *others = candidates.values()  # a search is one over what the recipe leaves open
             yield reference.model_copy(
                 update={
@@ -136,6 +111,21 @@ def _entries(suite: Suite, profile: Profile, table: Table, challenger: Challenge
                     "beside": beside,
                 }
             )
+
+
+def _replace_model(challenger: Challenger, reference: Experiment) -> Experiment:
+    """Train a challenger as the reference is trained.
+
+    Raises:
+        SpecError: a changed field of the recipe that cannot be.
+    """
+    try:
+        recipe = reference.recipe.model_copy(update=challenger.recipe)
+    except ValidationError as error:
+        raise SpecError(f"challenger {challenger.name}: recipe.{describe(error)}") from error
+    model = challenger.name if challenger.source else challenger.words
+    fields = {"model": model, "model_source": challenger.source, "model_options": challenger.options, "recipe": recipe}
+    return reference.model_copy(update=fields)
 
 
 def _references(entries: Iterable[Entry]) -> dict[Row, dict[tuple[object, ...], Entry]]:
@@ -165,19 +155,29 @@ def _name_columns(reference: Entry, name: str, has_one_set: bool) -> dict[str, s
 # -- who was entered, in the store
 
 
-def record_challengers(store: Path, challengers: Iterable[Challenger]) -> None:
-    """Keep who was entered; one of a name that is there already takes its place, and the other's runs stay.
+def record_challengers(store: Path, challengers: Iterable[Challenger]) -> list[Challenger]:
+    """Keep who was entered; one takes the place of another model of its name, whose runs stay but are shown no more.
+
+    To refuse it would ask for a new name after every edit of a model. Whoever calls this says whose place was taken.
+
+    Returns:
+        The challengers that were entered before under these names and are other models.
 
     Raises:
         RunError: the store cannot be written to.
     """
+    replaced = []
     for challenger in challengers:
         path = store / _FOLDER / f"{challenger.name}.json"
+        with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
+            if not (before := _read(path)).is_same_as(challenger):
+                replaced.append(before)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(path.parent, error) from error
         write_atomically(path, challenger.model_dump_json(indent=1).encode())
+    return replaced
 
 
 def read_challengers(store: Path) -> list[Challenger]:
@@ -189,12 +189,16 @@ def read_challengers(store: Path) -> list[Challenger]:
     found = []
     for path in sorted((store / _FOLDER).glob("*.json")):
         try:
-            found.append(Challenger.model_validate_json(read_file(path)))
+            found.append(_read(path))
         except (OSError, ValueError) as error:
             raise RecordError(
                 f"cannot read {path}: {describe(error)}. Start the grid with that --challenger again, or delete it."
             ) from error
     return found
+
+
+def _read(path: Path) -> Challenger:
+    return Challenger.model_validate_json(read_file(path))
 
 
 def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms: Collection[str]) -> Suite:
@@ -209,10 +213,10 @@ def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms
     entered = []
     for challenger in read_challengers(store):
         try:
-            profile = _enter(suite, challenger).profile(profile_name)
-        except SpecError:  # no row of this suite
+            profile = with_challengers(suite, [challenger], profile_name).profile(profile_name)
+        except SpecError:  # no row of this suite, or no recipe at this scale
             continue
         own = (e for entry in profile.entries if entry.beside for e in entry.candidates)
         if any(f"{e.model}-{e.arm_id}" in arms for e in own):
             entered.append(challenger)
-    return with_challengers(suite, entered)
+    return with_challengers(suite, entered, profile_name)

@@ -12,18 +12,16 @@ Our own names win. Nothing is imported before it is asked for, and what breaks t
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import json
 import linecache
 import sys
 from collections.abc import Callable
-from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
-from importlib.metadata import packages_distributions as find_distributions
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 from suite.errors import SpecError, unknown_name
+from suite.installed import find_neighbours, find_version
 from suite.spec import ModelSource, hash_source
 
 Kind = Literal["models", "suites", "image_sets"]
@@ -67,15 +65,16 @@ def find_model(words: str) -> ModelSource:
     place, separator, attribute = words.rpartition(":")
     if not separator:
         point = _find_entry_point("models", words)
-        return ModelSource(kind="entry_point", name=words, version=_version(point.module, point.dist))
+        version = _guarded(words, lambda: find_version(point.module, point.dist))
+        return ModelSource(kind="entry_point", name=words, version=version)
     if place == "timm":
-        return ModelSource(kind="timm", name=attribute, version=_number(distribution("timm")))
+        return ModelSource(kind="timm", name=attribute, version=find_version("timm", distribution("timm")))
     if place.endswith(".py"):
         text = _read(Path(place))
         return ModelSource(kind="file", name=attribute, version=hash_source(text.encode()), code=text)
     if not place or not attribute:
         raise SpecError(f"model {words!r}: {_FORMS}")
-    return ModelSource(kind="module", name=words, version=_version(place))
+    return ModelSource(kind="module", name=words, version=_guarded(words, lambda: find_version(place)))
 
 
 def load_builder(source: ModelSource) -> Callable[..., Any]:
@@ -88,7 +87,7 @@ def load_builder(source: ModelSource) -> Callable[..., Any]:
     check_version(source)
     if source.kind == "file":
         name = f"{source.name} of the challenger's file"
-        found = _guarded(name, lambda: _attribute(_make_module(source.code), source.name, name))
+        found = _guarded(name, lambda: _attribute(_make_module_alone(source.code, name), source.name, name))
     elif source.kind == "module":
         found = _guarded(source.name, lambda: _attribute(importlib.import_module(place), attribute, source.name))
     else:
@@ -120,46 +119,7 @@ def check_version(source: ModelSource) -> None:
         )
 
 
-# -- versions
-
-
-def _version(module: str, owner: Distribution | None = None) -> str:
-    """The number of the installed distribution that a module belongs to; else the hash of its package's source."""
-    package = module.partition(".")[0]
-    if owner is None and (names := find_distributions().get(package)):
-        owner = distribution(names[0])
-    if owner is not None and not _is_editable(owner):
-        return _number(owner)
-    return hash_source(b"".join(path.read_bytes() for path in _list_sources(package, module)))
-
-
-def _number(owner: Distribution) -> str:
-    return f"{owner.name}=={owner.version}"
-
-
-def _is_editable(owner: Distribution) -> bool:
-    """Whether its files may change under the same number."""
-    told = json.loads(owner.read_text("direct_url.json") or "{}")
-    return bool(told.get("dir_info", {}).get("editable"))
-
-
-def _list_sources(package: str, module: str) -> list[Path]:
-    spec = _guarded(package, lambda: importlib.util.find_spec(package))
-    if spec is None:
-        raise SpecError(
-            f"model {module}: there is no module {package!r} on Python's path. Install it, set PYTHONPATH, or name its "
-            f"file: {package}.py:ATTRIBUTE"
-        )
-    folders = spec.submodule_search_locations or ()
-    found = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
-    if not folders and spec.origin and spec.origin.endswith(".py"):
-        found = [Path(spec.origin)]
-    if not found:
-        raise SpecError(
-            f"model {module} has no source that could be hashed, and belongs to no installed distribution, so that "
-            "nobody could tell which version was trained. Install it as a distribution with a version."
-        )
-    return found
+# -- entry points
 
 
 def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
@@ -208,6 +168,19 @@ def _make_module(text: str, path: str = "") -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
+    return module
+
+
+def _make_module_alone(text: str, name: str) -> ModuleType:
+    """A module of a file's text, by which alone it is told: what it imports has been installed, and not beside it."""
+    before = set(sys.modules)
+    module = _make_module(text)
+    if neighbours := find_neighbours(text, set(sys.modules) - before - {module.__name__}):
+        del sys.modules[module.__name__]
+        raise SpecError(
+            f"{name} imports {', '.join(neighbours)}, which nobody has installed: runs carry the file alone, and would "
+            "not notice its edits. Put all of it in one file, or install it as a package."
+        )
     return module
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
+from suite.challenger import Challenger
 from suite.errors import SpecError, unknown_name
 from suite.figures import Figure
 from suite.profiles import Entry, Place, Profile, Row
@@ -67,8 +68,9 @@ class Table(Frozen):
     with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
     name a row. ``ranked`` says which cells that show the same metric compete for ranks: those of a column or of some
     of its rows, those of a row, all, or none. ``seeds_of_paper`` is how many seeds
-    the paper's numbers are the means of: one, unless it says otherwise. ``challenger_columns`` follow the table's own:
-    those of models that are none of the papers'.
+    the paper's numbers are the means of: one, unless it says otherwise. ``baseline`` is the column that the others of a
+    row are compared with away from the paper's scale, where it is not the headline's. ``challenger_columns`` follow the
+    table's own: those of models that are none of the papers'.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Table(Frozen):
     decimals: int = 1
     ranked: Ranked
     seeds_of_paper: PositiveInt = 1
+    baseline: str = ""
     derived: tuple[Derived, ...] = ()
     challenger_columns: tuple[str, ...] = ()
 
@@ -98,7 +101,8 @@ class Headline(Frozen):
 class Suite(Frozen):
     """One question of one paper: its experiments at each scale, and the layout of the answer.
 
-    ``challengers`` describes, by name, the models beside the papers' that were entered into its tables.
+    ``challengers`` are the models beside the papers' that were entered into its tables. ``source`` is where a
+    suite that is none of ours was found, such as ``my_suite.py:SUITE``.
     """
 
     name: str
@@ -110,7 +114,13 @@ class Suite(Frozen):
     headline: Headline
     figures: tuple[Figure, ...] = ()
     footnotes: tuple[str, ...] = ()
-    challengers: dict[str, str] = Field(default_factory=dict)
+    challengers: tuple[Challenger, ...] = ()
+    source: str = ""
+
+    @property
+    def words(self) -> str:
+        """By what ``--suite`` finds it."""
+        return self.source or self.name
 
     def profile(self, name: str) -> Profile:
         """Find the profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in
@@ -132,6 +142,18 @@ class Suite(Frozen):
         for known, profile in self.profiles.items():
             if known == name:
                 return profile
+        raise unknown_name("profile", name, [*self.profiles, "smoke"])
+
+    def scale_of(self, name: str) -> ProfileName:
+        """Name the one of ``profiles`` that the profile called ``name`` is made from.
+
+        Raises:
+            SpecError: if there is no such profile.
+        """
+        base = name.partition("@")[0].partition("-")[0]
+        for known in self.profiles:
+            if known == (base if base != "smoke" else "laptop"):
+                return known
         raise unknown_name("profile", name, [*self.profiles, "smoke"])
 
     def table(self, name: str = "") -> Table:

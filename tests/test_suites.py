@@ -43,12 +43,27 @@ def test_every_experiment_can_be_built_and_comes_after_those_it_needs(name, prof
 @pytest.mark.parametrize("name", list_suites())
 def test_every_suite_has_the_three_scales_and_says_what_the_smaller_ones_leave_out(name):
     suite = get_suite(name)
-    assert set(suite.profiles) == {"laptop", "gpu", "paper"}
+    assert set(suite.profiles) - {"desktop"} == {"laptop", "gpu", "paper"}
     papers = {experiment.id for experiment in suite.profiles["paper"].experiments()}
     for profile in suite.profiles.values():
         assert profile.scale_note or {experiment.id for experiment in profile.experiments()} <= papers
     assert not suite.profiles["paper"].scale_note
     assert {experiment.dataset for experiment in suite.profiles["laptop"].experiments()} <= {"cifar10"}
+
+
+@pytest.mark.parametrize("name", ["sample_efficiency", "convit_ablation", "convit_masking", "cordonnier_cifar10"])
+def test_a_desktop_fills_the_laptop_s_places_with_the_same_models_that_see_five_times_the_images_and_more(name):
+    laptop, desktop = (get_suite(name).profile(scale) for scale in ("laptop", "desktop"))
+    assert [(e.table, e.row, e.columns) for e in desktop.entries] == [
+        (e.table, e.row, e.columns) for e in laptop.entries
+    ]
+    for small, large in zip(laptop.experiments(), desktop.experiments(), strict=True):
+        assert (small.model, small.model_options, small.kind) == (large.model, large.model_options, large.kind)
+        if small.kind == "training":
+            seen = [e.train_fraction * e.recipe.epochs for e in (small, large)]
+            assert 5 <= seen[1] / seen[0] <= 6
+            warmup = [e.recipe.warmup_epochs / e.recipe.epochs for e in (small, large)]
+            assert warmup[0] == pytest.approx(warmup[1])
 
 
 def test_suites_share_runs_and_no_two_experiments_share_an_identity():

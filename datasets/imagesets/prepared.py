@@ -9,7 +9,7 @@ from typing import get_args
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import default_data_dir, ensure
 from imagesets.manifest import MANIFEST, Manifest, prepared_folder, read_manifest
-from suite.errors import DataError
+from suite.errors import DataError, SpecError
 from suite.spec import StorageFormat
 
 IMAGENET_MEAN, IMAGENET_STD = CATALOG["imagenet"].mean, CATALOG["imagenet"].std
@@ -27,14 +27,24 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
         storage_format: the format that is read; None takes what there is.
 
     Raises:
-        SpecError: if neither knows it.
+        SpecError: if neither knows it, or it is there in other formats alone.
     """
-    if name not in CATALOG:
-        for one in [storage_format] if storage_format else get_args(StorageFormat):
-            folder = prepared_folder(data_dir or default_data_dir(), name, one)
-            if (folder / MANIFEST).exists():
-                return _info_of(read_manifest(folder))
-    return get_info(name)
+    if name in CATALOG:
+        return get_info(name)
+    folders = {one: prepared_folder(data_dir or default_data_dir(), name, one) for one in get_args(StorageFormat)}
+    formats = [one for one, folder in folders.items() if (folder / MANIFEST).exists()]
+    for one in formats:
+        if storage_format in (None, one):
+            return _info_of(read_manifest(folders[one]))
+    try:
+        return get_info(name)
+    except SpecError as error:
+        if not formats:
+            raise
+        raise SpecError(
+            f"{name} is prepared in {folders[formats[0]].parent} for --loader {' and '.join(formats)}, not for "
+            f"{storage_format}: choose --loader {formats[0]}, or prepare it with --format {storage_format}"
+        ) from error
 
 
 def _info_of(manifest: Manifest) -> ImageSetInfo:

@@ -39,6 +39,7 @@ NEUTRAL = "#555555"
 GRID = "#dddddd"
 DPI = 160
 MARGIN_IN = 0.12
+_TRACES = {"png": ["Software"], "svg": ["Date", "Creator"], "pdf": ["CreationDate", "Creator", "Producer"]}
 _LINE_IN = 0.165  # of the text below the title
 _DECADES = 4  # of the colour scale: what attends less is drawn as the least
 BAR_IN, BAR_BOTTOM_IN, THICKNESS_IN = 0.7, 0.22, 0.1  # of all that belongs to a bar; of the bar itself, from its top
@@ -55,18 +56,15 @@ def default_style() -> Iterator[None]:
 
 
 def save(canvas: Canvas) -> dict[str, bytes]:
-    """The canvas as PNG, SVG and PDF, without a trace of when and with what they were made. Text in the SVG is
-    outlines: another font on the reader's side would make labels collide."""
-    return {
-        "png": _bytes(canvas, "png", {"Software": None}),
-        "svg": _bytes(canvas, "svg", {"Date": None, "Creator": None}),
-        "pdf": _bytes(canvas, "pdf", {"CreationDate": None, "Creator": None, "Producer": None}),
-    }
+    """The canvas in every format."""
+    return {kind: write(canvas, kind) for kind in _TRACES}
 
 
-def _bytes(canvas: Canvas, kind: str, metadata: dict[str, None]) -> bytes:
+def write(canvas: Canvas, kind: str) -> bytes:
+    """The canvas as PNG, SVG or PDF, without a trace of when and with what it was made. Text in the SVG is outlines:
+    another font on the reader's side would make labels collide."""
     file = io.BytesIO()
-    canvas.savefig(file, format=kind, dpi=DPI, metadata=metadata)
+    canvas.savefig(file, format=kind, dpi=DPI, metadata=dict.fromkeys(_TRACES[kind]))
     return file.getvalue()
 
 

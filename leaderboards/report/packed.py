@@ -6,9 +6,10 @@ import base64
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from leaderboards.escaping import spell_controls
+
+_ELEMENT = 80  # bytes around a parcel in the HTML
 
 
 def pack(content: bytes) -> str:
@@ -16,27 +17,26 @@ def pack(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
 
 
-@dataclass
-class Parcels:
-    """The packed contents of one page by name, and what may no longer be added to it."""
+def pack_within(num_bytes: int, contents: Mapping[str, bytes]) -> dict[str, str]:
+    """Pack the contents that fit together, the first ones first; the others are left out.
 
-    budget: int  # bytes of base64 that are left
-    contents: dict[str, str] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    Args:
+        num_bytes: of the page that are left, also for the element around each.
+        contents: by the names under which the page's scripts find them.
+    """
+    packed = {}
+    for name, content in contents.items():
+        parcel = pack(content)
+        size = len(parcel) + len(name) + _ELEMENT
+        if size <= num_bytes:
+            num_bytes -= size
+            packed[name] = parcel
+    return packed
 
-    def add(self, name: str, content: bytes) -> bool:
-        """Take a content along, unless that would make the page too large."""
-        packed = pack(content)
-        if len(packed) > self.budget:
-            self.left_out.append(name)
-            return False
-        self.budget -= len(packed)
-        self.contents[name] = packed
-        return True
 
-    def add_data(self, name: str, data: object) -> bool:
-        """Take data along as JSON, with what would steer a terminal or turn text around spelt out."""
-        return self.add(name, json.dumps(spelt(data), allow_nan=False, separators=(",", ":")).encode())
+def as_json(data: object) -> bytes:
+    """Write data as JSON, with what would steer a terminal or turn text around spelt out."""
+    return json.dumps(spelt(data), allow_nan=False, separators=(",", ":")).encode()
 
 
 def spelt(data: object) -> object:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from leaderboards.escaping import spell_controls
+from leaderboards.figures.style import default_style, write
 from leaderboards.report.rendering import render_picture
 from leaderboards.report.tables import CellView, TableView
 
@@ -51,19 +51,22 @@ def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
 
 def _draw_pdf(texts: Sequence[Text], rules: Sequence[float], width: int, height: int) -> bytes:
     """Draw the same by Matplotlib, which writes the same bytes each time; converters of SVG do not."""
-    figure = Figure(figsize=(width / 72, height / 72))
+    with default_style():
+        return write(_lay_out(texts, rules, width, height), "pdf")
+
+
+def _lay_out(texts: Sequence[Text], rules: Sequence[float], width: int, height: int) -> Canvas:
+    canvas = Canvas(figsize=(width / 72, height / 72))
     for text in texts:
-        figure.text(
+        canvas.text(
             text.x / width, 1 - text.y / height, spell_controls(text.text),
             ha="right" if text.anchor == "end" else "left", parse_math=False,
             fontsize=9 if text.kind == "small" else 11, weight="bold" if text.kind in ("caption", "head") else "normal",
         )  # fmt: skip
     for y in rules:
         ends = [_MARGIN / width, 1 - _MARGIN / width]
-        figure.add_artist(Line2D(ends, [1 - y / height] * 2, color="black", linewidth=0.8))
-    file = io.BytesIO()
-    figure.savefig(file, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
-    return file.getvalue()
+        canvas.add_artist(Line2D(ends, [1 - y / height] * 2, color="black", linewidth=0.8))
+    return canvas
 
 
 def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, num_keys: int, kind: str) -> list[Text]:

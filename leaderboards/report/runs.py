@@ -36,6 +36,7 @@ class RunReader:
     def __init__(self, leaderboard: Leaderboard, store: Path) -> None:
         self._leaderboard, self._store = leaderboard, store
         self._varied = _varied_fields(leaderboard)
+        self._entered = _arguments_by_arm(leaderboard)
         self._found: dict[str, Mapping[int, RunDirectory]] = {}
         self._lines: dict[str, tuple[str, ...] | None] = {}
 
@@ -79,9 +80,17 @@ class RunReader:
         grid = program("grid", "launchers/grid.py")
         fields = experiment_fields(experiment)
         only = [f"{name}={fields[name]}" for name in self._varied]
-        words = ["--suite", self._leaderboard.suite.name, "--profile", self._leaderboard.profile_name]
+        words = ["--suite", self._leaderboard.suite.words, "--profile", self._leaderboard.profile_name]
+        words += self._entered.get(experiment.arm_id, [])
         words += ["--seeds", str(num_seeds), *(["--only", *only] if only else [])]
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"
+
+
+def _arguments_by_arm(leaderboard: Leaderboard) -> dict[str, list[str]]:
+    """The words that enter each challenger, by its arms; none by those of the papers' models, which need none."""
+    by_name = {challenger.name: ["--challenger", *challenger.arguments] for challenger in leaderboard.suite.challengers}
+    entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.challenger)  # the papers' come last
+    return {candidate.arm_id: by_name.get(entry.challenger, []) for entry in entries for candidate in entry.candidates}
 
 
 def _varied_fields(leaderboard: Leaderboard) -> list[str]:

@@ -52,14 +52,13 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _export(run: str, store: Path, folder: Path) -> None:
+    from suite.export.card import write_use
     from suite.export.folder import export  # imports torch
 
     path = store / "experiments" / run
-    by_itself = export(RunDirectory(path if path.is_dir() else Path(run)), folder)
-    shown = (
-        f'timm.create_model("local-dir:{folder}", pretrained=True)' if by_itself else f'load_folder(Path("{folder}"))'
-    )
-    print(f"{folder}\n{shown} is the network{'' if by_itself else ', with suite.export.folder.load_folder'}")
+    directory = RunDirectory(path if path.is_dir() else Path(run))
+    is_timms = export(directory, folder)
+    print(f"{folder} holds the network:\n\n{write_use(str(folder), directory.read_experiment(), is_timms)}")
 
 
 def _write_results(store: Path, path: Path) -> None:

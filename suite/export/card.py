@@ -5,6 +5,8 @@ Beside ``folder`` on the way out. The card names what a reader needs to find the
 
 from __future__ import annotations
 
+import json
+
 from huggingface_hub import EvalResult, ModelCardData
 
 from imagesets.catalog import statistics
@@ -14,10 +16,22 @@ from suite.spec import Experiment
 from suite.suites import get_suite, list_suites
 
 _METRICS = {"top1_percent": "top-1 accuracy, %", "top5_percent": "top-5 accuracy, %"}
-_USE_BY_TIMM = 'import timm\n\nmodel = timm.create_model("local-dir:DIR", pretrained=True).eval()'
-_USE_BY_SUITE = (
-    'from pathlib import Path\n\nfrom suite.export.folder import load_folder\n\nmodel = load_folder(Path("DIR"))'
-)
+
+
+def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
+    """Write the Python lines that load the network of an exported folder.
+
+    Args:
+        folder: where it lies.
+        experiment: whose network it is; one that is none of ours says that its code is trusted.
+        is_timms: whether timm reads the folder by itself.
+    """
+    if is_timms:
+        place = json.dumps(f"local-dir:{folder}", ensure_ascii=False)
+        return f"import timm\n\nmodel = timm.create_model({place}, pretrained=True).eval()"
+    trusted = ", trust_code=True" if experiment.model_source else ""
+    load = f"load_folder(Path({json.dumps(folder, ensure_ascii=False)}){trusted})"
+    return f"from pathlib import Path\n\nfrom suite.export.folder import load_folder\n\nmodel = {load}"
 
 
 def render_card(result: Result, is_timms: bool) -> str:
@@ -32,7 +46,7 @@ def render_card(result: Result, is_timms: bool) -> str:
     return (
         f"---\n{_metadata(result).to_yaml()}\n---\n\n# {experiment.id}\n\nOne run of the benchmark suite *What does a "
         "convolutional prior do for attention?*, not tuned for use: its numbers stand for one seed.\n\n"
-        f"```python\n{_USE_BY_TIMM if is_timms else _USE_BY_SUITE}\n```\n\n| | |\n|---|---|\n{rows}\n\nThe recipe:\n\n"
+        f"```python\n{write_use('DIR', experiment, is_timms)}\n```\n\n| | |\n|---|---|\n{rows}\n\nThe recipe:\n\n"
         f"```json\n{experiment.recipe.model_dump_json(indent=1)}\n```\n"
     )
 

@@ -5,7 +5,7 @@ Suites that ask for the same family, size, fraction and switches get the same ex
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from suite.model_options import changed_options
 from suite.protocols import cordonnier
@@ -32,15 +32,31 @@ SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
 }
 """Heads and embedding dimension of Table 1's twelve models, in its order."""
 
-LAPTOP_NOTE = (
-    "CIFAR-10 at 32 pixels, 20,000 images of it the full set, seen for 1.2 epochs; five-layer models of a sixteenth of "
-    "the width"
-)
-LAPTOP_EVALUATIONS = 3
-LAPTOP_SHARE = 0.4
-"""The share of CIFAR-10 that the laptop calls all of the images: 20,000, so that 5 % of them are 1,000."""
 
-LAPTOP_EPOCHS = 1.2
+class Length(NamedTuple):
+    """How long the small models of CPUs train: ``share`` of CIFAR-10 is called all images, which ``epochs`` go through.
+
+    A fraction of them is seen as many times more often.
+    """
+
+    share: float
+    epochs: float
+
+    @property
+    def images(self) -> str:
+        """Spell it for a note on the scale."""
+        amount = "all of it" if self.share == 1 else f"{self.share * 50_000:,.0f} images of it the full set,"
+        return f"CIFAR-10 at 32 pixels, {amount} seen for {self.epochs:g} epochs"
+
+
+LAPTOP_LENGTH = Length(share=0.4, epochs=1.2)  # 24,000 images seen; 5 % are 1,000
+DESKTOP_LENGTH = Length(share=1.0, epochs=2.5)
+
+SIXTEENTH = "five-layer models of a sixteenth of the width"
+EIGHTH = "five-layer models of an eighth of the width"
+LAPTOP_NOTE = f"{LAPTOP_LENGTH.images}; {SIXTEENTH}"
+DESKTOP_NOTE = f"{DESKTOP_LENGTH.images}; {SIXTEENTH}"
+LAPTOP_EVALUATIONS = 3
 LAPTOP_LAYERS = {"3": 1, "5": 2, "6": 2, "9": 3, "10": 3}
 """What the paper's numbers of GPSA layers are among the laptop's five layers, three of them GPSA."""
 
@@ -51,7 +67,7 @@ _SWITCHES = ("attention", "locality_strength", "conv_init", "train_gates", "trai
 
 
 class Scale(Protocol):
-    """One of ``laptop``, ``gpu`` and ``paper``.
+    """One of ``laptop``, ``desktop``, ``gpu`` and ``paper``.
 
     Args:
         family: "deit" or "convit".
@@ -96,7 +112,13 @@ def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scala
     sizes by one recipe.
     """
     num_heads, dim = SHAPES[size, family]
-    return _scarce(family, dim // 16, num_heads, fraction, **options)
+    return _scarce(family, dim // 16, num_heads, LAPTOP_LENGTH, fraction, **options)
+
+
+def desktop(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
+    """The laptop's models on all 50,000 images, each run on 125,000."""
+    num_heads, dim = SHAPES[size, family]
+    return _scarce(family, dim // 16, num_heads, DESKTOP_LENGTH, fraction, **options)
 
 
 def probed_laptop(family: Family, size: str) -> Experiment:
@@ -104,13 +126,14 @@ def probed_laptop(family: Family, size: str) -> Experiment:
     return laptop(family, size, fraction=PROBED_FRACTION)
 
 
-def micro(family: Family, *, fraction: float = 1.0) -> Experiment:
-    """The laptop's S of ``sample_efficiency`` alone: ConViT-S's heads and an eighth of its width for both families.
+def micro(family: Family, *, fraction: float = 1.0, length: Length = LAPTOP_LENGTH) -> Experiment:
+    """The S of ``sample_efficiency`` alone on CPUs: ConViT-S's heads and an eighth of its width for both families.
 
-    Chosen on other seeds and on held-out images, by ``benchmarks/laptop_profile.py``.
+    The laptop's was chosen on other seeds and on held-out images, by ``benchmarks/laptop_profile.py``; the desktop's is
+    the same model.
     """
     num_heads, dim = SHAPES["S", "convit"]
-    return _scarce(family, dim // 8, num_heads, fraction)
+    return _scarce(family, dim // 8, num_heads, length, fraction)
 
 
 def gpu_teacher() -> Experiment:
@@ -125,13 +148,13 @@ def laptop_teacher() -> Experiment:
         model_options={"width": 4},
         dataset="cifar10",
         image_size=32,
-        train_fraction=round(LAPTOP_SHARE * PROBED_FRACTION, 9),
-        recipe=_short(DEIT_SCARCE, round(2 * LAPTOP_EPOCHS / PROBED_FRACTION, 9)),
+        train_fraction=round(LAPTOP_LENGTH.share * PROBED_FRACTION, 9),
+        recipe=_short(DEIT_SCARCE, round(2 * LAPTOP_LENGTH.epochs / PROBED_FRACTION, 9)),
     )
 
 
-def _scarce(family: Family, dim: int, num_heads: int, fraction: float, **options: Scalar) -> Experiment:
-    """Make a laptop's experiment, which sees 24,000 images of any number.
+def _scarce(family: Family, dim: int, num_heads: int, length: Length, fraction: float, **options: Scalar) -> Experiment:
+    """Make a CPU's experiment, which sees as many images of any fraction.
 
     Linear weights start with four times DeiT's deviation of 0.02, so that a layer passes on as much as one of 16 times
     the width does.
@@ -145,8 +168,8 @@ def _scarce(family: Family, dim: int, num_heads: int, fraction: float, **options
         model_options={**shape, **changed_options(model, options, among=_SWITCHES)},
         dataset="cifar10",
         image_size=32,
-        train_fraction=round(LAPTOP_SHARE * fraction, 9),
-        recipe=_short(DEIT_SCARCE, round(LAPTOP_EPOCHS / fraction, 9)),
+        train_fraction=round(length.share * fraction, 9),
+        recipe=_short(DEIT_SCARCE, round(length.epochs / fraction, 9)),
     )
 
 

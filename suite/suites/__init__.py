@@ -39,7 +39,7 @@ def _load(name: str) -> Suite:
         raise SpecError(f"suite {name} is {type(suite).__name__}, expected a suite.tables.Suite, as in suite/suites/")
     if suite.name in list_suites():
         raise SpecError(f"suite {name} is called {suite.name!r}, as one of ours: give it a name of its own")
-    return suite
+    return suite.model_copy(update={"source": name})
 
 
 def are_shown_with_best(experiments: Iterable[Experiment]) -> bool:

@@ -13,7 +13,7 @@ trained in the first 10 layers". The authors' code has none of these switches.
 
 from suite.figures import CurveFigure
 from suite.profiles import Entry, Place, Profile, Row
-from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
+from suite.protocols.convit import DESKTOP_NOTE, LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, desktop, gpu, laptop, paper
 from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
@@ -63,6 +63,7 @@ SUITE = Suite(
             LAPTOP_NOTE,
             num_evaluations=LAPTOP_EVALUATIONS,
         ),
+        "desktop": Profile.desktop(_entries(desktop), DESKTOP_NOTE),
         "gpu": Profile.gpu(
             _entries(gpu),
             "CIFAR-10 at 32 pixels, the paper's S+ models with 4x4 patches, 300 epochs of the full set",

@@ -8,7 +8,7 @@ the first ones, from the input; the text's "first" and "last GPSA layers" can on
 """
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_LAYERS, LAPTOP_NOTE, TITLES, Scale, gpu, laptop, paper
+from suite.protocols.convit import DESKTOP_NOTE, LAPTOP_LAYERS, LAPTOP_NOTE, TITLES, Scale, desktop, gpu, laptop, paper
 from suite.protocols.deit import DEIT_NOTES
 from suite.tables import Headline, Suite, Table
 
@@ -41,12 +41,17 @@ SUITE = Suite(
     question="What do trained networks need of position and of content?",
     tables=(
         Table(name="convit_table5", item="Table 5", row_keys=("model",), ranked="in_columns"),
-        Table(name="convit_table6", item="Table 6", row_keys=("num_layers_masked",), ranked="in_rows"),
+        Table(
+            name="convit_table6", item="Table 6", row_keys=("num_layers_masked",), ranked="in_rows", baseline="no_mask"
+        ),
     ),
     profiles={
         "laptop": Profile.laptop(
             _entries(laptop, LAPTOP_LAYERS),
             f"{LAPTOP_NOTE}; 3, 5 and 10 masked layers are 1, 2 and 3 of three",
+        ),
+        "desktop": Profile.desktop(
+            _entries(desktop, LAPTOP_LAYERS), f"{DESKTOP_NOTE}; 3, 5 and 10 masked layers are 1, 2 and 3 of three"
         ),
         "gpu": Profile.gpu(
             _entries(gpu, _PAPER_LAYERS),

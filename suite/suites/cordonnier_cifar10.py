@@ -15,7 +15,7 @@ throughout. The last weights are evaluated.
 
 from suite.figures import CurveFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.cordonnier import LAPTOP, LAPTOP_NOTE, PAPER, Scale
+from suite.protocols.cordonnier import DESKTOP, DESKTOP_NOTE, LAPTOP, LAPTOP_NOTE, PAPER, Scale
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -89,6 +89,7 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(_entries(LAPTOP), LAPTOP_NOTE, num_evaluations=5),
+        "desktop": Profile.desktop(_entries(DESKTOP), DESKTOP_NOTE),
         "gpu": Profile.gpu(_entries(PAPER), "", num_evaluations=100),
         "paper": Profile.paper(_entries(PAPER)),
     },

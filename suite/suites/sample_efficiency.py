@@ -11,7 +11,18 @@ of Fig. 11c, which its caption says are between the best accuracies.
 
 from suite.figures import LineFigure, Pair, PairFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.convit import LAPTOP_EVALUATIONS, TITLES, Family, gpu, micro, paper
+from suite.protocols.convit import (
+    DESKTOP_LENGTH,
+    EIGHTH,
+    LAPTOP_EVALUATIONS,
+    LAPTOP_LENGTH,
+    TITLES,
+    Family,
+    Length,
+    gpu,
+    micro,
+    paper,
+)
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec import Experiment
 from suite.tables import Headline, RelativeGain, Suite, Table
@@ -41,6 +52,11 @@ def _pair(row: str) -> Pair:
 
 _CELLS = [(row, family, fraction) for row, fraction in FRACTIONS.items() for family in TITLES]
 
+
+def _on_a_cpu(length: Length) -> list[Entry]:
+    return [e for row, family, f in _CELLS for e in _fill(row, family, micro(family, fraction=f, length=length))]
+
+
 SUITE = Suite(
     name="sample_efficiency",
     paper="ConViT (arXiv:2103.10697)",
@@ -68,11 +84,9 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            [entry for row, family, f in _CELLS for entry in _fill(row, family, micro(family, fraction=f))],
-            "CIFAR-10 at 32 pixels, 20,000 images of it the full set, seen for 1.2 epochs; five-layer models of an "
-            "eighth of the width",
-            num_evaluations=LAPTOP_EVALUATIONS,
+            _on_a_cpu(LAPTOP_LENGTH), f"{LAPTOP_LENGTH.images}; {EIGHTH}", num_evaluations=LAPTOP_EVALUATIONS
         ),
+        "desktop": Profile.desktop(_on_a_cpu(DESKTOP_LENGTH), f"{DESKTOP_LENGTH.images}; {EIGHTH}"),
         "gpu": Profile.gpu(
             [entry for row, family, f in _CELLS for entry in _fill(row, family, gpu(family, "Ti", fraction=f))],
             "CIFAR-10 at 32 pixels, the paper's Ti models with 4x4 patches, 300 epochs of the full set",

@@ -37,6 +37,7 @@ from suite.training.environment import StopRequest, device_name
 from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
+from suite.training.schedule import Schedule
 from suite.training.start import choose_parent, lay_out, start_network
 from suite.training.waiting import Waiting
 
@@ -128,7 +129,7 @@ class Training:
         evaluations = self.resources.num_evaluations
         evaluate_at = {self.num_steps * k // evaluations for k in range(1, evaluations + 1)}
         accuracy: Accuracy | None = None
-        saved_at = time.monotonic()
+        checkpoints = Schedule(self.resources.checkpoint_every_s)
         progress = self.progress
         losses: list[Tensor] = []  # since the last metrics line
         window_s = 0.0  # and what these steps took
@@ -173,12 +174,10 @@ class Training:
                 if locate_now:
                     self._locate_heads()
             if log_now:  # the only place for a checkpoint: nothing is pending, and the loss is known to be finite
-                is_due = time.monotonic() - saved_at >= self.resources.checkpoint_every_s
-                stopping, saving = self.ranks.agree(bool(stop), is_due)
+                stopping, saving = self.ranks.agree(bool(stop), checkpoints.is_due)
                 if stopping or saving:
-                    with self.heartbeat.during("checkpoint"):
+                    with self.heartbeat.during("checkpoint"), checkpoints.saving():
                         self._save()
-                    saved_at = time.monotonic()
                 if stopping:
                     raise Interrupted
         self.heartbeat.end()

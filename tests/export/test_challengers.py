@@ -6,6 +6,7 @@ import torch
 
 from suite.api import load_model
 from suite.errors import SpecError
+from suite.export.__main__ import main
 from suite.export.folder import export, load_folder
 from suite.plugins import find_model
 from suite.records import RunDirectory
@@ -51,12 +52,16 @@ def test_timm_reads_its_own_models_from_an_exported_folder(finish, record, tmp_p
     assert "sample_efficiency" in card
 
 
-def test_a_file_s_model_is_read_back_once_its_code_is_trusted_and_by_the_api(finish, record, tmp_path):
+def test_a_file_s_model_is_read_back_once_its_code_is_trusted_and_by_the_api(finish, record, tmp_path, capsys):
     (tmp_path / "tiny.py").write_text(CODE)
     run, network = finish(find_model(f"{tmp_path}/tiny.py:tiny"), dim=6)
     record(run)
-    assert not export(run, tmp_path / "out")
+    assert main([str(run.path), "--to", str(tmp_path / "out")]) == 0
+    _, lines = capsys.readouterr().out.split(":\n\n", maxsplit=1)
+    assert lines.replace(str(tmp_path / "out"), "DIR") in (tmp_path / "out/README.md").read_text()
+    loaded = {}
+    exec(lines, loaded)
+    torch.testing.assert_close(logits(loaded["model"]), logits(network), rtol=0, atol=0)
     with pytest.raises(SpecError, match=r"loading it runs its code.*trust_code=True"):
         load_folder(tmp_path / "out")
-    torch.testing.assert_close(logits(load_folder(tmp_path / "out", trust_code=True)), logits(network), rtol=0, atol=0)
     torch.testing.assert_close(logits(load_model(run.path)), logits(network), rtol=0, atol=0)

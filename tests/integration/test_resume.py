@@ -1,11 +1,7 @@
 """A run killed with SIGKILL and started again ends with the weights of an uninterrupted one, bit by bit."""
 
 import functools
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -16,7 +12,7 @@ from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 
-RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 15.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 10.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
 OPTIONS = {"dim": 8, "depth": 1, "kernel_size": 3, "patch_size": 8}
 WITH_BATCH_NORM = EXPERIMENT.model_copy(
@@ -27,30 +23,42 @@ WITH_BATCH_NORM = EXPERIMENT.model_copy(
     }
 )
 EXPERIMENTS = {experiment.model: experiment for experiment in (EXPERIMENT, WITH_BATCH_NORM)}
-NUM_STEPS = 150  # a metrics line every third step
+NUM_STEPS = 100  # a metrics line every second step
 
 
-def start(run, num_ranks):
-    resources = Resources(num_ranks=num_ranks, checkpoint_every_s=0.1)
-    log = run.log_path.open("ab")
-    command = [sys.executable, "-m", "suite.execute", str(run.path), "--resources", resources.model_dump_json()]
-    return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+def resources(num_ranks):
+    return Resources(num_ranks=num_ranks, checkpoint_every_s=0.1)
 
 
-def wait_for_step(run, process, attempt, step):
+def wait_for_step(run, processes, attempt, step):
     def there():
         return len(read_attempts(run)) == attempt and run.last_metrics().get("step", 0) >= step
 
-    wait_until(there, process, run)
+    wait_until(there, processes, run)
 
 
-def wait_until(there, process, run):
+def wait_until(there, processes, run):
     """Nothing watches this run but who waits here."""
-    end = time.monotonic() + 120
-    while not there() and process.poll() is None and time.monotonic() < end:
+    end = time.monotonic() + 300
+    while not there() and all(process.is_alive() for process in processes) and time.monotonic() < end:
         time.sleep(0.005)
-    assert process.poll() is None, run.log_path.read_text()
+    assert all(process.is_alive() for process in processes), run.log_path.read_text()
     assert there(), f"it hangs: {run.log_path.read_text()}"
+
+
+def finish(processes):
+    """Wait for the exit statuses."""
+    for process in processes:
+        process.join(300)
+    return {process.exitcode for process in processes}
+
+
+def kill(processes, run):
+    for process in processes:
+        process.kill()
+        process.join()
+    while run.is_claimed():  # the ranks die with their parent, a moment later
+        time.sleep(0.01)
 
 
 def without_times(metrics):
@@ -59,37 +67,37 @@ def without_times(metrics):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
+def uninterrupted(start, tmp_path_factory):
     """A run that is left alone, of an experiment with so many ranks; each is trained once."""
 
     @functools.cache
     def train(num_ranks, model):
         run = RunDirectory.of(tmp_path_factory.mktemp("whole"), EXPERIMENTS[model])
         run.create(EXPERIMENTS[model])
-        assert start(run, num_ranks).wait(120) == 0, run.log_path.read_text()
+        assert finish(start(run, resources(num_ranks))) == {0}, run.log_path.read_text()
         return run
 
     return train
 
 
 @pytest.mark.parametrize(
-    ("model", "num_ranks", "num_kills"), [("convit_micro", 1, 2), ("convit_micro", 2, 1), ("convmixer", 2, 1)]
+    ("model", "num_ranks", "num_kills", "by_rank"),
+    [("convit_micro", 1, 2, True), ("convit_micro", 2, 1, False), ("convmixer", 2, 1, True)],
 )
-def test_killed_and_resumed_equals_uninterrupted_at_atol_0(tmp_path, uninterrupted, model, num_ranks, num_kills):
+def test_killed_and_resumed_equals_uninterrupted_at_atol_0(
+    start, tmp_path, uninterrupted, model, num_ranks, num_kills, by_rank
+):
     whole, killed = uninterrupted(num_ranks, model), RunDirectory.of(tmp_path, EXPERIMENTS[model])
     killed.create(EXPERIMENTS[model])
-    moments = random.Random(num_ranks).sample(range(12, NUM_STEPS - 5), num_kills)
+    moments = random.Random(num_ranks).sample(range(12, NUM_STEPS // 2), num_kills)  # far from the end: it is caught
     for attempt, step in enumerate(sorted(moments), start=1):
-        process = start(killed, num_ranks)
-        wait_for_step(killed, process, attempt, step)
+        processes = start(killed, resources(num_ranks), by_rank=by_rank)
+        wait_for_step(killed, processes, attempt, step)
         time.sleep(random.Random(step).random() * 0.05)  # anywhere within a step or a checkpoint
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        kill(processes, killed)
         assert not killed.result_path.exists()
         assert list(killed.checkpoint_path.glob("step-*"))
-        while killed.is_claimed():  # the ranks die with their parent, a moment later
-            time.sleep(0.01)
-    assert start(killed, num_ranks).wait(120) == 0, killed.log_path.read_text()
+    assert finish(start(killed, resources(num_ranks))) == {0}, killed.log_path.read_text()
     expected, found = load_file(whole.weights_path), load_file(killed.weights_path)
     assert [name for name in expected if not expected[name].equal(found[name])] == []
     assert without_times(killed.read_metrics()) == without_times(whole.read_metrics())
@@ -97,21 +105,18 @@ def test_killed_and_resumed_equals_uninterrupted_at_atol_0(tmp_path, uninterrupt
 
 
 def test_a_run_whose_newest_checkpoint_is_damaged_ends_with_the_weights_of_an_uninterrupted_one(
-    tmp_path, uninterrupted
+    start, tmp_path, uninterrupted
 ):
     whole, damaged = uninterrupted(1, "convit_micro"), RunDirectory.of(tmp_path, EXPERIMENT)
     damaged.create(EXPERIMENT)
-    process = start(damaged, 1)
-    wait_until(lambda: len(damaged.checkpoint_steps()) >= 2, process, damaged)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    while damaged.is_claimed():
-        time.sleep(0.01)
+    processes = start(damaged, resources(1))
+    wait_until(lambda: len(damaged.checkpoint_steps()) >= 2, processes, damaged)
+    kill(processes, damaged)
     newest, before, *_ = damaged.checkpoint_steps()
     path = next(damaged.checkpoint_at(newest).glob("*.pt"))
     data = path.read_bytes()
     path.write_bytes(data[:100_000] + bytes([data[100_000] ^ 1]) + data[100_001:])
-    assert start(damaged, 1).wait(120) == 0, damaged.log_path.read_text()
+    assert finish(start(damaged, resources(1))) == {0}, damaged.log_path.read_text()
     assert f"the checkpoint after step {newest} cannot be gone on from" in damaged.log_path.read_text()
     assert read_attempts(damaged)[-1].from_step == before
     assert damaged.read_result().num_unusable_checkpoints == 1

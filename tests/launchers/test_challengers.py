@@ -42,6 +42,9 @@ class Model(nn.Module):
 """
 
 
+LONG_NAME = "mine_of_twenty_letters"
+
+
 @pytest.fixture
 def model(tmp_path, monkeypatch):
     (tmp_path / "model.py").write_text(MODEL)
@@ -63,6 +66,26 @@ def test_one_of_ours_and_several_can_be_entered_and_chosen_by_only(model, tmp_pa
     grid = GridRequest.of(parse_options(["--suite", "sample_efficiency", *words]))
     assert {experiment.model for experiment in grid.experiments} == {"mine"}
     assert [challenger.source is None for challenger in grid.challengers] == [False, True]
+
+
+def test_a_recipe_is_asked_of_the_scale_that_is_trained_alone(model):
+    words = ["--suite", "sample_efficiency", "--challenger", model, "recipe.batch_size=48"]
+    grid = GridRequest.of(parse_options(words))
+    assert {e.recipe.batch_size for e in grid.experiments if e.model == "mine"} == {48}
+    with pytest.raises(SpecError, match="mix_group of 128 for a batch of 48"):  # the paper's recipe has one
+        GridRequest.of(parse_options([*words, "--profile", "paper"]))
+    with pytest.raises(SpecError, match="unknown profile 'laptpo-bf16'"):
+        GridRequest.of(parse_options([*words, "--profile", "laptpo", "--precision", "bf16"]))
+
+
+def test_it_is_said_in_whose_place_a_challenger_is_entered(tmp_path):
+    console = Console(file=io.StringIO(), width=40)
+    for depth in ("2", "2", "3"):
+        words = ["--suite", "sample_efficiency", "--challenger", "mine=deit_micro", f"depth={depth}"]
+        GridRequest.of(parse_options([*words, "--runs", str(tmp_path)])).enter_challengers((), console)
+    (said,) = console.file.getvalue().splitlines()
+    assert said.startswith("challenger mine takes the place of an earlier one")
+    assert said.endswith("mine: deit_micro, depth=2")
 
 
 @pytest.mark.parametrize(
@@ -92,23 +115,25 @@ def test_an_image_set_that_is_not_there_is_misuse():
 def checked(model, monkeypatch):
     monkeypatch.setattr("suite.costs.cache_folder", lambda name: __import__("pathlib").Path("cache"))
 
-    def checked(*options):
-        console = Console(file=io.StringIO(), width=120)
-        status = check(parse_options(["--check", model, *options]), console)
+    def checked(*options, name="mine"):
+        console = Console(file=io.StringIO(), width=80)
+        status = check(parse_options(["--check", model.replace("mine", name), *options]), console)
         return status, console.file.getvalue()
 
     return checked
 
 
 def test_a_sound_model_is_shown_with_its_cost_beside_the_papers_models(checked):
-    status, said = checked("dim=8")
+    status, said = checked("dim=8", name=LONG_NAME)
     assert status == 0
     assert said.count(": yes") == 8
     lines = {line.split()[0]: line.split() for line in said.splitlines() if line.strip()}
     num_parameters = 8 * 3 * 32 * 32 + 8 + 8 * 10 + 10
-    assert lines["mine"][3] == f"{num_parameters:,}"
-    assert float(lines["mine"][4]) == round(2 * (8 * 3 * 32 * 32 + 8 * 10) / 1e6, 1)
-    assert lines["mine"][5] == f"{16 * num_parameters / 1e6:.1f}"
+    (mine,) = (line for start, line in lines.items() if LONG_NAME.startswith(start))
+    assert LONG_NAME.removeprefix(mine[0]) in lines  # in a terminal's width it goes on in the next line
+    assert mine[3] == f"{num_parameters:,}"
+    assert float(mine[4]) == round(2 * (8 * 3 * 32 * 32 + 8 * 10) / 1e6, 1)
+    assert mine[5] == f"{16 * num_parameters / 1e6:.1f}"
     assert {"deit_micro", "convit_micro"} <= set(lines)
 
 

@@ -57,12 +57,39 @@ def without_times(metrics):
     return [{key: value for key, value in line.items() if key not in times} for line in metrics]
 
 
-def test_a_forked_run_leaves_what_one_in_a_python_of_its_own_leaves(tmp_path):
+NO_FORKS = """
+import os
+def refuse():
+    raise BlockingIOError(11, "no process is left")
+os.fork = refuse
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A run in a Python of its own, as every run is started that the server cannot fork."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "sitecustomize.py").write_text(NO_FORKS)
+    environment = environment_of_runs(Resources())
+    path = os.pathsep.join([str(folder), environment.get("PYTHONPATH", "")])
+    with ForkServer(Resources(), {**environment, "PYTHONPATH": path}) as server:
+        while server.is_loading:
+            time.sleep(0.02)
+        assert server.is_alive
+        run = run_pool(folder / "runs", EXPERIMENT, server)
+        assert not server.is_alive
+    return run
+
+
+def test_a_server_that_cannot_fork_costs_no_run(alone):
+    assert alone.read_result().num_attempts == 1
+
+
+def test_a_forked_run_leaves_what_one_in_a_python_of_its_own_leaves(tmp_path, alone):
     resources = Resources()
     with ForkServer(resources, environment_of_runs(resources)) as server:
         forked = run_pool(tmp_path / "forked", EXPERIMENT, server)
         assert server.is_alive
-    alone = run_pool(tmp_path / "alone", EXPERIMENT, None)
     assert forked.weights_path.read_bytes() == alone.weights_path.read_bytes()
     assert without_times(forked.read_metrics()) == without_times(alone.read_metrics())
     assert forked.log_path.read_text() == "training steps 0 to 5\n"
@@ -111,23 +138,3 @@ def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid
     grid.kill()
     grid.wait()
     wait_until(lambda: is_gone(other))
-
-
-NO_FORKS = """
-import os
-def refuse():
-    raise BlockingIOError(11, "no process is left")
-os.fork = refuse
-"""
-
-
-def test_a_server_that_cannot_fork_costs_no_run(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(NO_FORKS)
-    environment = environment_of_runs(Resources())
-    path = os.pathsep.join([str(tmp_path), environment.get("PYTHONPATH", "")])
-    with ForkServer(Resources(), {**environment, "PYTHONPATH": path}) as server:
-        while server.is_loading:
-            time.sleep(0.02)
-        assert server.is_alive
-        run_pool(tmp_path / "runs", EXPERIMENT, server)
-        assert not server.is_alive

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from launchers import grid
-from launchers.local import LocalPool, LocalRun
+from launchers.local import Gpus, LocalPool, LocalRun
 from launchers.plan import make_plan
 from suite.exit_codes import Exit
 from suite.records import Failure, RunDirectory
@@ -131,7 +131,7 @@ def test_runs_share_gpus_but_no_run_is_given_one_twice(tmp_path, monkeypatch, gr
     )
     (planned,) = make_plan([graph["first"]], tmp_path, Resources(num_ranks=num_ranks))
     for slot in range(6):
-        assert LocalRun(planned).start(slot, ["0", "1", "GPU-2"])
+        assert LocalRun(planned).start(slot, Gpus(["0", "1", "GPU-2"]))
     assert all(len(set(gpus)) == num_ranks for gpus in given)
     assert {gpu for gpus in given for gpu in gpus} == {"0", "1", "GPU-2"}
 

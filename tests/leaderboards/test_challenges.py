@@ -9,7 +9,8 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.challenges import find_challenges, render_challenges_csv, summarize_challenges
 from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.markdown import render_markdown
-from suite.challengers import Challenger, read_challengers, record_challengers, with_challengers
+from suite.challenger import Challenger
+from suite.challengers import read_challengers, record_challengers, with_challengers
 from suite.errors import RecordError, SpecError
 from suite.spec import ModelSource, hash_source
 from suite.suites import get_suite, list_suites
@@ -51,7 +52,20 @@ def test_a_leaderboard_finds_the_challengers_of_the_store_by_itself(entered, tab
     board = make_leaderboard(table2, "laptop", tmp_path).board()
     assert board.columns[-2:] == ["mine_top1", "mine_top5"]
     assert board.cells[ROW, "mine_top1"].mean == pytest.approx(sum(THEIRS) / 3)
-    assert make_leaderboard(table2, "paper", tmp_path).suite.challengers == {}  # no run at that scale
+    assert make_leaderboard(table2, "paper", tmp_path).suite.challengers == ()  # no run at that scale
+
+
+def test_a_board_shows_a_challenger_whose_recipe_is_none_at_another_scale(table2, finish_in, tmp_path):
+    mixed = table2.profile("paper").map_experiments(
+        lambda e: e.model_copy(update={"recipe": e.recipe.model_copy(update={"mix_group": e.recipe.batch_size})})
+    )
+    suite = table2.model_copy(update={"profiles": {**table2.profiles, "paper": mixed}})
+    mine = MINE.model_copy(update={"recipe": {"batch_size": 3}})
+    entered = with_challengers(suite, [mine], "laptop").profile("laptop").entries
+    finish_in(tmp_path, next(entry for entry in entered if entry.challenger).experiment, 40.0)
+    record_challengers(tmp_path, [mine])
+    assert "mine_top1" in make_leaderboard(suite, "laptop", tmp_path).board().columns
+    assert make_leaderboard(suite, "paper", tmp_path).suite.challengers == ()
 
 
 def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_challenger_has_its_own(entered, table2, tmp_path):
@@ -92,9 +106,10 @@ def test_the_files_show_the_challenger_without_a_number_of_the_paper(entered, ta
 
 
 def test_an_edited_model_takes_the_place_of_the_one_before_in_the_store(tmp_path):
-    record_challengers(tmp_path, [MINE])
-    other = MINE.model_copy(update={"options": {"dim": 9}})
-    record_challengers(tmp_path, [other])
+    moved, other = (MINE.model_copy(update=new) for new in ({"words": "/home/mine.py:Mine"}, {"options": {"dim": 9}}))
+    assert record_challengers(tmp_path, [MINE]) == []
+    assert record_challengers(tmp_path, [moved]) == []  # the same model
+    assert record_challengers(tmp_path, [other]) == [moved]
     assert read_challengers(tmp_path) == [other]
     (tmp_path / "challengers/mine.json").write_text("{")
     with pytest.raises(RecordError, match=r"mine\.json.*Start the grid with that --challenger again"):

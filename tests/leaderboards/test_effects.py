@@ -7,6 +7,7 @@ from scipy import stats
 from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_long_csv
 from leaderboards.effects import choose_baseline
+from suite.errors import SpecError
 from suite.profiles import Place
 from suite.suites import get_suite
 
@@ -26,6 +27,19 @@ def test_what_the_headline_compares_with_is_the_baseline_of_its_group_and_the_li
     baselines = {effect.baseline for effect in leaderboard.board().effects.values()}
     assert (("S", "DeiT", "6", "384"), "top1") in baselines
     assert {row[1] for row, _ in baselines} == {"DeiT"}
+
+
+def test_masked_networks_are_compared_with_the_unmasked_one_of_their_row(tmp_path):
+    leaderboard = make_leaderboard(get_suite("convit_masking"), "laptop", tmp_path)
+    effects = leaderboard.board("convit_table6").effects
+    assert {effect.baseline for effect in effects.values()} == {((row,), "no_mask") for row in ("3", "5", "10")}
+
+
+def test_a_baseline_that_the_table_does_not_have_is_refused(table2, tmp_path):
+    (table, *others) = table2.tables
+    suite = table2.model_copy(update={"tables": (table.model_copy(update={"baseline": "diet"}), *others)})
+    with pytest.raises(SpecError, match="'diet'"):
+        make_leaderboard(suite, "laptop", tmp_path)
 
 
 def test_of_competitors_in_a_row_the_headlines_column_is_the_baseline_wherever_it_stands():

@@ -7,6 +7,8 @@ import leaderboards.build as build_module
 from leaderboards.build import build_all, main
 from leaderboards.collect import collect
 from leaderboards.index import estimate_cost, write_to_go
+from suite.challenger import Challenger
+from suite.challengers import record_challengers, with_challengers
 from suite.costs import Flops, keep_flops
 from suite.records import RunDirectory
 
@@ -67,6 +69,15 @@ def test_a_suite_that_cannot_be_built_does_not_lose_the_others(three, fill, fini
     assert lines["table2", "laptop"]["cells_done"] == "30"
     assert "## Not built\n\n- broken, laptop: " in (tmp_path / "leaderboards/index.md").read_text()
     assert "error: broken, laptop: " in capsys.readouterr().err
+
+
+def test_a_store_of_a_challenger_s_runs_alone_is_built_with_all(three, finish_experiment, tmp_path):
+    mine = Challenger(name="mine", words="deit_micro", options={"depth": 2})
+    record_challengers(tmp_path, [mine])
+    entries = with_challengers(three["table2"], [mine]).profile("laptop").entries
+    finish_experiment(next(entry for entry in entries if entry.challenger).experiment, 40.0)
+    assert build_all(tmp_path)
+    assert "mine_top1" in (tmp_path / "leaderboards/table2/laptop.md").read_text()
 
 
 def test_only_the_given_profile_is_built(three, fill, tmp_path):

@@ -6,9 +6,11 @@ import pytest
 
 from leaderboards.build import main
 from leaderboards.joined_stores import joined
-from suite.challengers import Challenger, read_challengers, record_challengers
+from suite.challenger import Challenger
+from suite.challengers import read_challengers, record_challengers
 from suite.errors import RecordError
 from suite.records import RunDirectory, find_runs
+from suite.spec import ModelSource, hash_source
 from suite.suites import get_suite
 
 FIRST = get_suite("sample_efficiency").profile("laptop").experiments()[0]
@@ -62,6 +64,16 @@ def test_a_result_that_cannot_be_read_is_no_reason_to_take_the_other(finish_in, 
     run.result_path.write_text("{")
     with pytest.raises(RecordError, match="cannot read"), joined([tmp_path / "a", tmp_path / "b"]):
         pass
+
+
+def test_a_challenger_is_the_same_from_whichever_folder_its_file_was_read(tmp_path):
+    source = ModelSource(kind="file", name="Mine", version=hash_source(b"class Mine: ..."), code="class Mine: ...")
+    read = [Challenger(name="mine", words=f"{place}mine.py:Mine", source=source) for place in ("", "/home/other/")]
+    for name, challenger in zip("ab", read, strict=True):
+        record_challengers(tmp_path / name, [challenger])
+    with joined([tmp_path / "a", tmp_path / "b"]) as store:
+        (found,) = read_challengers(store)
+    assert found.source == source
 
 
 def test_challengers_of_two_stores_are_joined_but_never_two_of_one_name(tmp_path):

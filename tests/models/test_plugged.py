@@ -1,5 +1,8 @@
 """Models that are none of ours: found, pinned to a version, built, and refused with a cure."""
 
+import base64
+import hashlib
+import json
 import sys
 
 import pytest
@@ -104,7 +107,49 @@ def installed(tmp_path, monkeypatch):
     text = "".join(f"[convolutional_prior.{kind}]\n{lines}\n" for kind, lines in groups.items())
     (info / "entry_points.txt").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "zoo_1", raising=False)
     return info
+
+
+def record(info, hash_of=FILE):
+    digest = base64.urlsafe_b64encode(hashlib.sha256(hash_of.encode()).digest()).rstrip(b"=").decode()
+    (info / "RECORD").write_text(f"zoo_1.py,sha256={digest},\nzoo_broken_1.py,,\n")
+
+
+def test_a_number_counts_only_for_the_file_that_was_installed_as_it_was(installed, tmp_path, monkeypatch):
+    record(installed)
+    assert find_model("zoo_1:Tiny").version == "zoo==1.5"
+    (tmp_path / "zoo_1.py").write_text(FILE + "# edited where it lies")
+    edited = find_model("zoo_1:Tiny").version
+    (tmp_path / "zoo_1.py").write_text(FILE)
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before/zoo_1.py").write_text(FILE + "# hides the installed one")
+    monkeypatch.syspath_prepend(str(tmp_path / "before"))
+    hidden = find_model("zoo_1:Tiny").version
+    assert {version[:7] for version in (edited, hidden, find_model("tiny").version)} == {"sha256:"}
+    assert edited != hidden
+
+
+@pytest.mark.parametrize("told", [{"dir_info": {"editable": True}}, {"dir_info": {}}, {"vcs_info": {"vcs": "git"}}])
+def test_what_is_installed_from_a_folder_or_a_repository_is_pinned_by_its_source(installed, told):
+    record(installed)
+    (installed / "direct_url.json").write_text(json.dumps({"url": "file:///zoo", **told}))
+    before = find_model("tiny").version
+    (installed.parent / "zoo_1.py").write_text(FILE + "# edited")
+    assert before.startswith("sha256:")
+    assert find_model("tiny").version not in ("zoo==1.5", before)
+
+
+def test_text_that_moves_from_one_file_of_a_package_into_the_next_is_another_version(tmp_path, monkeypatch):
+    versions = []
+    for number, texts in enumerate([("a = 1\n", "b = 2\n"), ("a = 1\nb = 2\n", "")]):
+        package = tmp_path / str(number) / "my_package_1"
+        package.mkdir(parents=True)
+        for name, text in zip(("__init__.py", "models.py"), texts, strict=True):
+            (package / name).write_text(text)
+        monkeypatch.syspath_prepend(str(package.parent))
+        versions.append(find_model("my_package_1.models:b").version)
+    assert len(set(versions)) == 2
 
 
 def test_an_installed_plug_in_is_listed_without_being_imported_and_built_by_its_name(installed):
@@ -159,6 +204,29 @@ def test_a_file_that_imports_what_lies_beside_it_is_told_to_stand_alone(tmp_path
     (tmp_path / "model.py").write_text("from beside_it import Tiny")
     with pytest.raises(SpecError, match=r"ModuleNotFoundError.*A file stands alone"):
         build(find_model(f"{tmp_path}/model.py:Tiny"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from my_neighbour_1 import number\n",
+        "def Tiny(*, num_classes, image_size):\n    import my_neighbour_1.inner\n",
+        "import importlib\nimportlib.import_module('my_neighbour' + '_1')\n",
+    ],
+)
+def test_a_file_that_finds_what_lies_beside_it_is_refused_too_as_its_edits_would_not_count(tmp_path, monkeypatch, text):
+    (tmp_path / "my_neighbour_1.py").write_text("number = 3")
+    (tmp_path / "model.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_neighbour_1", raising=False)
+    with pytest.raises(SpecError, match=r"file imports my_neighbour_1, which nobody has installed.*in one file, or"):
+        build(find_model(f"{tmp_path}/model.py:Tiny"))
+
+
+def test_a_file_may_import_what_is_installed_wherever_that_lies(installed, tmp_path):
+    text = "import torch, timm.layers, suite.errors\nfrom zoo_1 import Tiny as Installed\nclass Tiny(Installed): pass\n"
+    (tmp_path / "model.py").write_text(text)
+    assert build(find_model(f"{tmp_path}/model.py:Tiny"))(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
 
 
 def test_operations_are_counted_by_source_and_those_of_torch_s_own_encoder_too(tmp_path):

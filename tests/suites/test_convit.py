@@ -19,7 +19,7 @@ from suite.suites import get_suite, list_suites
 
 NAMES = [name for name in list_suites() if name.startswith("convit_")]
 ALL = [*NAMES, "sample_efficiency"]
-PROFILES = get_args(ProfileName)
+PROFILES = [name for name in get_args(ProfileName) if name != "desktop"]  # those that every suite has
 SMALL = ("laptop", "smoke")
 
 

@@ -1,4 +1,4 @@
-"""What tests of an engine need: a process group."""
+"""What tests of trainings need: a process group for an engine, and runs in processes of their own."""
 
 import os
 from unittest.mock import patch
@@ -8,6 +8,8 @@ import torch
 
 from suite.spec import Resources
 from suite.training import distributed
+
+RESOURCES = Resources()
 
 
 @pytest.fixture(scope="session")
@@ -19,11 +21,29 @@ def last_group():
 
 @pytest.fixture(scope="module")
 def process_group(last_group):
-    """Of this process alone; what it sets for the process is set back."""
-    threads = torch.get_num_threads()
+    """Of this process alone; what it and its engines set for the process is set back.
+
+    An engine of DeepSpeed's stage 3 puts a linear of its own in the place of torch's, for good, as it says, and that
+    fails on empty layers. Runs end with their processes.
+    """
+    threads, linear = torch.get_num_threads(), torch.nn.functional.linear
     with patch.dict(os.environ):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
         yield distributed.start(Resources(zero_stage=1))  # a rank alone at stage 0 has no group
     torch.backends.cudnn.allow_tf32 = True
     torch.use_deterministic_algorithms(False)
     torch.set_num_threads(threads)
+    torch.nn.functional.linear = linear
+
+
+@pytest.fixture(scope="session")
+def execute(start):
+    """Carries a run out in processes of its own, and gives the exit status of each rank."""
+
+    def execute(run, resources=RESOURCES, before=""):
+        processes = start(run, resources, before)
+        for process in processes:
+            process.join(600)
+        return [process.exitcode for process in processes]
+
+    return execute

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -59,24 +58,8 @@ MASKS = {
 MAPS = CONVIT.then("maps")
 ALL = with_ancestors([PHASE_2, PRUNED, STUDENT, *MASKS.values(), MAPS])
 INFO = get_info("cifar10_sample")
-TRAIN = """
-import os, sys
-from pathlib import Path
-import suite.training.loop, deepspeed
-from suite.execute import run
-from suite.spec import Resources
-for path in sys.argv[1:]:
-    child = os.fork()
-    if child == 0:
-        os._exit(run(Path(path), Resources()))
-    assert os.waitpid(child, 0)[1] == 0, path
-"""
-INTERRUPT = """
-import os, signal, sys
-from pathlib import Path
-from suite.execute import run
-from suite.exit_codes import Exit
-from suite.spec import Resources
+INTERRUPTED_IN_THE_THIRD_STEP = """
+import os, signal
 from suite.training.loop import Training
 
 train_step = Training.train_step
@@ -85,19 +68,17 @@ def stop_in_the_third_step(self, step, batch):
         os.kill(os.getpid(), signal.SIGTERM)
     return train_step(self, step, batch)
 Training.train_step = stop_in_the_third_step
-assert run(Path(sys.argv[1]), Resources()) == Exit.INTERRUPTED
 """
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
+def store(execute, tmp_path_factory):
     store = tmp_path_factory.mktemp("runs")
     for one in ALL:
         RunDirectory.of(store, one).create(one)
-    paths = [str(RunDirectory.of(store, one).path) for one in ALL]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", TRAIN, *paths], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    for one in ALL:
+        directory = RunDirectory.of(store, one)
+        assert execute(directory) == [0], directory.log_path.read_text()
     return store
 
 
@@ -142,12 +123,11 @@ def test_a_pruned_run_trains_on_without_the_heads_that_the_rule_removes(store):
     assert result(store, PRUNED).num_linear_macs < result(store, GENERALIZED).num_linear_macs
 
 
-def test_a_pruned_network_is_evaluated_once_before_its_first_step_however_often_its_training_is_resumed(store):
+def test_a_pruned_network_is_evaluated_once_before_its_first_step_however_often_its_training_is_resumed(execute, store):
     run = RunDirectory.of(store, HARMED)
     run.create(HARMED)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    for script in (INTERRUPT, TRAIN):
-        assert subprocess.run([sys.executable, "-c", script, str(run.path)], env=environment).returncode == 0
+    assert execute(run, before=INTERRUPTED_IN_THE_THIRD_STEP) == [Exit.INTERRUPTED]
+    assert execute(run) == [0], run.log_path.read_text()
     assert result(store, HARMED).num_attempts == 2
     measured = [line for line in run.read_metrics() if "top1_percent" in line]
     assert [line["step"] for line in measured] == [0, 1, 3, 5]

@@ -1,41 +1,27 @@
 """A rank that dies takes the others with it: they say so by an error of one type, and the run is tried again."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from suite.errors import LostPeerError
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment
-from suite.training.distributed import _free_port, watch_for_lost_peers
+from suite.spec import Experiment, Resources
+from suite.training.distributed import watch_for_lost_peers
 
-RANK = """
-import os, sys
-from pathlib import Path
-from suite.execute import run_as_rank
-from suite.spec import Resources
-from suite.training import distributed, loop
+DIES_IN_THE_FOURTH_STEP = """
+import os
+from suite.training import loop
 step = loop.Training.train_step
 if os.environ["RANK"] == "1":
     loop.Training.train_step = lambda self, number, batch: os._exit(9) if number == 3 else step(self, number, batch)
-sys.exit(run_as_rank(Path(sys.argv[1]), Resources(num_ranks=2)))
 """
 
 
-def test_a_run_that_has_lost_a_rank_counts_as_killed_not_as_failed(tmp_path):
+def test_a_run_that_has_lost_a_rank_counts_as_killed_not_as_failed(execute, tmp_path):
     experiment = Experiment(model="deit_micro", dataset="cifar10_sample", image_size=32, recipe=DEIT_LAPTOP)
     run = RunDirectory.of(tmp_path, experiment)
     run.create(experiment)
-    (tmp_path / "rank.py").write_text(RANK)
-    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "OMP_NUM_THREADS": "1"}
-    ranks = []
-    for rank in ("0", "1"):
-        environment = {**os.environ, **meeting, "RANK": rank, "LOCAL_RANK": rank}
-        ranks.append(subprocess.Popen([sys.executable, tmp_path / "rank.py", run.path], env=environment))
-    assert [process.wait(200) for process in ranks] == [1, 9]
+    assert execute(run, Resources(num_ranks=2), before=DIES_IN_THE_FOURTH_STEP) == [1, 9]
     failure = run.read_failure()
     assert failure.kind == "killed"
     assert failure.reason.startswith("another rank is gone, or could not be met: ")

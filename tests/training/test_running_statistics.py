@@ -1,9 +1,5 @@
 """BatchNorm on two ranks: one network is scored, saved and gone on from, though each rank sees its own images."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -14,7 +10,7 @@ from imagesets.loader import ImageLoader
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment
+from suite.spec import Experiment, Resources
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
 from suite.training.optim import LearningRate, build_optimizer
@@ -24,29 +20,16 @@ OPTIONS = {"dim": 8, "depth": 1, "kernel_size": 3, "patch_size": 8}
 EXPERIMENT = Experiment(
     model="convmixer", dataset="cifar10_sample", image_size=32, recipe=RECIPE, model_options=OPTIONS, seed=5
 )
-RANK = """
-import sys
-from pathlib import Path
-import suite.training.evaluate
-from suite.execute import run_as_rank
-from suite.spec import Resources
-suite.training.evaluate._BATCH = 30  # of 100 test images, so that each rank scores some
-sys.exit(run_as_rank(Path(sys.argv[1]), Resources(num_ranks=2, num_evaluations=4)))
-"""
+SMALL_BATCHES = "import suite.training.evaluate; suite.training.evaluate._BATCH = 30\n"
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The run directory of a training on two ranks."""
-    folder = tmp_path_factory.mktemp("runs")
-    run = RunDirectory.of(folder, EXPERIMENT)
+def trained(execute, tmp_path_factory):
+    """The run directory of a training on two ranks, each of which scores some of the 100 test images."""
+    run = RunDirectory.of(tmp_path_factory.mktemp("runs"), EXPERIMENT)
     run.create(EXPERIMENT)
-    (folder / "rank.py").write_text(RANK)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    with run.log_path.open("ab") as log:
-        command, environment = [*torchrun, folder / "rank.py", run.path], {**os.environ, "OMP_NUM_THREADS": "1"}
-        status = subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=200).returncode
-    assert status == 0, run.log_path.read_text()
+    statuses = execute(run, Resources(num_ranks=2, num_evaluations=4), before=SMALL_BATCHES)
+    assert statuses == [0, 0], run.log_path.read_text()
     return run
 
 

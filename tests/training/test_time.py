@@ -13,6 +13,7 @@ from suite.spec import Resources
 from suite.training import evaluate, loop
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training
+from suite.training.schedule import Schedule
 from suite.training.utilization import mfu_percent
 from suite.training.waiting import Waiting
 
@@ -150,3 +151,22 @@ def test_utilisation_counts_three_forward_passes_against_the_peak_of_the_precisi
 @pytest.mark.parametrize("device", ["AMD EPYC", "NVIDIA H200 MIG 1g.18gb", "NVIDIA A100-SXM4-40GB MIG 3g.20gb"])
 def test_a_device_whose_peak_is_not_known_has_no_utilisation(device):
     assert mfu_percent(Flops(total=10**12, linear=10**11), DEIT_LAPTOP, 1.0, device) is None
+
+
+@pytest.mark.parametrize(
+    ("every_s", "take_s", "apart_s"),
+    [(300.0, [2.0, 2.0, 2.0], 300.0), (300.0, [4.0, 4.0, 40.0, 4.0], 396.0), (0.1, [4.0, 4.0], 0.1)],
+    ids=["cheap", "dear, once very", "asked for often"],
+)
+def test_checkpoints_that_would_take_over_1_percent_of_the_time_are_put_off(monkeypatch, every_s, take_s, apart_s):
+    clock = [0.0]
+    monkeypatch.setattr("suite.training.schedule.time.monotonic", lambda: clock[0])
+    schedule, pauses = Schedule(every_s), []
+    for seconds in take_s:
+        began = clock[0]
+        while not schedule.is_due:
+            clock[0] += 0.05
+        pauses.append(clock[0] - began)
+        with schedule.saving():
+            clock[0] += seconds
+    assert pauses == pytest.approx([every_s, *[apart_s] * (len(take_s) - 1)], abs=0.1)

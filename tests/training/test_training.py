@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -30,15 +28,17 @@ RECIPE = DEIT_LAPTOP.model_copy(
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE, seed=5)
 
 
-def train(tmp_path, experiment=EXPERIMENT, **resources):
-    """Run in a process of its own, as every run does; returns (exit status, run directory)."""
-    run = RunDirectory.of(tmp_path, experiment)
-    run.create(experiment)
-    command = [sys.executable, "-m", "suite.execute", str(run.path), "--resources"]
-    with run.log_path.open("ab") as log:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        command.append(Resources(**resources).model_dump_json())
-        return subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=200).returncode, run
+@pytest.fixture
+def train(execute):
+    """Run in processes of their own, as every run does; gives (exit status, run directory)."""
+
+    def train(store, experiment=EXPERIMENT, **resources):
+        run = RunDirectory.of(store, experiment)
+        run.create(experiment)
+        (status,) = set(execute(run, Resources(**resources)))
+        return status, run
+
+    return train
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def plain_weights():
     ],
     ids=str,
 )
-def test_every_way_to_run_gives_the_weights_of_plain_pytorch(tmp_path, plain_weights, resources):
+def test_every_way_to_run_gives_the_weights_of_plain_pytorch(train, tmp_path, plain_weights, resources):
     status, run = train(tmp_path, **resources)
     assert status == 0, run.log_path.read_text()
     weights = load_file(run.weights_path)
@@ -82,7 +82,7 @@ def test_every_way_to_run_gives_the_weights_of_plain_pytorch(tmp_path, plain_wei
             torch.testing.assert_close(weights[name], expected, rtol=1e-3, atol=2e-4, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_zero_3_trains_and_evaluates_a_model_whose_weights_are_really_cut_in_pieces(tmp_path):
+def test_zero_3_trains_and_evaluates_a_model_whose_weights_are_really_cut_in_pieces(train, tmp_path):
     # DeepSpeed keeps tensors of under 100,000 elements whole: this model's MLP is larger
     options = {"dim": 180, "depth": 1}
     experiment = EXPERIMENT.model_copy(update={"model": "deit_micro", "model_options": options})
@@ -101,7 +101,7 @@ def test_zero_3_refuses_a_layer_that_pruning_left_without_weights():
         distributed.initialize(model, optimizer, RECIPE, Resources(zero_stage=3))
 
 
-def test_bf16_stays_near_fp32(tmp_path, plain_weights):
+def test_bf16_stays_near_fp32(train, tmp_path, plain_weights):
     experiment = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"precision": "bf16"})})
     status, run = train(tmp_path, experiment)
     assert status == 0, run.log_path.read_text()
@@ -111,7 +111,7 @@ def test_bf16_stays_near_fp32(tmp_path, plain_weights):
     torch.testing.assert_close(weights["head.weight"], plain_weights["head.weight"], rtol=0, atol=2e-2)
 
 
-def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(tmp_path):
+def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(train, tmp_path):
     recipe = RECIPE.model_copy(update={"learning_rate": 1e20, "warmup_epochs": 0.0, "clip_grad_norm": 0.0})
     status, run = train(tmp_path, EXPERIMENT.model_copy(update={"recipe": recipe}))
     assert status == Exit.FAILED
@@ -122,7 +122,7 @@ def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(tmp_path):
     assert stand(run, {}).state == "failed"
 
 
-def test_a_run_that_is_asked_for_its_best_is_evaluated_after_every_epoch(tmp_path):
+def test_a_run_that_is_asked_for_its_best_is_evaluated_after_every_epoch(train, tmp_path):
     experiment = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 2.5})})
     status, run = train(tmp_path, experiment, num_evaluations=1, evaluate_every_epoch=True)
     assert status == 0
@@ -183,12 +183,12 @@ def test_a_checkpoint_of_an_older_protocol_is_gone_on_from_where_that_trained_as
         resuming(resnet, 1)
 
 
-def test_a_result_bears_the_protocol_that_made_it(tmp_path):
+def test_a_result_bears_the_protocol_that_made_it(train, tmp_path):
     status, run = train(tmp_path)
     assert (status, run.read_result().protocol_version) == (0, PROTOCOL_VERSION)
 
 
-def test_a_run_that_goes_on_from_a_checkpoint_after_its_last_step_logs_its_last_evaluation_once(tmp_path):
+def test_a_run_that_goes_on_from_a_checkpoint_after_its_last_step_logs_its_last_evaluation_once(train, tmp_path):
     run = RunDirectory.of(tmp_path, EXPERIMENT)
     run.weights_path.mkdir(parents=True)  # in the way of the weights, after all that is logged
     status, _ = train(tmp_path, checkpoint_every_s=0.001)

@@ -1,10 +1,7 @@
 """The papers' claims speak of places that exist and of what training logs, in the direction that the papers print."""
 
 import functools
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,7 +13,7 @@ from suite.models.build import build_model
 from suite.models.probes import attention_layers
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment
+from suite.spec import Experiment, Resources
 from suite.suites import get_suite
 
 CLAIMS = {claim.name: claim for paper in ALL_CLAIMS for claim in paper.claims}
@@ -166,19 +163,16 @@ def test_an_effect_is_in_one_unit():
             assert is_accuracy == (claim.unit == "points"), claim.name
 
 
-TRAIN = "import sys; from pathlib import Path; from suite.execute import run; from suite.spec import Resources; "
-TRAIN += "sys.exit(run(Path(sys.argv[1]), Resources()))"
-
-
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory):
+def lines(start, tmp_path_factory):
     """What a short training of a ConViT logs."""
     recipe = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "warmup_epochs": 0.0})
     experiment = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=recipe)
     run = RunDirectory.of(tmp_path_factory.mktemp("runs"), experiment)
     run.create(experiment)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", TRAIN, str(run.path)], check=True, capture_output=True, env=environment)
+    (process,) = start(run, Resources())
+    process.join()
+    assert process.exitcode == 0, run.log_path.read_text()
     return run.read_metrics()
 
 

@@ -1,26 +1,41 @@
 import base64
 import csv
 import gzip
+import html
 import io
+import random
 import re
+import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
+import matplotlib
 import pytest
 
+from launchers.challengers import parse_challenger
+from launchers.command_line import parse_options
 from launchers.plan import select
+from launchers.request import GridRequest
 from leaderboards.boards import make_leaderboard
 from leaderboards.csv_files import render_csv
 from leaderboards.markdown import render_markdown
+from leaderboards.report import suite_page
 from leaderboards.report.charts import find_charts
+from leaderboards.report.index_page import render_index_html
 from leaderboards.report.latex import escape_latex, render_latex
-from leaderboards.report.packed import Parcels
+from leaderboards.report.packed import pack_within
+from leaderboards.report.picture import draw_table
 from leaderboards.report.plots import Marks, plot_column, scale
 from leaderboards.report.runs import COLUMNS, RunReader
 from leaderboards.report.suite_page import render_suite_page
+from leaderboards.report.tables import view_table
+from suite.challengers import record_challengers, with_challengers
 from suite.profiles import Entry
 from suite.records import Failure
 from suite.spec import Experiment, Recipe
+from suite.suites import get_suite
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 SMALL = Experiment(model="small", dataset="cifar10", image_size=32, recipe=RECIPE)
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e=cmd|' /C calc'!A0 [a](javascript:b)"
@@ -74,6 +89,23 @@ def test_hostile_words_are_harmless_in_markdown_csv_latex_and_in_what_the_page_c
     assert b"\\\\x1b[2J" in gzip.decompress(base64.b64decode(parcel))
 
 
+def test_a_page_loads_nothing_sends_nothing_and_has_no_other_base():
+    policy = re.search('Policy" content="([^"]*)"', render_index_html([], []))[1]
+    found = dict(rule.strip().split(" ", 1) for rule in html.unescape(policy).split(";"))
+    assert {name: found.get(name) for name in ("default-src", "base-uri", "form-action")} == dict.fromkeys(
+        ("default-src", "base-uri", "form-action"), "'none'"
+    )
+
+
+def test_a_users_own_style_does_not_change_a_drawn_table(table2, fill, tmp_path):
+    fill(1)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    table = view_table(leaderboard.board(), RunReader(leaderboard, tmp_path), {})
+    expected = draw_table(table, "caption")
+    with matplotlib.rc_context({"font.family": "serif", "pdf.compression": 0, "text.color": "red"}):
+        assert draw_table(table, "caption") == expected
+
+
 def test_latex_reads_no_character_as_a_command():
     assert escape_latex("50 % of $x_1 & {y}#~^\\") == (
         r"50 \% of \$x\_1 \& \{y\}\#\textasciitilde{}\textasciicircum{}\textbackslash{}"
@@ -107,11 +139,31 @@ def test_away_from_the_papers_scale_a_plot_is_of_the_effect(table2, fill, tmp_pa
 
 
 def test_what_would_make_a_page_too_large_is_left_out():
-    parcels = Parcels(budget=400)
-    assert parcels.add("small", b"x" * 1000)  # which compresses well
-    assert not parcels.add("large", bytes(range(256)) * 2)
-    assert gzip.decompress(base64.b64decode(parcels.contents["small"])) == b"x" * 1000
-    assert parcels.left_out == ["large"]
+    found = pack_within(400, {"large": bytes(range(256)) * 2, "small": b"x" * 1000})  # which compresses well
+    assert {name: gzip.decompress(base64.b64decode(parcel)) for name, parcel in found.items()} == {"small": b"x" * 1000}
+
+
+def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp_path, monkeypatch):
+    fill(1)
+    suite = table2.model_copy(update={"footnotes": ("a word, " * 60_000,)})  # as where much has failed
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    noise = random.Random(0).randbytes(550_000)
+    page = render_suite_page(leaderboard, tmp_path, {"figure2a": {"svg": noise, "pdf": b"small"}})
+    text = " ".join(Elements(page).text.split())
+    assert 900_000 < len(page.encode()) < suite_page.MOST_BYTES
+    assert "Left out, as this page would be too large: figure2a.svg. The files beside it" in text
+    assert "Too large for this page: laptop.figure2a.svg lies beside it" in text
+    assert 'data-parcel="figure2a.pdf"' in page
+    assert 'data-parcel="runs"' in page
+    monkeypatch.setattr(suite_page, "MOST_BYTES", 1)
+    page = render_suite_page(leaderboard, tmp_path, {})
+    elements = Elements(page)
+    used = {name for _, attributes in elements.found for name in attributes}
+    assert not used & {"data-parcel", "data-runs", "data-download", "data-chart", "data-picture"}
+    assert not re.search("Point at a number|Download:", elements.text)
+    told = re.search(r"would be too large: (.*)\. The files", elements.text)[1].split(", ")
+    tables = [f"{table}.{kind}" for table in leaderboard.tables for kind in ("CSV", "LaTeX", "SVG", "PDF")]
+    assert sorted(told) == sorted(["chart-figure2a", "runs", *tables])
 
 
 def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, finish, tmp_path):
@@ -126,6 +178,30 @@ def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, 
     *_, only = told.command.partition(" --only ")
     chosen = select(table2.profile("laptop").experiments(), only.split())
     assert [(one.model, one.train_fraction) for one in chosen] == [("deit", 0.1)]
+
+
+def test_the_command_of_a_challengers_cell_enters_it_again_in_a_suite_of_ones_own(finish_experiment, tmp_path):
+    model = tmp_path / "my vit.py"
+    model.write_text("class Mine: ...")
+    mine = parse_challenger([f"mine={model}:Mine", "dim=8", "flat=true", "recipe.learning_rate=0.2"])
+    other = parse_challenger(["other=deit_micro", "depth=2"])
+    record_challengers(tmp_path, [mine, other])
+    suite = get_suite(f"{EXAMPLES / 'my_suite.py'}:SUITE")
+    entered = with_challengers(suite, [mine, other]).profile("laptop")
+    for experiment in entered.experiments():
+        finish_experiment(experiment, 40.0)
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    told = RunReader(leaderboard, tmp_path).of_row(leaderboard.board(), ("5 %",))
+    chosen = {}
+    for column, cell in told.items():
+        _, _, *words = shlex.split(cell.command)
+        chosen[column] = GridRequest.of(parse_options(words))
+    for entry in entered.entries:
+        for column in entry.columns if entry.row == ("5 %",) else ():
+            assert entry.experiment in chosen[column].experiments
+    assert {column: [c.name for c in grid.challengers] for column, grid in chosen.items()} == {
+        "deit": [], "convit": [], "mine_top1": ["mine"], "other_top1": ["other"]
+    }  # fmt: skip
 
 
 def test_of_a_search_each_seed_tells_the_run_that_was_chosen_for_it(own_suite, finish_experiment, tmp_path):

@@ -1,0 +1,196 @@
+"""All benchmarks in short form, one after the other, and one table of what they measured.
+
+    python benchmarks/bench.py [--only gpsa loaders] [--results benchmarks/results]      (make bench)
+
+    each benchmark -> its lines of ``measured.Measurement`` -> results/<machine>.json -> results/<machine>.md
+
+A ratio that fell by more than 15 % against the file that is there already, of the same kind of machine, is marked. A
+benchmark that fails or cannot run here keeps its earlier figures, and is named with its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from measured import LINES_VARIABLE, Measurement
+from pydantic import ValidationError
+from timing import processor_name
+
+from suite.spec import Frozen
+
+_HERE = Path(__file__).parent
+_FELL = 0.85  # of the published ratio
+_PACKAGES = ("torch", "timm", "deepspeed", "ffcv", "numpy")
+
+
+class Short(NamedTuple):
+    """A benchmark's short form: its script, options, and what it needs ("gpu", "slurm", "" for nothing)."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    needs: str = ""
+
+
+SHORT = (
+    Short("gpsa", ("--rounds", "9")),
+    Short("sa_quadratic", ("--rounds", "9")),
+    Short("impulse_init", ("--steps", "60", "--full-steps", "0")),
+    Short("deepspeed_step", ("--clock", "processor", "--rounds", "20")),
+    Short("whole_loop", ("--rounds", "5")),
+    Short("run_start", ("--rounds", "3")),
+    Short("checkpoints", ("--models", "convit_micro", "deit_s")),
+    Short("read_results", ("--seeds", "200")),
+    Short("loaders", ("--part", "cifar", "--rounds", "5")),
+    Short("loaders", ("--part", "photographs", "--rounds", "5")),
+    Short("slurm_submit", ("--rounds", "5"), "slurm"),
+    Short("gpu", ("--out", str(Path(tempfile.gettempdir()) / "benchmark_on_gpu")), "gpu"),
+)
+
+
+class Results(Frozen):
+    """One machine's measurements.
+
+    Attributes:
+        machine: processor, cores and GPU.
+        versions: of Python and of the packages that are timed.
+        measured_at: UTC.
+        measurements: in the order of ``SHORT``.
+    """
+
+    machine: str
+    versions: dict[str, str]
+    measured_at: str
+    measurements: tuple[Measurement, ...]
+
+
+def why_not(needs: str) -> str:
+    """Why a benchmark cannot run here; "" where it can."""
+    if needs == "gpu" and not torch.cuda.is_available():
+        return "no GPU"
+    if needs == "slurm" and subprocess.run(["sh", "-c", "command -v sbatch"], capture_output=True).returncode:
+        return "no SLURM cluster"
+    return ""
+
+
+def run_short(short: Short) -> tuple[list[Measurement], str]:
+    """Run one benchmark as a process of its own; returns what it measured, and why it failed."""
+    command = [sys.executable, str(_HERE / f"{short.name}.py"), *short.options]
+    print(f"\n== {short.name} {' '.join(short.options)}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Path(folder) / "lines"
+        done = subprocess.run(command, env={**os.environ, LINES_VARIABLE: str(lines)})
+        text = lines.read_text() if lines.exists() else ""
+    found = [Measurement.model_validate_json(line) for line in text.splitlines()]
+    return found, f"ended with exit status {done.returncode}" if done.returncode else ""
+
+
+def describe() -> str:
+    """Name this kind of machine."""
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return f"{processor_name()}, {len(os.sched_getaffinity(0))} cores{gpu}"
+
+
+def read_results(path: Path) -> Results | None:
+    """Read a machine's earlier results; None where there are none.
+
+    Raises:
+        SystemExit: if the file is not one of ours.
+    """
+    try:
+        return Results.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise SystemExit(f"{path} does not hold results of bench.py; move it away: {error}") from error
+
+
+def merge(before: Results | None, found: Iterable[Measurement]) -> tuple[Measurement, ...]:
+    """Put what was found in place of what was measured before, and keep the rest."""
+    merged = {measurement.place: measurement for measurement in (before.measurements if before else ())}
+    merged |= {measurement.place: measurement for measurement in found}
+    names = [short.name for short in SHORT]
+    return tuple(sorted(merged.values(), key=lambda measurement: names.index(measurement.benchmark)))
+
+
+def fallen(before: Results | None, found: Iterable[Measurement]) -> dict[tuple[str, str, str], float]:
+    """The earlier ratios, by place, of what is now more than 15 % below them."""
+    old = {measurement.place: measurement.ratio for measurement in (before.measurements if before else ())}
+    return {
+        measurement.place: old[measurement.place]
+        for measurement in found
+        if measurement.ratio < _FELL * old.get(measurement.place, 0.0)
+    }
+
+
+def write_table(results: Results, fell: dict[tuple[str, str, str], float]) -> str:
+    """Spell results as a Markdown table, best read beside the benchmarks' docstrings."""
+    versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
+    words = (
+        f"{results.measured_at}; {versions}. How many times as fast as its reference each is: the median over the "
+        "rounds, the slowest and the fastest of them in brackets. Made by `make bench`."
+    )
+    head = ["| benchmark | what | reference | times as fast | rounds |", "|---|---|---|---|---|"]
+    lines = [_line(measurement, fell.get(measurement.place)) for measurement in results.measurements]
+    return "\n".join([f"# {results.machine}", "", words, "", *head, *lines, ""])
+
+
+def _line(measurement: Measurement, before: float | None) -> str:
+    mark = "" if before is None else f" **fell from {before:.3g}**"
+    spread = f"[{min(measurement.ratios):.3g}, {max(measurement.ratios):.3g}]"
+    cells = (f"`{measurement.benchmark}.py`", measurement.what, measurement.reference)
+    return f"| {' | '.join(cells)} | {measurement.ratio:.3g} {spread}{mark} | {len(measurement.ratios)} |"
+
+
+def _versions() -> dict[str, str]:
+    found = {name: importlib.metadata.version(name) for name in _PACKAGES if find_spec(name)}
+    return {"Python": platform.python_version()} | found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=sorted({short.name for short in SHORT}))
+    parser.add_argument("--results", type=Path, default=_HERE / "results")
+    options = parser.parse_args()
+    chosen = [short for short in SHORT if options.only is None or short.name in options.only]
+    machine = describe()
+    path = options.results / f"{re.sub(r'[^a-z0-9]+', '-', machine.lower()).strip('-')}.json"
+    before, found, problems = read_results(path), list[Measurement](), dict[str, str]()
+    for short in chosen:
+        reason = why_not(short.needs)
+        if not reason:
+            more, reason = run_short(short)
+            found += more
+        if reason:
+            problems[short.name] = reason
+    fell = fallen(before, found)
+    results = Results(
+        machine=machine,
+        versions=_versions(),
+        measured_at=datetime.now(UTC).strftime("%Y-%m-%d"),
+        measurements=merge(before, found),
+    )
+    options.results.mkdir(parents=True, exist_ok=True)
+    path.write_text(results.model_dump_json(indent=1) + "\n")
+    path.with_suffix(".md").write_text(write_table(results, fell))
+    print(f"\n{write_table(results, fell)}\nwritten to {path.with_suffix('.md')}")
+    for name, reason in problems.items():
+        print(f"left out: {name}: {reason}")
+    if any(reason.startswith("ended") for reason in problems.values()):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

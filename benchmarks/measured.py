@@ -1,0 +1,61 @@
+"""What a benchmark measured: one thing beside its named reference, as ratios that travel from machine to machine.
+
+a benchmark -> note() -> a line of JSON each -> bench.py -> results/<machine>.json and .md
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from suite.spec import Frozen
+
+LINES_VARIABLE = "BENCHMARK_LINES"
+"""Names the file that gets the lines; a benchmark that is started by hand only prints."""
+
+
+class Measurement(Frozen):
+    """One thing beside its reference.
+
+    Attributes:
+        benchmark: the script, without ".py".
+        what: is measured, with its sizes.
+        reference: what it is compared with, in the same process or in turn with it.
+        ratios: of each round, how many times as fast as the reference it was, so that more is better.
+    """
+
+    benchmark: str
+    what: str
+    reference: str
+    ratios: tuple[float, ...] = Field(min_length=1)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What finds the same measurement in earlier results."""
+        return self.benchmark, self.what, self.reference
+
+    @property
+    def ratio(self) -> float:
+        """The median over the rounds."""
+        return statistics.median(self.ratios)
+
+
+def note(what: str, reference: str, ours: Sequence[float], references: Sequence[float]) -> None:
+    """Hand a measurement to ``bench.py``, where that started this benchmark.
+
+    Args:
+        what, reference: see ``Measurement``.
+        ours, references: seconds of each round, in their order. Rates go in with the two exchanged.
+    """
+    path = os.environ.get(LINES_VARIABLE)
+    if not path:
+        return
+    ratios = tuple(round(b / a, 4) for a, b in zip(ours, references, strict=True))
+    measurement = Measurement(benchmark=Path(sys.argv[0]).stem, what=what, reference=reference, ratios=ratios)
+    with open(path, "a") as file:
+        file.write(measurement.model_dump_json() + "\n")

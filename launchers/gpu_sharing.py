@@ -1,0 +1,119 @@
+"""Several small runs on one GPU at a time, by NVIDIA's Multi-Process Service (MPS).
+
+    with SharedGpus(["0", "1"], console) as gpus:
+        LocalPool(plan, 2 * runs_per_gpu, gpus)
+
+Each GPU has a control daemon of its own, which sees that GPU alone, so that it is device 0 of its clients, and which
+speaks by pipes in a private folder: MPS of other users, and of the machine, is not touched. Without MPS the runs still
+share a GPU, but take turns on it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+
+from launchers.local import Gpus
+from suite.execute import die_with_parent
+
+_CONTROL = "nvidia-cuda-mps-control"
+_START_S = 20.0
+_QUIT_S = 10.0
+
+
+class SharedGpus(Gpus):
+    """GPUs that several runs of one rank are on, and their daemons, for as long as the grid trains.
+
+    Args:
+        names: of the GPUs, as CUDA_VISIBLE_DEVICES has them.
+        console: is told, once, why GPUs are shared without MPS.
+    """
+
+    def __init__(self, names: Sequence[str], console: Console) -> None:
+        super().__init__(names)
+        self._console = console
+        self._variables: dict[str, dict[str, str]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            problem = self._start_daemons(stack)
+            self._stack = stack.pop_all()
+        if problem:
+            self._stack.close()
+            self._variables.clear()
+            self._console.print(f"runs share a GPU without MPS, and so take turns on it: {problem}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def variables(self, slot: int, num_ranks: int) -> dict[str, str]:
+        """As of ``Gpus``, and where its daemon listens: to that, its GPU is device 0."""
+        variables = super().variables(slot, num_ranks)
+        return self._variables.get(variables["CUDA_VISIBLE_DEVICES"], variables)
+
+    def _start_daemons(self, stack: ExitStack) -> str:
+        """Returns why one of them could not be started."""
+        if shutil.which(_CONTROL) is None:
+            return f"{_CONTROL}, a part of NVIDIA's driver, is not in the PATH"
+        for gpu in self.names:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True)))
+            places = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
+            problem = _start_daemon(gpu, folder, os.environ | places, stack.callback)
+            if problem:
+                return problem
+            self._variables[gpu] = {"CUDA_VISIBLE_DEVICES": "0", **places}
+        return ""
+
+
+def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_end: Callable[..., object]) -> str:
+    """Start a GPU's daemon, which dies with this process; returns why it could not be started.
+
+    Args:
+        gpu: it sees.
+        folder: for its pipes and its log.
+        environment: that names the folder.
+        at_the_end: takes what ends it.
+    """
+    with open(folder / "output", "wb") as output:
+        daemon = subprocess.Popen(
+            [_CONTROL, "-f"],
+            env={**environment, "CUDA_VISIBLE_DEVICES": gpu},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=die_with_parent,
+            start_new_session=True,  # a Ctrl-C is the grid's: runs still write their checkpoints
+        )
+    at_the_end(_end_daemon, daemon, environment)
+    deadline = time.monotonic() + _START_S
+    while not (folder / f"{_CONTROL}.pid").exists():
+        if daemon.poll() is not None or time.monotonic() > deadline:
+            said = (folder / "output").read_text(errors="replace").strip() or "it said nothing"
+            return f"{_CONTROL} of GPU {gpu} did not start: {said}"
+        time.sleep(0.05)
+    return ""
+
+
+def _end_daemon(daemon: subprocess.Popen[bytes], environment: dict[str, str]) -> None:
+    """Ask a daemon and its server to end; end it where it does not."""
+    try:
+        subprocess.run([_CONTROL], input=b"quit\n", env=environment, capture_output=True, timeout=_QUIT_S, check=False)
+        daemon.wait(_QUIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        os.killpg(daemon.pid, signal.SIGKILL)  # it leads a session, with its server
+        daemon.wait()

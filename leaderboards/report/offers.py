@@ -1,0 +1,79 @@
+"""Tables and figures -> the files that a page offers for download, and the bytes that it carries along for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leaderboards.boards import Board, Leaderboard
+from leaderboards.csv_files import render_csv
+from leaderboards.report.latex import render_latex
+from leaderboards.report.picture import draw_table
+from leaderboards.report.tables import TableView
+from suite.figures import Figure
+
+TYPES = {"CSV": "text/csv", "LaTeX": "application/x-tex", "SVG": "image/svg+xml", "PDF": "application/pdf"}
+SUFFIXES = {"LaTeX": "tex"}  # others are their kind's name
+Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A file that the page holds; ``of`` says what it is of, for those who do not see where the button stands."""
+
+    label: str
+    parcel: str
+    file: str
+    of: str
+
+    @property
+    def type(self) -> str:
+        return TYPES[self.label]
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
+    """A figure of the paper's kind, which lies beside the page, too; ``parcel`` is its SVG."""
+
+    item: str
+    alt: str
+    file: str
+    parcel: str
+    offers: tuple[Offer, ...]
+
+
+def offer_table(board: Board, table: TableView, contents: dict[str, bytes]) -> list[Offer]:
+    """Offer a table in every format, and add these to the contents by their parcels' names."""
+    caption = f"{board.suite.paper}, {board.table.item}: ours in profile {board.profile_name}"
+    if not table.columns:
+        return []
+    svg, pdf = draw_table(table, caption)
+    files = {
+        "CSV": render_csv(board).encode(),
+        "LaTeX": render_latex(board, caption).encode(),
+        "SVG": svg,
+        "PDF": pdf,
+    }
+    name = f"{board.profile_name}.{board.table.name}"
+    contents |= {f"{board.table.name}.{label}": content for label, content in files.items()}
+    return [
+        Offer(label, f"{board.table.name}.{label}", f"{name}.{SUFFIXES.get(label, label.lower())}", table.title)
+        for label in files
+    ]
+
+
+def offer_figure(
+    figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes], contents: dict[str, bytes]
+) -> DrawnFigure:
+    """Show a figure that was drawn, and add it to the contents."""
+    file = f"{leaderboard.profile_name}.{figure.name}"
+    kinds = ("svg", "pdf")
+    contents |= {f"{figure.name}.{kind}": pictures[kind] for kind in kinds}
+    offers = tuple(Offer(kind.upper(), f"{figure.name}.{kind}", f"{file}.{kind}", figure.item) for kind in kinds)
+    alt = f"{figure.item} of {leaderboard.suite.paper}, ours: {_describe(figure)}"
+    return DrawnFigure(figure.item, alt, f"{file}.svg", f"{figure.name}.svg", offers)
+
+
+def _describe(figure: Figure) -> str:
+    """Name the kind of figure in words: ``heatmap figure``."""
+    return f"{type(figure).__name__.removesuffix('Figure').lower()} figure"
