@@ -1,14 +1,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slurm lint ffcv offline-kit gpu-proof faults bench
+.PHONY: demo test pytest test-slurm lint site ffcv offline-kit gpu-proof faults bench
 
 # Train both ends of the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
 	$(BIN)/python launchers/grid.py --suite sample_efficiency --only train_fraction=0.02 train_fraction=0.4
 
-# Everything that must pass: style, types, import rules, tests.
-test: .venv/installed lint
+# Everything that must pass: style, types, import rules, tests, at once: types take one core.
+test: .venv/installed
+	$(MAKE) --jobs=2 lint pytest
+
+pytest: .venv/installed
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # On a real SLURM cluster of four nodes, which is set up on this machine: as root, on Debian or Ubuntu.
@@ -26,7 +29,12 @@ lint: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
-# FFCV, for --loader ffcv; its build needs the system packages that the README names.
+# The manual as a site that needs no network, in build/site. Strict: a broken link or an unknown name ends it.
+site: .venv/installed
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
+	@echo "The manual: build/site/index.html"
+
+# FFCV, for --loader ffcv; its build needs the system packages that docs/images.md names.
 ffcv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"
 

@@ -1,4 +1,4 @@
-"""What checkpoints cost: the seconds of each, on the disk at its end, and their share of a training's time.
+"""Times checkpoints: the seconds of each, on the disk at its end, and their share of a training's time.
 
     python benchmarks/checkpoints.py [--models convit_micro deit_b] [--rounds 7] [--folder DIR]
 

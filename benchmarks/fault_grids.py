@@ -86,6 +86,6 @@ def faults() -> list[Fault]:
     """Fifty kills at least, and two and three grids on one store."""
     return [
         Fault("grid killed", kill, rounds=12),
-        Fault("two grids race", functools.partial(race, 2), rounds=10),
-        Fault("three grids race", functools.partial(race, 3), rounds=10, rounds_in_tests=1),
+        Fault("two grids race", functools.partial(race, 2), rounds=10, rounds_in_tests=1),
+        Fault("three grids race", functools.partial(race, 3), rounds=10),
     ]

@@ -1,4 +1,4 @@
-"""What a benchmark measured: one thing beside its named reference, as ratios that travel from machine to machine.
+"""Notes what a benchmark measured: one thing beside its named reference, as ratios that travel from machine to machine.
 
 a benchmark -> note() -> a line of JSON each -> bench.py -> results/<machine>.json and .md
 """

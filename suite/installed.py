@@ -11,8 +11,8 @@ import base64
 import hashlib
 import importlib.util
 import json
+import site
 import sys
-import sysconfig
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, PackagePath, distribution
@@ -128,7 +128,7 @@ def _is_installed(package: str) -> bool:
     """Whether it lies where packages are installed, or beside the metadata of a distribution that claims it."""
     if package in sys.stdlib_module_names or package in OUR_PACKAGES:
         return True
-    folders = [Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")]
+    folders = [Path(folder).resolve() for folder in (*site.getsitepackages(), site.getusersitepackages())]
     outside = [place for place in _places(package) if not any(map(place.is_relative_to, folders))]
     if not outside:
         return True

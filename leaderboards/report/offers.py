@@ -65,7 +65,14 @@ def offer_table(board: Board, table: TableView, contents: dict[str, bytes]) -> l
 def offer_figure(
     figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes], contents: dict[str, bytes]
 ) -> DrawnFigure:
-    """Show a figure that was drawn, and add it to the contents."""
+    """Show a figure that was drawn, and add it to the contents.
+
+    Args:
+        figure: as the suite has it.
+        leaderboard: that it was drawn of.
+        pictures: the figure by its formats.
+        contents: of the page, by the parcels' names; its own are added.
+    """
     file = f"{leaderboard.profile_name}.{figure.name}"
     kinds = ("svg", "pdf")
     contents |= {f"{figure.name}.{kind}": pictures[kind] for kind in kinds}

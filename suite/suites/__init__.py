@@ -24,9 +24,10 @@ def get_suite(name: str) -> Suite:
     Raises:
         SpecError: if there is no such suite, or one that is none of ours breaks or has the name of another.
     """
-    if name not in list_suites() and (":" in name or name in list_plugins("suites")):
-        return _load(name)
-    check_name("suite", name, [*list_suites(), *list_plugins("suites")])
+    if name not in (ours := list_suites()):  # plug-ins are looked for in all that is installed, which takes a while
+        if ":" in name or name in (plugins := list_plugins("suites")):
+            return _load(name)
+        check_name("suite", name, [*ours, *plugins])
     suite = importlib.import_module(f"suite.suites.{name}").SUITE
     assert isinstance(suite, Suite)
     assert suite.name == name

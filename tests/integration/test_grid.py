@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from imagesets.prepare.__main__ import main as prepare
+from launchers.grid import main
 from suite.records import RunDirectory
+from suite.spec import Resources
 from suite.standing import stand
 from suite.suites import get_suite
 
@@ -22,6 +25,7 @@ needs_ffcv = pytest.mark.skipif(
     importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
 )
 ROOT = Path(__file__).parents[2]
+UNBUFFERED = {**os.environ, "PYTHONUNBUFFERED": "1"}
 FEW = ["--only", "train_fraction=0.03125"]  # two of the ten runs
 
 
@@ -32,6 +36,14 @@ def grid_command(store, *options):
 
 def run_grid(store, *options):
     return subprocess.run(grid_command(store, *options), capture_output=True, text=True, timeout=300)
+
+
+def call_grid(store, *options):
+    """The exit status of the same command in this process, where no run is started."""
+    try:
+        return main(grid_command(store, *options)[2:])
+    except SystemExit as ended:
+        return ended.code
 
 
 def leaderboard(store, name="smoke.convit_table2.csv"):
@@ -82,18 +94,18 @@ def test_a_grid_trains_what_is_asked_and_builds_the_leaderboard(undisturbed):
     assert not any(rows[2][1:])  # not trained: empty, never invented
 
 
-def test_a_finished_run_is_never_trained_again(undisturbed):
+def test_a_finished_run_is_never_trained_again(undisturbed, capsys):
     store, _ = undisturbed
     before = leaderboard(store)
-    again = run_grid(store, *FEW)
-    assert "2 finished" in again.stdout
+    assert call_grid(store, *FEW) == 0
+    assert "2 finished" in capsys.readouterr().out
     assert attempts(store) == [1] * 2
     assert leaderboard(store) == before
 
 
-def test_a_grid_killed_five_times_at_random_ends_with_the_same_bytes(undisturbed, tmp_path):
+def test_a_grid_killed_three_times_at_random_ends_with_the_same_bytes(undisturbed, tmp_path):
     rng = random.Random(1)
-    for _ in range(5):
+    for _ in range(3):
         process = subprocess.Popen(grid_command(tmp_path, *FEW), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.5, 7))
         process.send_signal(signal.SIGKILL)
@@ -113,17 +125,16 @@ def test_one_failed_run_stops_no_other_and_its_cell_says_why(tmp_path):
     assert first_run(tmp_path, "convit_micro").result_path.exists()
     assert "metrics.jsonl" in leaderboard(tmp_path, "smoke.md").decode()
     obstacle.rmdir()
-    assert run_grid(tmp_path, *FEW).returncode == 1  # a failure waits for a word from the user
+    assert call_grid(tmp_path, *FEW) == 1  # a failure waits for a word from the user
     assert run_grid(tmp_path, *FEW, "--retry-failed").returncode == 0
 
 
-def test_a_corrupt_result_is_named_and_trained_again_on_request(undisturbed, tmp_path):
+def test_a_corrupt_result_is_named_and_trained_again_on_request(undisturbed, tmp_path, capsys):
     shutil.copytree(undisturbed[0] / "experiments", tmp_path / "experiments")
     broken = first_run(tmp_path, "convit_micro").result_path
     broken.write_text(broken.read_text()[:100])
-    done = run_grid(tmp_path, *FEW)
-    assert done.returncode == 1
-    assert str(broken) in done.stdout
+    assert call_grid(tmp_path, *FEW) == 1
+    assert str(broken) in capsys.readouterr().out
     assert run_grid(tmp_path, *FEW, "--retry-failed").returncode == 0
     assert leaderboard(tmp_path) == leaderboard(undisturbed[0])
 
@@ -154,12 +165,16 @@ def test_a_killed_rank_ends_the_others_and_the_grid_resumes_the_run(tmp_path):
 def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     options = ("--only", "model=deit_micro", "train_fraction=0.03125")
     grid = subprocess.Popen(
-        grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        grid_command(tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=UNBUFFERED,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup and background jobs ignore it
+    )  # fmt: skip
     run = first_run(tmp_path, "deit_micro")
-    process_of(run, rank=None)
+    process = process_of(run, rank=None)
+    os.kill(process, signal.SIGSTOP)  # else it may be done before it is told to stop
     grid.send_signal(signal.SIGINT)
-    output = grid.communicate(timeout=60)[0]
+    assert any("every run writes its checkpoint" in line for line in grid.stdout)
+    os.kill(process, signal.SIGCONT)
+    output = grid.communicate(timeout=300)[0]
     assert grid.returncode == 130
     assert "the same command goes on from here" in output
     assert stand(run, {}).state == "interrupted"
@@ -167,35 +182,41 @@ def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     assert not run.failure_path.exists()
 
 
-def test_a_masked_evaluation_waits_for_the_run_that_it_masks_and_takes_one_that_another_suite_has_trained(tmp_path):
+def test_a_masked_evaluation_waits_for_the_run_that_it_masks_and_takes_one_that_another_suite_has_trained(
+    tmp_path, capsys
+):
     masking = [*grid_command(tmp_path), "--suite", "convit_masking", "--only", "model=deit_micro"]
     first = subprocess.run([*masking, "kind=masking"], capture_output=True, text=True, timeout=300)
     assert first.returncode == 0, first.stdout
     assert "2 runs: 2 new" in first.stdout  # also the one that is masked
     rows = (tmp_path / "leaderboards/convit_masking/smoke.convit_table5.csv").read_text().splitlines()
     assert all(float(cell) > 0 for cell in rows[1].split(",")[1:])
-    trained = subprocess.run(
-        [*grid_command(tmp_path), "--suite", "convit_imagenet", "--dry-run"], capture_output=True, text=True
-    )
-    assert "1 finished" in trained.stdout
+    assert call_grid(tmp_path, "--suite", "convit_imagenet", "--dry-run") == 0
+    assert "1 finished" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("loader", ["folder", "webdataset", pytest.param("ffcv", marks=needs_ffcv)])
-def test_any_loader_gives_the_leaderboard_of_memory(undisturbed, tmp_path, loader):
-    options = ["--dataset", "cifar10_sample", "--format", loader, "--out", str(tmp_path)]
-    made = subprocess.run([sys.executable, str(ROOT / "datasets/prepare.py"), *options], capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr
-    one = ["--only", "train_fraction=0.03125", "model=deit_micro"]
-    done = run_grid(tmp_path / "runs", *one, "--loader", loader, "--data-dir", str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_any_loader_gives_the_weights_of_memory(start, undisturbed, tmp_path, loader):
+    assert prepare(["--dataset", "cifar10_sample", "--format", loader, "--out", str(tmp_path)]) == 0
     found, expected = (first_run(store, "deit_micro") for store in (tmp_path / "runs", undisturbed[0]))
+    found.create(expected.read_experiment())
+    (process,) = start(found, Resources(loader=loader, data_dir=str(tmp_path)))
+    process.join()
+    assert process.exitcode == 0, found.log_path.read_text()
     assert found.read_result().loader == loader
     assert found.weights_path.read_bytes() == expected.weights_path.read_bytes()
 
 
-def test_another_precision_is_another_leaderboard(tmp_path):
+def test_another_precision_is_another_leaderboard(start, tmp_path, capsys):
+    in_bf16 = get_suite("sample_efficiency").profile("smoke").with_precision("bf16").experiments()
+    experiment = next(one for one in in_bf16 if one.model == "deit_micro")
+    run = RunDirectory.of(tmp_path, experiment)
+    run.create(experiment)
+    (process,) = start(run, Resources())
+    process.join()
     options = ("--precision", "bf16", "--only", "model=deit_micro", "train_fraction=0.03125")
-    assert run_grid(tmp_path, *options).returncode == 0
+    assert call_grid(tmp_path, *options) == 0, run.log_path.read_text()
+    assert "1 finished" in capsys.readouterr().out
     assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].startswith("5,")
     assert leaderboard(tmp_path, "smoke-bf16.convit_table2.csv").decode().splitlines()[1].split(",")[1]
 
@@ -214,15 +235,13 @@ def test_another_precision_is_another_leaderboard(tmp_path):
         (["--runs", "/dev/null"], "expected a folder"),
     ],
 )
-def test_misuse_exits_2_with_the_valid_choices(tmp_path, options, message):
-    done = run_grid(tmp_path, *options)
-    assert done.returncode == 2
-    assert message in done.stderr
+def test_misuse_exits_2_with_the_valid_choices(tmp_path, capsys, options, message):
+    assert call_grid(tmp_path, *options) == 2
+    assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dry_run_prints_the_cost_and_starts_nothing(tmp_path):
-    done = run_grid(tmp_path, "--profile", "paper", "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert "GPU-hours" in done.stdout
+def test_a_dry_run_prints_the_cost_and_starts_nothing(tmp_path, capsys):
+    assert call_grid(tmp_path, "--profile", "paper", "--dry-run") == 0
+    assert "GPU-hours" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ from suite.attempts import read_attempts
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Experiment, Resources
 
-RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 40.0, "batch_size": 32, "warmup_epochs": 1.5})
+RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 20.0, "batch_size": 32, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
 
 

@@ -1,0 +1,36 @@
+"""What Sphinx and Furo leave out for keyboards and screen readers, put into the pages that they have written.
+
+Code and tables that have a scroll bar of their own can be reached by the keyboard, and the sides of a page have names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+CHANGES = {
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper ': '<div tabindex="0" class="table-wrapper ',
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer': '<aside aria-label="The manual" class="sidebar-drawer',
+    '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+}
+
+
+def open_to_all(app: Sphinx, error: Exception | None) -> None:
+    """Change the site's own pages; one that was not written again has been changed before, and stays as it is."""
+    outdir = Path(app.outdir)
+    own = [path for path in outdir.rglob("*.html") if "published" not in path.relative_to(outdir).parts]
+    for path in own if error is None else ():
+        text = changed = path.read_text()
+        for found, wanted in CHANGES.items():
+            changed = changed.replace(found, wanted)
+        if changed != text:
+            path.write_text(changed)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Change pages once all are written."""
+    app.connect("build-finished", open_to_all)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,66 @@
+"""The pages that nobody writes by hand: each suite's, from the registry and the published boards; the API's; copies.
+
+    suite.suites, leaderboards/claims, leaderboards/published   -> suites/<name>.md
+    the docstrings of what is called from Python                -> api/<part>.md
+    CHANGELOG.md, CONTRIBUTING.md, the findings, the claims     -> project/*.md, claims/*.md
+    benchmarks/results/<machine>.md                             -> the end of measured.md
+
+They lie beside the others, where Sphinx looks for them, and are git-ignored.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import links
+import suite_pages
+from reference import list_pages
+from sphinx.application import Sphinx
+
+from suite.suites import list_suites
+
+FOLDERS = ("api", "claims", "project", "suites")
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write what has changed, and remove what nothing writes any more; Sphinx reads only what has changed."""
+    pages = {f"suites/{name}": suite_pages.render(name) for name in list_suites()}
+    pages |= {f"api/{name}": text for name, text in list_pages().items()}
+    for name, page in links.COPIES.items():
+        origin = links.ROOT / name
+        pages[page] = links.move(origin.read_text(), origin, links.DOCS / f"{page}.md")
+    written = {links.DOCS / f"{page}.md": text for page, text in pages.items()}
+    for name in FOLDERS:
+        (links.DOCS / name).mkdir(exist_ok=True)
+        for path in (links.DOCS / name).iterdir():
+            if path not in written:
+                path.unlink()
+    for path, text in written.items():
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def move_links(app: Sphinx, page: str, source: list[str]) -> None:
+    """Let the links of a page that was written by hand lead to pages of the site."""
+    path = Path(app.srcdir) / f"{page}.md"
+    if "/" not in page:
+        source[0] = links.move(source[0], path, path)
+    if page == "measured":
+        for results in sorted(links.ROOT.glob("benchmarks/results/*.md")):
+            source[0] += "\n" + re.sub(r"^#", "##", results.read_text(), flags=re.MULTILINE)
+
+
+def copy_published(app: Sphinx, error: Exception | None) -> None:
+    """Put the published boards' own pages, tables and figures beside the site's pages, which link to them."""
+    if error is None:
+        shutil.copytree(links.PUBLISHED, Path(app.outdir) / "published", dirs_exist_ok=True)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write before Sphinx looks for pages."""
+    app.connect("builder-inited", write_pages)
+    app.connect("source-read", move_links)
+    app.connect("build-finished", copy_published)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,42 @@
+"""A page of the API for each part that a caller from Python meets: its modules, whose docstrings Sphinx reads.
+
+What carries a grid out, draws a board or fills a batch is read in its source; CONTRIBUTING.md says where each line is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+PAGES = {
+    "running": ("suite.api", "suite.spec", "suite.records", "suite.standing", "suite.errors"),
+    "suites": ("suite.tables", "suite.profiles", "suite.figures", "suite.challengers", "suite.plugins"),
+    "models": ("suite.models.*",),
+    "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),
+    "boards": ("leaderboards.boards", "leaderboards.cells", "leaderboards.estimates", "leaderboards.verdicts"),
+}
+
+
+def list_modules() -> list[str]:
+    """Every module that is documented."""
+    return [module for parts in PAGES.values() for part in parts for module in _modules_of(part)]
+
+
+def list_pages() -> dict[str, str]:
+    """Each page's name, and its text in MyST Markdown."""
+    return {name: _render(name, parts) for name, parts in PAGES.items()}
+
+
+def _render(name: str, parts: tuple[str, ...]) -> str:
+    modules = [module for part in parts for module in _modules_of(part)]
+    sections = [f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n```" for module in modules]
+    return "\n\n".join([f"# {name.capitalize()}", *sections]) + "\n"
+
+
+def _modules_of(part: str) -> list[str]:
+    """The module itself, or of a package with a star all of its own."""
+    package, star, _ = part.partition(".*")
+    if not star:
+        return [part]
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    return [module.name for module in found if not module.name.endswith("__main__")]

@@ -1,0 +1,97 @@
+"""A suite's page: the paper's question, how it is asked at each scale, what the paper claims, and its boards."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import links
+
+from leaderboards.claims import ALL_CLAIMS
+from suite.suites import get_suite
+from suite.tables import Suite
+
+_ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")
+
+
+def render(name: str) -> str:
+    """The page as MyST Markdown, from what the suite says of itself."""
+    suite = get_suite(name)
+    doc = importlib.import_module(f"suite.suites.{name}").__doc__ or ""
+    source = _ARXIV.sub(r"[arXiv:\1](https://arxiv.org/abs/\1)", suite.paper)
+    parts = [
+        f"# {name}",
+        f"**{suite.question}**",
+        f"{source}: {suite.item}.",
+        f"```sh\npython launchers/grid.py --suite {name}\n```",
+        "## At each scale",
+        _scales(suite),
+        *_notes(doc, suite),
+        *_claims(name),
+        "## Boards",
+        *_boards(name, suite),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _scales(suite: Suite) -> str:
+    lines = ["| profile | networks to train or measure, a seed | data, models and lengths |", "|---|---:|---|"]
+    for name, profile in suite.profiles.items():
+        lines.append(
+            f"| `{name}` | {len(profile.experiments())} | {profile.scale_note or 'the exact recipe of the paper'} |"
+        )
+    return "\n".join(lines)
+
+
+def _notes(doc: str, suite: Suite) -> Iterator[str]:
+    """What the suite's docstring says below its summary, and the notes under its boards."""
+    _, _, body = doc.partition("\n\n")
+    notes = [f"- {note}" for note in suite.footnotes]
+    if body or notes:
+        yield "## What was decided"
+    if body:
+        yield body.strip()
+    if notes:
+        yield "\n".join(notes)
+
+
+def _claims(name: str) -> Iterator[str]:
+    """The paper's sentences about numbers of this suite, which its boards judge."""
+    lines = []
+    for paper in ALL_CLAIMS:
+        for claim in paper.claims:
+            if any(term.suite == name for effect in claim.effects for term in effect.terms):
+                lines.append(f"| {claim.sense} | {claim.section} |")
+    if lines:
+        yield "## What the paper claims"
+        yield "\n".join(["| claim, in our words | where |", "|---|---|", *lines])
+
+
+def _boards(name: str, suite: Suite) -> Iterator[str]:
+    folder = links.PUBLISHED / name
+    boards = sorted(folder.glob("*.md"))
+    if not boards:
+        yield "None is published yet; the command above makes one."
+    for path in boards:
+        yield _board(path, links.DOCS / "suites" / f"{name}.md", suite.question)
+        yield from _figures(path, suite)
+
+
+def _board(path: Path, page: Path, question: str) -> str:
+    """A published board with its headings two levels down, its figures, and its page and tables as files."""
+    text = links.move(path.read_text(), path, page)
+    body = re.sub(r"^# .*\n", "", text).replace(f"{question}\n", "", 1)
+    body = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE)
+    files = [file for suffix in ("html", "csv") for file in sorted(path.parent.glob(f"{path.stem}.*{suffix}"))]
+    named = ", ".join(f'<a href="../published/{path.parent.name}/{file.name}">{file.name}</a>' for file in files)
+    return f"### Profile {path.stem}\n\nIts files: {named}.\n\n{body.strip()}"
+
+
+def _figures(board: Path, suite: Suite) -> Iterator[str]:
+    """The board's figures that have been drawn, each after the paper's own."""
+    for figure in suite.figures:
+        picture = board.with_suffix(f".{figure.name}.png")
+        if picture.exists():
+            yield f"![{figure.item} of the paper, ours beside it](../../{picture.relative_to(links.ROOT).as_posix()})"

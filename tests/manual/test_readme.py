@@ -1,0 +1,74 @@
+"""The README is short, its table says what the published boards say, and what it and the manual name exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from leaderboards import overview
+from leaderboards.overview import FILES, render_table, replace_table
+from suite.errors import RecordError
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PUBLISHED = ROOT / "leaderboards" / "published"
+
+
+def test_the_readme_is_a_screen_and_a_half_of_text():
+    assert len([line for line in README.splitlines() if line.strip()]) < 85
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_table_of_boards_is_that_of_what_is_published(path):
+    text = path.read_text()
+    assert replace_table(text, render_table(path.parent, PUBLISHED)) == text, "python -m leaderboards.overview"
+
+
+def test_a_board_is_told_in_its_own_words_and_an_older_protocol_by_its_number(tmp_path):
+    board = tmp_path / "init_heads" / "gpu.md"
+    board.parent.mkdir()
+    board.write_text("# x\n\nHeadline: A over B: +1.5 points, n=1 (paper: +2.0).\n\n1 cell\n")
+    board.with_suffix(".runs.csv").write_text("run,protocol_version\na,2\nb,1\n")
+    (line,) = [
+        line for line in render_table(tmp_path, tmp_path).splitlines() if "| [init_heads](init_heads/gpu.md) |" in line
+    ]
+    assert line.endswith("| gpu: A over B: +1.5 points, n=1 (paper: +2.0); of protocol 1 |")
+    assert render_table(tmp_path, tmp_path).splitlines()[2] == line  # what there is to see comes first
+
+
+@pytest.mark.parametrize("text", ["no place", f"{overview.BEGIN}{overview.BEGIN}{overview.END}"])
+def test_a_file_without_a_place_for_the_table_is_refused(text):
+    with pytest.raises(RecordError, match="found no place"):
+        replace_table(text, "")
+
+
+def test_the_makefile_has_every_target_that_is_named():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        name for page in PAGES for name in re.findall(r"(?:\$ |`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE)
+    }
+    assert {"demo", "test", "site", "ffcv", "test-slurm", "faults"} <= named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_nothing_is_left_to_fill_in_and_linked_files_exist(page):
+    text = page.read_text()
+    assert "@@" not in text
+    linked = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert [link for link in linked if not (page.parent / link).is_file()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_tests_and_files_that_a_page_names_exist(page):
+    text = page.read_text()
+    for path, test in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text):
+        assert (f"def {test}(" if test else "def test_") in (ROOT / path).read_text(), test
+    for path in re.findall(r"`((?:suite|launchers|leaderboards|benchmarks|datasets|examples)/[\w/.]+\.\w+)`", text):
+        assert (ROOT / path).is_file(), path
+
+
+def test_every_page_of_the_manual_is_linked_from_the_readme():
+    linked = set(re.findall(r"\]\(docs/(\w+)\.md\)", README))
+    assert linked == {page.stem for page in PAGES[1:]} - {"index"}

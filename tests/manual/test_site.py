@@ -1,0 +1,109 @@
+"""The manual's site is built without a complaint, and its pages need nothing that is not in it."""
+
+import html
+import html.parser
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from suite.suites import get_suite, list_suites
+
+if os.environ.get("CI") != "true":
+    pytest.importorskip("furo", reason="the extra docs is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # Sphinx's, of its own extensions
+
+ROOT = Path(__file__).parents[2]
+LOADED = {
+    "script": "src",
+    "img": "src",
+    "source": "src",
+    "iframe": "src",
+    "audio": "src",
+    "video": "src",
+    "object": "data",
+}
+
+
+class Page(html.parser.HTMLParser):
+    """What a page loads, where it leads, and the places within it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.loaded, self.links, self.anchors, self.is_open = [], [], set(), []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
+        if given.get(LOADED.get(tag, "")):
+            self.loaded.append(given[LOADED[tag]])
+        if tag == "link" and given.get("rel") in ("stylesheet", "icon", "preload", "prefetch"):
+            self.loaded.append(given["href"])
+        if tag == "a" and given.get("href"):
+            self.links.append(given["href"])
+        self.loaded += re.findall(r"url\(([^)]+)\)", given.get("style", ""))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site as ``make site`` makes it, but in this process, which has torch at hand."""
+    from sphinx.cmd.build import main
+
+    folder = tmp_path_factory.mktemp("site")
+    options = ["--quiet", "--fail-on-warning", "--keep-going", "--doctree-dir", folder / "doctrees"]
+    assert main([str(each) for each in (*options, ROOT / "docs", folder / "html")]) == 0
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """The site's own pages; those of the boards, beside them, have tests of their own."""
+    return {path: Page(path) for path in site.rglob("*.html") if "published" not in path.relative_to(site).parts}
+
+
+def test_every_page_that_is_written_is_there_and_a_suites_shows_its_question_and_its_boards(site, pages):
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= {path.stem for path in pages}
+    for name in list_suites():
+        text = html.unescape((site / f"suites/{name}.html").read_text())
+        assert get_suite(name).question in text
+        for board in (ROOT / "leaderboards/published" / name).glob("*.md"):
+            assert re.search(r"^Headline: .*$", board.read_text(), re.MULTILINE)[0] in text
+
+
+def test_no_page_loads_anything_from_elsewhere(site, pages):
+    assert [(path.name, each) for path, page in pages.items() for each in page.loaded if urlsplit(each).netloc] == []
+    for style in site.glob("_static/**/*.css"):
+        assert [each for each in re.findall(r"url\(['\"]?([^)'\"]+)", style.read_text()) if urlsplit(each).netloc] == []
+        assert "@import" not in style.read_text()
+    assert not list(site.glob("_static/**/mathjax*"))
+
+
+def test_every_link_within_the_site_leads_to_a_place(site, pages):
+    broken = []
+    for path, page in pages.items():
+        for link in [*page.links, *page.loaded]:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.exists() or (
+                target in pages and parts.fragment and parts.fragment not in pages[target].anchors
+            ):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert broken == []
+    assert sum(len(page.links) for page in pages.values()) > 1000
+
+
+def test_formulas_are_drawn_by_the_browser_itself(site):
+    assert (site / "theorems.html").read_text().count("<math ") > 20
+
+
+def test_what_scrolls_within_a_page_is_reached_by_the_keyboard_and_its_sides_have_names(site, pages):
+    for path in pages:
+        text = path.read_text()
+        assert "<pre>" not in text
+        assert '<div class="table-wrapper ' not in text
+        assert re.findall(r"<aside (?!.*aria-label).*>|<[^>]* role=.heading.(?! aria-level)", text) == [], path
