@@ -10,11 +10,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
+from launchers.live.address import DEFAULT, parse_address
 from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.sequential import FIRST_LOOK
 from suite.arguments import num_seeds, positive, program
 from suite.errors import SpecError
-from suite.spec import StorageFormat
+from suite.spec import StorageFormat, TrackerName
 
 _MODEL = ("NAME=MODEL", "OPTION=VALUE")
 _OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
@@ -130,6 +131,14 @@ def _make_parser() -> argparse.ArgumentParser:
         "--show", action="store_true", help="show the profile's experiments and recipes in full, beside the paper's"
     )
     parser.add_argument("--list", action="store_true", dest="list_suites", help="show all suites, and what they cost")
+    parser.add_argument(
+        "--serve", nargs="?", type=parse_address, const=DEFAULT, metavar="HOST:PORT",
+        help=f"show the grid's page in a browser while it works (default: {DEFAULT}); with --status only look on",
+    )  # fmt: skip
+    parser.add_argument(
+        "--track", nargs="+", action="extend", choices=get_args(TrackerName), default=[],
+        help="also show metrics and results there; wandb offline unless WANDB_MODE says otherwise",
+    )  # fmt: skip
 
     cluster = parser.add_argument_group("on a SLURM cluster")
     cluster.add_argument("--cluster", choices=get_args(Cluster), default="local", help="where to train (default: here)")

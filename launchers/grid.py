@@ -23,12 +23,14 @@ from launchers.console import SafeConsole
 from launchers.display import Display
 from launchers.forks import ForkServer
 from launchers.gpu_sharing import SharedGpus
+from launchers.live.beside import serving
 from launchers.local import Gpus, LocalPool, environment_of_runs
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
 from launchers.request import GridRequest
 from launchers.show import print_resolved
+from launchers.tracking.beside import Followers, following
 from launchers.until import train_until
 from leaderboards.build import build
 from suite.arguments import program
@@ -45,7 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console, errors = (SafeConsole(stderr=stderr) for stderr in (False, True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
-        return _run(parse_options(arguments), console)
+        options = parse_options(arguments)
+        with serving(options.serve, sys.argv[1:] if arguments is None else arguments, console) as server:
+            status = _run(options, console)
+            if server is not None and options.status and not options.watch:
+                server.wait()
+            return status
     except KeyboardInterrupt:
         errors.print(f"{program('grid', 'grid.py')}: interrupted; the same command goes on from here")
         return Exit.INTERRUPTED
@@ -95,21 +102,36 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     if options.dry_run:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
         return 0
-    failed = [(run.job, run.problem) for run in plan if run.problem]
-    if to_do := [run for run in plan if run.standing.is_open]:
+    to_do = [run for run in plan if run.standing.is_open]
+    if to_do:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
         grid.make_store()
         grid.make_data_ready(to_do)
         grid.enter_challengers(to_do, console)
         grid.forget_failures(plan)
-        with _sharing(options, gpus, console) as handed_out, _fork_server(resources) as server:
-            failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), console)
     else:
         grid.enter_challengers((), console)
+    failed = [(run.job, run.problem) for run in plan if run.problem]
+    with _followers(grid, resources, console) as followers:
+        if to_do:
+            with _sharing(options, gpus, console) as handed_out, _fork_server(resources) as server:
+                failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), followers, console)
     print_failures(console, failed)
     build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return Exit.FAILED if failed else 0
+
+
+def _followers(
+    grid: GridRequest, resources: Resources, console: Console
+) -> contextlib.AbstractContextManager[Followers]:
+    """Follow all runs of the grid into what ``--track`` names."""
+
+    def say(failure: str) -> None:
+        console.print(failure, style="yellow", soft_wrap=True)
+
+    ids = [experiment.id for experiment in grid.experiments]
+    return following(resources.track, grid.options.runs, grid.options.suite or "", grid.profile_name, ids, say)
 
 
 def _sharing(options: GridOptions, gpus: Sequence[str], console: Console) -> contextlib.AbstractContextManager[Gpus]:
@@ -150,12 +172,13 @@ def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
         )
 
 
-def _watch_pool(pool: LocalPool, console: Console) -> list[tuple[Job, str]]:
+def _watch_pool(pool: LocalPool, followers: Followers, console: Console) -> list[tuple[Job, str]]:
     """Train, and return what failed, with the reason; Ctrl-C lets every run write its checkpoint."""
     try:
         with Display(pool, console) as display:
             while pool.poll():
                 display.update()
+                followers.report()
                 time.sleep(_POLL_S)
             display.update()
     except KeyboardInterrupt:

@@ -21,6 +21,7 @@ from types import FrameType
 from launchers.fork_server import end_with, import_training, log_to
 from launchers.starts import note_bad_node, note_late
 from launchers.submission import Submission, read_submission, submissions_folder, this_task
+from launchers.tracking.beside import following
 from suite import attempts
 from suite.errors import RunError, SuiteError
 from suite.execute import die_with_parent, run_as_rank
@@ -35,6 +36,7 @@ STEP_END_S = 90  # before a time limit: SLURM looks every half a minute, and wai
 _MARGIN_S = 100.0  # before a time limit, when a child that has not stopped by itself is ended
 _TIME_LIMIT = "time limit"
 _LOOK_S = 1.0
+_LAST_OF_FOLLOWERS_S = 10.0  # a job that is preempted has little time
 _OTHERS_FIRST_S = 10.0  # for which a rank that hangs waits: the process that is stopped is to be named, not its peers
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM)
 _FIRST_PORT, _NUM_PORTS = 20_000, 20_000
@@ -50,7 +52,25 @@ def run_task(store: Path, name: str, first_task: int) -> int:
     except Exception as error:
         note_bad_node(folder, task, f"{type(error).__name__}: {error}")
         raise
-    return rank.train(store, submission.experiments(task))
+    experiments = submission.experiments(task)
+    with _followers(store, submission, experiments):
+        return rank.train(store, experiments)
+
+
+def _followers(
+    store: Path, submission: Submission, experiments: Sequence[Experiment]
+) -> contextlib.AbstractContextManager[object]:
+    """Follow this task's runs, beside the first rank, into what ``--track`` names; a failure is told in its log."""
+    trackers = submission.resources.track
+    if os.environ["SLURM_PROCID"] != "0" or not trackers:
+        return contextlib.nullcontext()
+    ids = [experiment.id for experiment in experiments]
+    suite = submission.suite_source or submission.suite
+    return following(trackers, store, suite, submission.profile, ids, _say, last_s=_LAST_OF_FOLLOWERS_S)
+
+
+def _say(failure: str) -> None:
+    print(failure, file=sys.stderr, flush=True)
 
 
 class _Rank:

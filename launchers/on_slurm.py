@@ -107,7 +107,7 @@ def _user_name(number: int) -> str:
 def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> int:
     """Show every run's state, once or until all have ended; Ctrl-C leaves the jobs alone."""
     options = grid.options
-    jobs = _jobs(grid)
+    jobs = jobs_of(grid)
     need = Need(grid.profile)
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
@@ -263,7 +263,8 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     return list(missing.values()), queued, len(left)
 
 
-def _jobs(grid: GridRequest) -> list[Job]:
+def jobs_of(grid: GridRequest) -> list[Job]:
+    """Make the jobs of the chosen experiments, as they would be submitted."""
     resources = _resources(grid.options, grid.profile, _allocation(grid.options, grid.profile))
     return [Job(e, RunDirectory.of(grid.options.runs, e), resources) for e in grid.experiments]
 

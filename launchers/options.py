@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from launchers.live.address import Address
 from leaderboards.sequential import FIRST_LOOK
 from suite.errors import SpecError
 from suite.profiles import Profile
-from suite.spec import Resources, StorageFormat
+from suite.spec import Resources, StorageFormat, TrackerName
 from suite.suites import are_shown_with_best
 
 Cluster = Literal["local", "slurm"]
@@ -42,7 +43,7 @@ class GridOptions:
 
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
     look, and ``max_seeds`` the most of any. ``challengers`` and ``check`` are words as ``launchers.challengers`` reads
-    them, ``dataset`` is the image set in place of the suite's own.
+    them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on.
 
     Raises:
         SpecError: options that do not go together, or a file of weights that is not there.
@@ -78,6 +79,8 @@ class GridOptions:
     status: bool = False
     watch: bool = False
     cancel: bool = False
+    serve: Address | None = None
+    track: tuple[TrackerName, ...] = ()
     slurm: SlurmOptions = SlurmOptions()
 
     def __post_init__(self) -> None:
@@ -85,6 +88,8 @@ class GridOptions:
             raise SpecError("--watch goes with --status")
         if self.cancel and (self.status or self.dry_run or self.only):
             raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
+        if self.serve is not None and (self.dry_run or self.show or self.list_suites or self.check or self.cancel):
+            raise SpecError("--serve shows a grid at work: it goes with training, or with --status")
         if self.until is not None and self.only:
             raise SpecError("--seeds until=… trains all arms of the headline together: it takes no --only")
         if self.until is not None and self.max_seeds < FIRST_LOOK:
@@ -136,6 +141,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         num_workers=options.workers or 0,
         skip_corrupt=options.skip_corrupt,
         teacher_weights=str(weights.absolute()) if weights else None,
+        track=tuple(dict.fromkeys(options.track)),
     )
     for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
         resources.split_batch(batch_size)

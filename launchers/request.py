@@ -15,6 +15,7 @@ from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
+from launchers.tracking import check_installed
 from suite.challenger import Challenger
 from suite.challengers import record_challengers, with_challengers
 from suite.errors import DataError, SpecError, missing_weights
@@ -41,8 +42,8 @@ class GridRequest:
         """Look the suite, the profile and the chosen experiments up.
 
         Raises:
-            SpecError: a suite, profile, precision, challenger, image set or filter that there is not, or a run store
-                that is a file.
+            SpecError: a suite, profile, precision, challenger, image set or filter that there is not, a run store
+                that is a file, or a tracker that is not installed.
         """
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
@@ -53,6 +54,7 @@ class GridRequest:
         profile = suite.profile(options.profile_name)
         if options.device:
             profile = profile.model_copy(update={"device": options.device})
+        check_installed(options.track)
         _check_store(options.runs)
         experiments = select(profile.experiments(options.seeds), options.only)
         _check_teacher(experiments, options)

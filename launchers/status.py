@@ -81,6 +81,11 @@ class RunStatus:
         return self.state in ("failed", "void", "blocked")
 
     @property
+    def keeps_pace(self) -> bool:
+        """Whether its latest rate is still true."""
+        return self.state == "running" and not self.silence
+
+    @property
     def words(self) -> str:
         """Why it waits, failed or is silent."""
         return "; ".join(part for part in (self.silence, self.detail) if part)
@@ -234,6 +239,12 @@ class Need:
             self._by_flops[cell] = flops / self._rate / 3600
         return self._by_flops[cell]
 
+    def describe(self, found: Sequence[RunStatus], profile: Profile) -> str:
+        """Say in one line what the runs have used, and what they still need."""
+        unit = "GPU" if profile.device == "gpu" else "rank"
+        used, needed = sum(s.hours_used for s in found), sum(self.hours(s) for s in found)
+        return f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed"
+
 
 def render_status(
     found: Sequence[RunStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
@@ -246,38 +257,42 @@ def render_status(
         need: knows the hours that are left.
         troubles: of nodes, a line each.
     """
-    counts = Counter(status.state for status in found)
     names = describe([status.job.experiment for status in found])
-    order = list(_STYLES)
-    unfinished = sorted((s for s in found if s.state != "done"), key=lambda s: order.index(s.state))
-    shown = unfinished[:_MAX_ROWS]
-    shown += [s for s in found if s.state == "done"][: max(0, _MAX_ROWS - len(shown))]
+    shown = in_order(found)[:_MAX_ROWS]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("run", "state", "node", "step", "images/s", "ETA", "requeued"):
         table.add_column(title, justify="right" if title in ("step", "images/s", "ETA", "requeued") else "left")
     table.add_column("", overflow="fold")
     for status in shown:
         experiment, metrics = status.job.experiment, status.metrics or {}
-        keeps_pace = status.state == "running" and not status.silence
         detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.words
         table.add_row(
             names[experiment.id],
             Text(status.state, style=_STYLES[status.state]),
             status.node,
             status.steps,
-            f"{metrics['images_per_s']:,.0f}" if keeps_pace and "images_per_s" in metrics else "",
-            _duration(status.remaining_s) if keeps_pace else "",
+            f"{metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in metrics else "",
+            duration(status.remaining_s) if status.keeps_pace else "",
             str(status.num_requeues or ""),
             detail,
         )
-    unit = "GPU" if profile.device == "gpu" else "rank"
-    used, needed = sum(s.hours_used for s in found), sum(need.hours(s) for s in found)
-    words = ", ".join(f"{counts[state]} {state}" for state in order if counts[state])
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
-    hours = f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed"
     warnings = [Text(spell_controls(trouble), "yellow") for trouble in troubles]
-    return Group(table, f"{len(found)} runs: {words}{hidden}", hours, *warnings)
+    return Group(table, f"{summarize(found)}{hidden}", need.describe(found, profile), *warnings)
 
 
-def _duration(seconds: float | None) -> str:
+def in_order(found: Sequence[RunStatus]) -> list[RunStatus]:
+    """Sort by what to look at first: failures, then what is running, last what is done."""
+    order = list(_STYLES)
+    return sorted(found, key=lambda status: order.index(status.state))
+
+
+def summarize(found: Sequence[RunStatus]) -> str:
+    """Count the states: ``12 runs: 1 failed, 2 running, 9 done``."""
+    counts = Counter(status.state for status in found)
+    return f"{len(found)} runs: {', '.join(f'{counts[state]} {state}' for state in _STYLES if counts[state])}"
+
+
+def duration(seconds: float | None) -> str:
+    """Spell a time as ``1:02:03``; "" where none is known."""
     return "" if seconds is None else str(datetime.timedelta(seconds=round(seconds)))

@@ -47,7 +47,7 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     """
     suite = get_suite(suite_name)
     leaderboard = make_leaderboard(suite, profile, store, num_seeds)
-    claims = _claims_of(suite, leaderboard, store)
+    claims = find_claims(suite, leaderboard, store)
     out = out or store / "leaderboards" / suite.name
     paths = write_leaderboard(leaderboard, store, out)
     write_page(leaderboard, store, out, claims)
@@ -55,7 +55,7 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     return paths
 
 
-def _claims_of(suite: Suite, leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
+def find_claims(suite: Suite, leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
     """The claims that speak of one suite, judged at its scale among all of their paper's."""
     if _is_smoke(leaderboard.profile_name):
         return []

@@ -30,6 +30,7 @@ Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "desktop", "gpu", "paper", "smoke"]
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
 StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]  # each a module of ``imagesets.formats``
+TrackerName = Literal["tensorboard", "trackio", "wandb"]  # packages, and extras, of these names
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
 
 
@@ -286,6 +287,7 @@ class Resources(Frozen):
     num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with
     skip_corrupt: bool = False  # go on without images that cannot be decoded, and count them
     teacher_weights: str | None = None  # file of a timm teacher's weights, for distillation
+    track: tuple[TrackerName, ...] = ()  # what also shows its metrics
 
     def split_batch(self, batch_size: int) -> tuple[int, int]:
         """Share a batch among all ranks: (images that a rank holds at once, accumulation steps).

@@ -23,19 +23,27 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 
 
-def render(template: str, script_names: tuple[str, ...] = (), charts_library: bytes = b"", **shown: Any) -> str:
+def render(
+    template: str,
+    script_names: tuple[str, ...] = (),
+    charts_library: bytes = b"",
+    *,
+    asks_server: bool = False,
+    **shown: Any,
+) -> str:
     """Render a page.
 
     Args:
         template: a file of ``templates``.
         script_names: those of ``static`` that it runs.
         charts_library: JavaScript, compressed, that a script of the page may start; empty where there is no chart.
+        asks_server: whether a script of it may ask the server that it came from; a file may ask nobody.
         shown: what the template names.
     """
     scripts = [_read(f"{name}.js") for name in script_names]
     sources = [*scripts, *([gzip.decompress(charts_library).decode()] if charts_library else [])]
     return _environment().get_template(template).render(
-        policy=_policy(sources, evaluates=bool(charts_library)),
+        policy=_policy(sources, evaluates=bool(charts_library), asks_server=asks_server),
         style=_safe(_read("report.css")),
         scripts=[_safe(script) for script in scripts],
         charts_library=base64.b64encode(charts_library).decode(),
@@ -60,12 +68,13 @@ def find_links(above: str) -> list[Link]:
     return [Link("All leaderboards", f"{above}/index.html"), *claims]
 
 
-def _policy(scripts: list[str], *, evaluates: bool) -> str:
+def _policy(scripts: list[str], *, evaluates: bool, asks_server: bool) -> str:
     """The page's content security policy; the library of charts compiles its expressions, which is evaluation."""
     hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
     allowed = " ".join([*hashes, *(["'unsafe-eval'"] if evaluates else [])]) or "'none'"
     rest = "default-src 'none'; base-uri 'none'; form-action 'none'"  # the last two do not follow from the first
-    return f"{rest}; img-src data: blob:; style-src 'unsafe-inline'; script-src {allowed}"
+    asked = "; connect-src 'self'" if asks_server else ""
+    return f"{rest}; img-src data: blob:; style-src 'unsafe-inline'; script-src {allowed}{asked}"
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards import Leaderboard
@@ -25,12 +26,27 @@ MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
 _CHART = "chart-"  # before its name, that of its parcel
 
 
+@dataclass(frozen=True)
+class LiveTable:
+    """The table of runs at work that a served page fills and keeps up to date.
+
+    ``columns`` of which ``texts`` hold no numbers; ``state`` is where the page asks for them, and learns that there is
+    another board than ``board``.
+    """
+
+    columns: Sequence[str]
+    texts: Sequence[str]
+    state: str
+    board: str
+
+
 def render_suite_page(
     leaderboard: Leaderboard,
     store: Path,
     pictures: Pictures,
     claims: Sequence[JudgedClaim] = (),
     above: str = "",
+    live: LiveTable | None = None,
 ) -> str:
     """Make the page of one suite at one scale.
 
@@ -40,6 +56,7 @@ def render_suite_page(
         pictures: the figures that were drawn.
         claims: that speak of this suite, judged at this scale.
         above: the folder with the index and the claims' pages, from this page; "" where there are none.
+        live: for a page that is served; None: a file, which asks nobody for anything.
     """
     suite, runs, contents = leaderboard.suite, dict[RunsOfCell, int](), dict[str, bytes]()
     reader = RunReader(leaderboard, store)
@@ -53,6 +70,7 @@ def render_suite_page(
     figures = [offer_figure(figure, leaderboard, pictures[figure.name], contents) for figure in drawn]
     make = functools.partial(
         _render,
+        live=live,
         title=f"{suite.name}, {leaderboard.profile_name}: {suite.question}",
         suite=suite.name,
         source=f"{suite.paper}, {suite.item}",
@@ -80,13 +98,23 @@ def render_suite_page(
     return make(parcels=pack_within(MOST_BYTES - len(empty.encode()), contents))
 
 
-def _render(parcels: Mapping[str, str], all_parcels: Sequence[str], charts: Sequence[object], **shown: object) -> str:
+def _render(
+    parcels: Mapping[str, str],
+    all_parcels: Sequence[str],
+    charts: Sequence[object],
+    live: LiveTable | None,
+    **shown: object,
+) -> str:
     """Render the page with those of its parcels that there are, and say that others were left out."""
-    has_charts = any(name.startswith(_CHART) for name in parcels)
+    has_charts = live is not None or any(name.startswith(_CHART) for name in parcels)  # they may come while it is open
+    has_runs = live is not None or "runs" in parcels
+    names = ("runs", has_runs), ("charts", has_charts), ("live", live is not None)
     return render(
-        "suite.html.j2",
-        ("parcels", "tables", *(["runs"] if "runs" in parcels else []), *(["charts"] if has_charts else [])),
+        "live.html.j2" if live else "suite.html.j2",
+        ("parcels", "tables", *(name for name, is_needed in names if is_needed)),
         charts_library() if has_charts else b"",
+        asks_server=live is not None,
+        live=live,
         parcels=parcels,
         left_out=sorted(set(all_parcels) - set(parcels)),
         charts=charts,

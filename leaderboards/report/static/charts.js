@@ -69,7 +69,16 @@
       parcels.save(await views.get(figure).toSVG(), button.dataset.svg, "image/svg+xml");
     }
   });
-  const figures = document.querySelectorAll("figure.chart");
-  parcels.whenSeen(figures, draw);
+  const figures = () => [...document.querySelectorAll("figure.chart")];
+  parcels.whenSeen(figures(), draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => [...views.keys()].forEach(draw));
+  document.addEventListener("renewed", (event) => {
+    for (const [figure, view] of views) {
+      if (figure.isConnected) continue;
+      view.finalize();
+      views.delete(figure);
+    }
+    figures().filter((figure) => event.detail.parcels.includes(figure.dataset.chart) && views.has(figure)).forEach(draw);
+    parcels.whenSeen(figures().filter((figure) => !views.has(figure)), draw);
+  });
 })();

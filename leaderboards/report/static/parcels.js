@@ -47,8 +47,12 @@ window.parcels = (() => {
     if (image.src) return;
     image.src = URL.createObjectURL(new Blob([await bytes(image.dataset.picture)], { type: "image/svg+xml" }));
   }
-  const pictures = document.querySelectorAll("img[data-picture]");
-  whenSeen(pictures, draw);
-  addEventListener("beforeprint", () => pictures.forEach(draw));
+  const pictures = () => document.querySelectorAll("img[data-picture]:not([src])");
+  whenSeen(pictures(), draw);
+  addEventListener("beforeprint", () => pictures().forEach(draw));
+  document.addEventListener("renewed", (event) => {
+    event.detail.parcels.forEach((name) => unpacked.delete(name));
+    whenSeen(pictures(), draw);
+  });
   return { text, data, save, whenSeen };
 })();

@@ -12,11 +12,17 @@
     return a - b;
   }
 
-  function sort(heading, kind) {
-    const table = heading.closest("table"), body = table.tBodies[0], index = heading.cellIndex;
+  function sort(heading) {
     const descending = heading.getAttribute("aria-sort") === "ascending";
     for (const other of heading.parentElement.cells) if (other.ariaSort) other.setAttribute("aria-sort", "none");
     heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    order(heading);
+  }
+
+  function order(heading) {
+    const body = heading.closest("table").tBodies[0], index = heading.cellIndex;
+    const descending = heading.getAttribute("aria-sort") === "descending";
+    const kind = heading.querySelector("button").dataset.kind;
     const keyed = [...body.rows].map((row) => [key(row, index, kind), row]);
     keyed.sort(([a], [b]) => {
       if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b); // what has no number stays last
@@ -46,13 +52,17 @@
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button.sort");
-    if (button) sort(button.closest("th"), button.dataset.kind);
+    if (button) sort(button.closest("th"));
   });
   document.addEventListener("input", (event) => {
     if (event.target.dataset.filter) filter(event.target);
     if (event.target.dataset.column) show(event.target);
   });
-  // A browser that restores a form's fields after a reload fires no event.
-  document.querySelectorAll("[data-filter]").forEach((field) => field.value && filter(field));
-  document.querySelectorAll("[data-column]:not(:checked)").forEach(show);
+  function restore() {
+    document.querySelectorAll("th[aria-sort$='ending']").forEach(order);
+    document.querySelectorAll("[data-filter]").forEach((field) => field.value && filter(field));
+    document.querySelectorAll("[data-column]:not(:checked)").forEach(show);
+  }
+  restore(); // a browser that restores a form's fields after a reload fires no event
+  document.addEventListener("renewed", restore);
 })();

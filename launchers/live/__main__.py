@@ -1,0 +1,7 @@
+"""``python -m launchers.live SOCKET``: the process that ``grid.py --serve`` starts beside itself."""
+
+import sys
+
+from launchers.live.beside import serve
+
+sys.exit(serve())

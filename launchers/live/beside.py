@@ -1,0 +1,108 @@
+"""The live pages' process beside a grid: started before it trains, ended with it.
+
+Its standard input stays open for as long as the grid lives, also where that is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+
+from launchers.live.address import Address
+
+_NICER = 10  # training goes first
+
+
+class LiveServer:
+    """The process that serves, of which the grid asks nothing."""
+
+    def __init__(self, address: Address, words: Sequence[str]) -> None:
+        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
+        with address.listen() as listening:
+            self.url = address.url(listening.getsockname()[1])
+            command = [sys.executable, "-m", "launchers.live", str(listening.fileno())]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._said, text=True,
+                pass_fds=[listening.fileno()], start_new_session=True,
+            )  # fmt: skip
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and will be found so
+            self._process.stdin.write(json.dumps({"words": list(words), "address": asdict(address)}) + "\n")
+            self._process.stdin.flush()
+
+    def wait(self) -> None:
+        """Serve until somebody presses Ctrl-C."""
+        with contextlib.suppress(KeyboardInterrupt):
+            self._process.wait()
+
+    def close(self) -> str:
+        """End it; returns its last words if it had ended by itself."""
+        failed = self._process.poll()
+        self._process.kill()
+        self._process.wait()
+        with self._said as said:
+            said.seek(0)
+            lines = said.read().strip().splitlines()
+        return (lines[-1] if lines else f"status {failed}") if failed is not None else ""
+
+
+@contextlib.contextmanager
+def serving(address: Address | None, words: Sequence[str], console: Console) -> Iterator[LiveServer | None]:
+    """Serve what the block inside works on.
+
+    Args:
+        address: where; None: not at all.
+        words: of the command line, from which the process learns what to show.
+        console: told the URL.
+
+    Raises:
+        SpecError: nothing can listen there.
+    """
+    if address is None:
+        yield None
+        return
+    server = LiveServer(address, words)
+    console.print(f"live pages: {server.url}", soft_wrap=True)
+    try:
+        yield server
+    finally:
+        if reason := server.close():
+            console.print(f"the live pages had ended before, nothing else has: {reason}", soft_wrap=True)
+
+
+def serve() -> int:
+    """Serve, as the process beside the grid; returns never, or where the command line no longer fits."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.nice(_NICER)
+    asked = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_grid, daemon=True).start()
+    threading.excepthook = _end_with_a_page
+    from launchers.command_line import parse_options
+    from launchers.live.server import Server, make_pages
+    from launchers.request import GridRequest
+
+    pages = make_pages(GridRequest.of(parse_options(asked["words"])))
+    Server(socket.socket(fileno=int(sys.argv[1])), Address(**asked["address"]), pages).serve_forever()
+    return 0
+
+
+def _end_with_the_grid() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+def _end_with_a_page(failure: threading.ExceptHookArgs) -> None:
+    """End, rather than show for ever what was true once: the grid then says why."""
+    threading.__excepthook__(failure)
+    os._exit(1)

@@ -1,0 +1,115 @@
+"""A grid -> its jobs -> where each run stands, as ``--status`` knows it, as JSON for the live page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from launchers.names import describe
+from launchers.options import make_resources
+from launchers.plan import Job
+from launchers.reasons import find_troubles
+from launchers.request import GridRequest
+from launchers.status import Need, RunStatus, duration, in_order, read_status, summarize
+from launchers.submission import find_submissions
+from suite.errors import SuiteError
+from suite.profiles import Profile
+from suite.records import RunDirectory, find_runs
+from suite.spec import Experiment
+
+Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
+COLUMNS = ("Run", "State", "Node", "Step", "Loss", "Top-1 %", "Images/s", "ETA", "Requeued", "Note")
+TEXTS = ("Run", "State", "Node", "Note")  # the others are numbers
+
+
+class StateReader:
+    """Reads every run's state again and again; a finished one only when its result has changed.
+
+    Args:
+        profile: says what hours are counted on.
+        store: the run store.
+    """
+
+    def __init__(self, profile: Profile, store: Path) -> None:
+        self._profile, self._store = profile, store
+        self._need = Need(profile)
+        self._done: dict[str, tuple[object, RunStatus]] = {}
+
+    def read(self, jobs: Sequence[Job]) -> dict[str, Any]:
+        """The state of all runs, parents before those that need them."""
+        try:
+            return self._read(jobs)
+        except (SuiteError, OSError) as error:  # SLURM's controller restarts, a disk is gone: it is asked again
+            return {"summary": "", "hours": "", "troubles": [str(error)], "runs": []}
+
+    def _read(self, jobs: Sequence[Job]) -> dict[str, Any]:
+        marks = {job.experiment.id: _mark(job) for job in jobs}
+        kept = {name: found for name, (mark, found) in self._done.items() if mark == marks.get(name)}
+        fresh = read_status([job for job in jobs if job.experiment.id not in kept], self._store)
+        known = kept | {status.job.experiment.id: status for status in fresh}
+        found = [known[job.experiment.id] for job in jobs]
+        for status in fresh:
+            if status.state == "done" and (mark := marks[status.job.experiment.id]) is not None:
+                self._done[status.job.experiment.id] = (mark, status)
+        submissions = find_submissions(self._store)
+        troubles = find_troubles(self._store, submissions, found) if submissions else []
+        names = describe([job.experiment for job in jobs])
+        return {
+            "summary": summarize(found),
+            "hours": self._need.describe(found, self._profile),
+            "troubles": troubles,
+            "runs": [_view(status, names[status.job.experiment.id]) for status in in_order(found)],
+        }
+
+
+def jobs_of(grid: GridRequest) -> list[Job]:
+    """The grid's jobs; with ``--seeds until`` of as many seeds as were begun."""
+    options, profile, store = grid.options, grid.profile, grid.options.runs
+    if options.cluster == "slurm":
+        from launchers import on_slurm  # imports submitit
+
+        return on_slurm.jobs_of(grid)
+    resources = make_resources(options, profile, options.ranks_per_node or 1, 1)
+    experiments = grid.experiments if options.until is None else _begun(grid)
+    return [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
+
+
+def _begun(grid: GridRequest) -> list[Experiment]:
+    first = grid.profile.experiments()
+    seeds = [seed for experiment in first for seed in find_runs(grid.options.runs, experiment)]
+    return grid.profile.experiments(max([grid.options.seeds - 1, *seeds]) + 1)
+
+
+def _mark(job: Job) -> object:
+    """Find what changes with a run's result; None before there is one."""
+    try:
+        found = job.directory.result_path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _view(status: RunStatus, name: str) -> dict[str, Any]:
+    metrics = status.metrics or {}
+    rate = metrics.get("images_per_s") if status.keeps_pace else None
+    left = status.remaining_s if status.keeps_pace else None
+    top1 = metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent
+    share = 1.0 if status.state == "done" else metrics.get("step", 0.0) / max(1.0, metrics.get("num_steps", 1.0))
+    cells: list[Cell] = [
+        (name, None),
+        (status.state, None),
+        (status.node, None),
+        (status.steps, share),
+        _number(metrics.get("loss"), ".4f"),
+        _number(top1, ".2f"),
+        _number(rate, ",.0f"),
+        (duration(left), left),
+        (str(status.num_requeues or ""), status.num_requeues),
+        (status.words, None),
+    ]
+    return {"id": status.job.experiment.id, "state": status.state, "share": share, "cells": cells}
+
+
+def _number(value: float | None, form: str) -> Cell:
+    return ("", None) if value is None else (format(value, form), value)

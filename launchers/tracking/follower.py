@@ -1,0 +1,230 @@
+"""The process that follows runs: their directories -> what is new in them -> one tracker.
+
+It ends when its input does, which its starter holds open, or when the tracker takes longer than it has patience for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import filelock
+from pydantic import PositiveFloat
+
+from launchers.tracking.trackers import TRACKERS, TrackedRun, Tracker
+from leaderboards.metrics import read_metric
+from leaderboards.paper_tables import lay_out
+from suite.errors import RecordError
+from suite.files import open_file, write_atomically
+from suite.reading import read_metrics_line
+from suite.records import Result, RunDirectory
+from suite.spec import Frozen, TrackerName
+from suite.standing import stand_alone
+from suite.suites import get_suite
+
+_EVERY_S = 2.0
+_NICER = 10  # training goes first
+_TOLD = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")
+Papers = Mapping[str, Mapping[str, float]]  # arm -> metric -> the paper's number
+
+
+class Request(Frozen):
+    """An order to a follower. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
+
+    tracker: TrackerName
+    store: str
+    suite: str
+    profile: str
+    runs: tuple[str, ...]
+    patience_s: PositiveFloat = 60.0
+
+
+def main() -> int:
+    """Follow until the input ends; an error, whatever it is, goes to the starter in one line."""
+    request = Request.model_validate_json(sys.stdin.readline())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):  # meant for the training, whose end is still to come
+        signal.signal(number, signal.SIG_IGN)
+    os.nice(_NICER)
+    try:
+        _follow_all(request)
+    except Exception as error:  # a tracker may raise what it likes
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _follow_all(request: Request) -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process wherever the tracker hangs
+    papers = find_papers(request.suite, request.profile)
+    open_runs = [Following(request, name, papers) for name in request.runs]
+    is_last = False
+    while not is_last:
+        is_last = bool(select.select([sys.stdin], [], [], _EVERY_S)[0])  # looked at before: all before it is read
+        for run in open_runs:
+            signal.setitimer(signal.ITIMER_REAL, request.patience_s)
+            run.catch_up()
+            if is_last:
+                run.close()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        open_runs = [run for run in open_runs if not run.is_finished]
+
+
+def find_papers(suite_name: str, profile_name: str) -> Papers:
+    """The paper's numbers for each experiment, by the metric that they are compared with."""
+    suite = get_suite(suite_name)
+    profile = suite.profile(profile_name)
+    found: dict[str, dict[str, float]] = {}
+    for table in suite.tables if not profile.other_dataset else ():
+        entries = suite.entries_of(profile, table)
+        paper = lay_out(table, entries)
+        for entry in entries:
+            for column, metric in entry.columns.items():
+                value = paper.value(entry.row, column)
+                if value is not None:
+                    found.setdefault(entry.experiment.arm_id, {}).setdefault(metric, value)
+    return found
+
+
+class Following:
+    """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go."""
+
+    def __init__(self, request: Request, name: str, papers: Papers) -> None:
+        self._run = RunDirectory(Path(request.store, "experiments", name))
+        self._name, self._papers = name, papers
+        self._open, self._tags = TRACKERS[request.tracker], (request.suite, request.profile)
+        folder = Path(request.store, "tracking", request.tracker, name)
+        self._folder, self._mark = folder, folder.with_name(f"{folder.name}.json")
+        self._lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
+        self._tracker: Tracker | None = None
+        self._file: BufferedReader | None = None  # held open, so that no other gets its number
+        self._sent: dict[str, int] = {}  # the last step by name
+        self._step = 0
+        self.is_finished = False
+
+    def catch_up(self) -> None:
+        """Pass on what is new. Nothing where the run has not begun, or another process follows it."""
+        ended = _mark_of(self._run.result_path)
+        if ended and ended == _read_mark(self._mark):
+            self.close()
+            self.is_finished = True
+        elif (ended or self._run.metrics_path.exists()) and self._is_ours():
+            result = self._find_result() if ended else None  # first: its metrics are complete then
+            self._pass_on_metrics()
+            if result is not None:
+                self._begun().end(self._step, self._summarize(result))
+                self.close()
+                write_atomically(self._mark, json.dumps(ended).encode())
+                self.is_finished = True
+
+    def close(self) -> None:
+        """Let the run go; whoever follows it next begins anew."""
+        self._close_tracker()
+        self._lock.release()
+
+    def _is_ours(self) -> bool:
+        self._mark.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            if not self._lock.is_locked:
+                self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return False
+        return True
+
+    def _find_result(self) -> Result | None:
+        """The result, if it holds."""
+        try:
+            standing = stand_alone(self._run, self._run.read_experiment())
+        except RecordError:
+            return None
+        return standing.result if standing.state == "done" else None
+
+    def _pass_on_metrics(self) -> None:
+        for line in self._read_new():
+            step = self._step = line["step"]
+            values = dict(flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")}))
+            new = {name: value for name, value in values.items() if step > self._sent.get(name, self._known_until)}
+            if new:
+                self._begun().log(step, new)
+                self._sent |= dict.fromkeys(new, step)
+
+    @property
+    def _known_until(self) -> int:
+        return self._begun().known_until
+
+    def _read_new(self) -> list[dict[str, Any]]:
+        """The lines since the last look; all of them where a run that was resumed has written the file anew."""
+        try:
+            number = self._run.metrics_path.stat().st_ino
+            if self._file is None or os.fstat(self._file.fileno()).st_ino != number:
+                self._begin_anew(open_file(self._run.metrics_path))
+            assert self._file is not None
+            at = self._file.tell()
+            data = self._file.read()
+            complete = data[: data.rfind(b"\n") + 1]
+            self._file.seek(at + len(complete))
+        except OSError:  # it trains nothing, or cannot be read, which the run itself says
+            return []
+        return [line for text in complete.splitlines() if (line := _parse(text)) is not None]
+
+    def _begin_anew(self, file: BufferedReader) -> None:
+        self._close_tracker()
+        self._file, self._sent = file, {}
+
+    def _close_tracker(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self._tracker is not None:
+            tracker, self._tracker = self._tracker, None
+            tracker.close()
+
+    def _begun(self) -> Tracker:
+        if self._tracker is None:
+            config = self._run.read_experiment().model_dump(mode="json")
+            self._tracker = self._open(TrackedRun(self._name, self._folder, config, self._tags))
+        return self._tracker
+
+    def _summarize(self, result: Result) -> dict[str, float]:
+        papers = self._papers.get(result.experiment.arm_id, {})
+        ours = {metric: read_metric(result, metric) for metric in dict.fromkeys((*_TOLD, *papers))}
+        told = {f"result/{metric}": float(value) for metric, value in ours.items() if value is not None}
+        return told | {f"paper/{metric}": value for metric, value in papers.items()}
+
+
+def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Numbers by name; those of a list, such as of layers and heads, by their places: ``nonlocality/2/0``."""
+    for name, value in values.items():
+        if isinstance(value, list):
+            yield from flatten({f"{name}/{place}": one for place, one in enumerate(value)})
+        elif isinstance(value, int | float):
+            yield name, float(value)
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    try:
+        return read_metrics_line(text.decode(errors="replace"))
+    except ValueError:  # damage, which the run itself will name
+        return None
+
+
+def _mark_of(result: Path) -> list[int]:
+    """Find what changes with a result; [] before there is one."""
+    try:
+        found = result.stat()
+    except OSError:
+        return []
+    return [found.st_mtime_ns, found.st_size]
+
+
+def _read_mark(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,264 @@
+"""The live pages: what a browser sees while runs go on, what the server refuses, and that it ends with its grid."""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from launchers.command_line import parse_options
+from launchers.grid import main
+from launchers.live.address import Address, parse_address
+from launchers.live.kept import KeptPage, Page
+from launchers.live.server import Server, make_pages
+from launchers.live.state import StateReader, jobs_of
+from launchers.request import GridRequest
+from launchers.status import read_status
+from suite import attempts
+from suite.exit_codes import Exit
+from suite.records import Failure, RunDirectory
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = "<img src=x onerror=\"document.title='stolen'\">\x1b[31m</script>"
+WORDS = ["--suite", "sample_efficiency", "--profile", "smoke"]
+PAGE = Page.of("<p>the board</p>", "text/html")
+
+
+@contextlib.contextmanager
+def served(pages, token=""):
+    """Yields the port of a server in this process."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = Server(listening, Address("127.0.0.1", 0, token), pages)
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield listening.getsockname()[1]
+        server.shutdown()
+
+
+def ask(port, path="/", method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, headers={"Host": "localhost:9", **headers})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode(), dict(answer.headers)
+
+
+def ask_on(port):
+    """Ask for as long as there is an answer, which a process that is ending still gives."""
+    for _ in range(10_000):
+        ask(port, "/state.json")
+
+
+@pytest.fixture(scope="module")
+def port():
+    with served({"": KeptPage(lambda: PAGE, 0.01)}) as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def secret():
+    with served({"": KeptPage(lambda: PAGE, 0.01)}, token="s3cret") as port:
+        yield port
+
+
+@pytest.mark.parametrize("path", ["/runs", "/../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/.", "/%00"])
+def test_nothing_is_served_but_the_pages(port, path):
+    status, said, _ = ask(port, path)
+    assert (status, said) == (404, "there is nothing here; expected /\n")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND"])
+def test_only_looking_is_allowed(port, method):
+    status, said, headers = ask(port, method=method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    assert "expected GET or HEAD" in said
+
+
+def test_a_head_has_what_a_get_has_without_its_body_and_what_did_not_change_is_not_sent_again(port):
+    status, said, headers = ask(port)
+    assert (status, said, headers["Content-Type"]) == (200, "<p>the board</p>", "text/html; charset=utf-8")
+    assert ask(port, method="HEAD")[:2] == (200, "")
+    assert ask(port, method="HEAD")[2]["Content-Length"] == headers["Content-Length"]
+    assert ask(port, **{"If-None-Match": headers["ETag"]})[:2] == (304, "")
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8000", "", "192.168.0.1"])
+def test_a_name_that_somebody_has_pointed_to_this_machine_is_refused(port, host):
+    status, said, _ = ask(port, Host=host)
+    assert (status, "answers to localhost alone" in said) == (403, True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:9000", "[::1]:80"])
+def test_this_machines_own_names_are_answered_also_through_a_tunnel_of_another_port(port, host):
+    assert ask(port, Host=host)[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/wrong/", "/s3cre/", "/s3cret", "/s3cret%2f", "/?s3cret/"])
+def test_another_address_needs_its_token(secret, path):
+    status, said, _ = ask(secret, path)
+    assert status == (404 if path == "/s3cret" else 403)
+    assert "board" not in said
+
+
+def test_with_its_token_any_name_is_answered(secret):
+    assert ask(secret, "/s3cret/", Host="cluster.example")[:2] == (200, "<p>the board</p>")
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("8000", "127.0.0.1", 8000), ("localhost", "localhost", 8000), (":0", "127.0.0.1", 0), ("[::1]:80", "::1", 80)],
+)  # fmt: skip
+def test_an_address_of_this_machine_alone_has_no_token(text, host, port):
+    assert parse_address(text) == Address(host, port, "")
+
+
+def test_another_address_has_a_token_of_its_own_each_time_which_no_message_shows():
+    one, other = parse_address("0.0.0.0:8000"), parse_address("0.0.0.0:8000")
+    assert one.token != other.token
+    assert one.token in one.url(8000)
+    assert one.token not in repr(one)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:99999", "a b:80", "host:http", "http://localhost:80", "localhost:-1"])
+def test_an_address_that_is_none_is_a_misuse(capsys, text):
+    with pytest.raises(SystemExit) as ended:
+        main([*WORDS, "--serve", text])
+    assert ended.value.code == Exit.MISUSE
+    assert "expected HOST:PORT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "no-such-host.invalid"])
+def test_an_address_that_cannot_be_had_is_said_in_one_line_before_anything_is_trained(tmp_path, capsys, host):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main([*WORDS, "--runs", str(tmp_path / "runs"), "--serve", f"{host}:{port}"]) == Exit.MISUSE
+    said = capsys.readouterr().err.strip()
+    assert said.startswith(f"grid.py: --serve cannot listen at {host}, port {port}: ")
+    assert "\n" not in said
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--show", "--list", "--cancel"])
+def test_what_does_no_work_is_not_served(capsys, option):
+    assert main([*WORDS, "--serve", "--cluster", "slurm", option]) == Exit.MISUSE
+    assert "goes with training, or with --status" in capsys.readouterr().err
+
+
+def test_a_page_is_made_for_who_looks_and_for_nobody_else():
+    made = []
+    kept = KeptPage(lambda: made.append(1) or Page.of(str(len(made)), "text/plain"), 0.0)
+    assert not made
+    assert kept.find().content == b"1"
+    assert kept.find(0.0) is not None
+
+
+# -- a grid
+
+
+def grid_of(store):
+    return GridRequest.of(parse_options([*WORDS, "--runs", str(store)]))
+
+
+def begin(store, experiment, **logged):
+    """A run at work: its folder, an attempt and a line of metrics."""
+    run = RunDirectory.of(store, experiment)
+    run.create(experiment)
+    attempts.record_start(run, 1)
+    run.append_metrics({"step": 15, "num_steps": 60, "epoch": 1.0, **logged})
+    return run
+
+
+def test_the_state_is_that_of_status_with_loss_accuracy_rate_and_time_to_go(tmp_path):
+    grid = grid_of(tmp_path)
+    run = begin(tmp_path, grid.experiments[0], loss=2.25, top1_percent=31.5, images_per_s=64.0)
+    with run.claim():
+        state = StateReader(grid.profile, tmp_path).read(jobs_of(grid))
+    assert state["summary"] == "10 runs: 1 running, 9 new"
+    first = state["runs"][0]
+    assert (first["id"], first["state"], first["share"]) == (grid.experiments[0].id, "running", 0.25)
+    left_s = 45 * grid.experiments[0].recipe.batch_size / 64
+    assert [text for text, _ in first["cells"]][3:7] == ["15 of 60", "2.2500", "31.50", "64"]
+    assert first["cells"][7][1] == left_s
+
+
+def test_a_finished_run_is_not_read_again_until_its_result_changes(tmp_path, finish, monkeypatch):
+    grid, read = grid_of(tmp_path), []
+    finish(grid.experiments[0])
+    reader = StateReader(grid.profile, tmp_path)
+    monkeypatch.setattr(
+        "launchers.live.state.read_status", lambda jobs, store: read.append(len(jobs)) or read_status(jobs, store)
+    )
+    states = [reader.read(jobs_of(grid))["summary"] for _ in range(2)]
+    finish(grid.experiments[0], num_requeues=1)
+    again = reader.read(jobs_of(grid))
+    assert read == [10, 9, 10]
+    assert states == ["10 runs: 9 new, 1 done"] * 2
+    assert again["runs"][-1]["cells"][8] == ("1", 1)
+
+
+def test_a_submission_that_cannot_be_read_is_told_on_the_page(tmp_path):
+    (tmp_path / "slurm" / "broken").mkdir(parents=True)
+    (tmp_path / "slurm" / "broken" / "submission.json").write_text("{")
+    state = StateReader(grid_of(tmp_path).profile, tmp_path).read(jobs_of(grid_of(tmp_path)))
+    assert "submission.json cannot be read" in state["troubles"][0]
+
+
+@pytest.mark.skipif(CHROMIUM is None and os.environ.get("CI") != "true", reason="no Chromium: apt-get install chromium")
+def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_ended(tmp_path, finish):
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import expect, sync_playwright
+
+    grid = grid_of(tmp_path)
+    first, second = grid.experiments[:2]
+    run = begin(tmp_path, first, loss=2.25, images_per_s=64.0)
+    failed = begin(tmp_path, second)
+    failed.write_failure(Failure(kind="error", reason=HOSTILE, log_path=""))
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        page = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments).new_page()
+        page.set_default_timeout(120_000)
+        expect.set_options(timeout=120_000)
+        errors, asked = [], []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        with served(make_pages(grid)) as port:
+            page.goto(f"http://127.0.0.1:{port}/")
+            row = page.locator("#t-live tbody tr", has_text="deit_micro 3.125 %")
+            expect(row).to_contain_text("15 of 60")
+            page.evaluate("window.sinceTheStart = true")
+            assert not Axe().run(page).response["violations"]
+            expect(page.locator("#t-live tbody tr").first).to_contain_text("<img src=x onerror=")
+            page.locator('[data-filter="t-convit_table2"]').fill("DeiT nothing")  # stays, though the board is renewed
+            run.append_metrics({"step": 30, "num_steps": 60, "epoch": 2.0, "loss": 1.5, "images_per_s": 64.0})
+            expect(row).to_contain_text("1.5000")
+            finish(first)
+            expect(row).to_contain_text("done")
+            expect(page.locator("td.done").first).to_contain_text("50")
+            assert page.locator('[data-filter="t-convit_table2"]').input_value() == "DeiT nothing"
+            assert page.locator("#t-convit_table2 tbody tr:visible").count() == 0
+            assert page.evaluate("window.sinceTheStart") is True
+            assert {url.partition(f":{port}/")[0] for url in asked} == {"http://127.0.0.1"}
+        expect(page.locator("[data-live-part=lost]")).to_contain_text("the grid has ended, or was stopped")
+        assert page.title().startswith("sample_efficiency")
+        assert errors == []
+
+
+def test_a_server_beside_a_grid_shows_its_store_and_ends_with_it_however_that_ends(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), *WORDS, "--runs", str(tmp_path), "--status"]
+    grid = subprocess.Popen([*command, "--serve", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    url = grid.stdout.readline().split()[-1]
+    port = int(url.rpartition(":")[2].strip("/"))
+    status, said, _ = ask(port, "/state.json")
+    assert (status, json.loads(said)["summary"]) == (200, "10 runs: 10 new")
+    grid.kill()
+    grid.wait()
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        ask_on(port)

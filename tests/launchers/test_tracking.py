@@ -1,0 +1,208 @@
+"""What ``--track`` leaves in a tracker, read back by TensorBoard's own reader, and that no tracker touches a run."""
+
+import contextlib
+import functools
+import importlib.util
+import os
+import signal
+import time
+
+import pytest
+
+from launchers import node
+from launchers.grid import main
+from launchers.submission import Submission
+from launchers.tracking import beside
+from launchers.tracking.beside import Follower, following
+from launchers.tracking.follower import Following, Request, find_papers
+from suite.exit_codes import Exit
+from suite.records import RunDirectory
+from suite.spec import Resources
+from suite.suites import get_suite
+
+SMOKE = ["--suite", "sample_efficiency", "--profile", "smoke"]
+FIRST = get_suite("sample_efficiency").profile("smoke").experiments()[0]  # DeiT on 5 %, 34.8 in ConViT's Table 2
+needs_tensorboard = pytest.mark.skipif(
+    importlib.util.find_spec("tensorboard") is None and os.environ.get("CI") != "true",
+    reason="TensorBoard is not installed",
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory.of(tmp_path, FIRST)
+    run.create(FIRST)
+    return run
+
+
+def log(run, *steps, loss=1.0):
+    """What a training logs: several lines of one step."""
+    for step in steps:
+        run.append_metrics({"step": step, "num_steps": 60, "epoch": step / 10, "loss": loss / step})
+        run.append_metrics({"step": step, "num_steps": 60, "epoch": step / 10, "gates": [[0.5, 0.25], []]})
+
+
+def request(store, tracker="tensorboard"):
+    return Request(tracker=tracker, store=str(store), suite="sample_efficiency", profile="smoke", runs=(FIRST.id,))
+
+
+def follow(store):
+    """Pass on what there is, in this process."""
+    found = Following(request(store), FIRST.id, find_papers("sample_efficiency", "smoke"))
+    found.catch_up()
+    found.close()
+
+
+def read(store):
+    """All scalars of the run, (step, value) by name, as TensorBoard reads them."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder = store / "tracking" / "tensorboard" / FIRST.id
+    found = EventAccumulator(str(folder))
+    found.Reload()
+    return {name: [(one.step, one.value) for one in found.Scalars(name)] for name in found.Tags()["scalars"]}
+
+
+def wait_for(store, step):
+    """Wait until the last thing of a step is tracked."""
+    for _ in range(3000):
+        with contextlib.suppress(Exception):  # not there yet, or being written
+            if read(store)["gates/0/1"][-1][0] == step:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"step {step} is not tracked")
+
+
+@needs_tensorboard
+def test_tensorboard_reads_back_the_metrics_and_the_result_beside_the_papers_number(tmp_path, run, finish):
+    log(run, 1, 2, 4)
+    finish(FIRST)
+    follow(tmp_path)
+    found = read(tmp_path)
+    assert found["loss"] == [(1, 1.0), (2, 0.5), (4, 0.25)]
+    assert found["gates/0/1"] == [(1, 0.25), (2, 0.25), (4, 0.25)]
+    assert found["result/top1_percent"] == [(4, 50.0)]
+    assert found["paper/top1_percent"] == [(4, pytest.approx(34.8))]
+
+
+@needs_tensorboard
+def test_no_step_is_there_twice_after_a_kill_of_tracker_and_run_and_a_resume_from_a_checkpoint(tmp_path, run, finish):
+    log(run, 1, 2, 3, 4)
+    killed = Follower(request(tmp_path))
+    wait_for(tmp_path, 4)
+    os.kill(killed._process.pid, signal.SIGKILL)
+    assert "ended with status -9" in killed.finish(100)
+    run.keep_metrics_until(2)
+    log(run, 3, loss=6.0)
+    living = Follower(request(tmp_path))
+    wait_for(tmp_path, 3)
+    run.keep_metrics_until(2)  # again, now under a follower that lives on
+    log(run, 3, 5, loss=9.0)
+    finish(FIRST)
+    assert living.finish(100) == ""
+    found = read(tmp_path)
+    assert found["loss"] == [(1, 1.0), (2, 0.5), (3, 3.0), (5, pytest.approx(1.8))]
+    assert [step for step, _ in found["gates/0/0"]] == [1, 2, 3, 5]
+    assert [step for step, _ in found["result/top1_percent"]] == [5]
+
+
+@needs_tensorboard
+def test_what_is_tracked_to_its_end_is_not_tracked_again_until_its_result_changes(tmp_path, run, finish):
+    folder = tmp_path / "tracking" / "tensorboard" / FIRST.id
+    files = []
+    for _ in range(3):
+        if len(files) != 1:
+            finish(FIRST, num_requeues=len(files))
+        follow(tmp_path)
+        files.append([path.name for path in folder.iterdir()])
+    assert files[0] == files[1] != files[2]
+    assert len(files[2]) == 1
+
+
+@needs_tensorboard
+def test_of_two_followers_of_a_run_one_has_it(tmp_path, run, finish):
+    log(run, 1)
+    first = Follower(request(tmp_path))
+    wait_for(tmp_path, 1)
+    folder = tmp_path / "tracking" / "tensorboard" / FIRST.id
+    files = sorted(folder.iterdir())
+    follow(tmp_path)
+    assert sorted(folder.iterdir()) == files
+    log(run, 2)
+    finish(FIRST)
+    assert first.finish(100) == ""
+    assert [step for step, _ in read(tmp_path)["loss"]] == [1, 2]
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    """Put a package in the place of W&B's that does what is said as a run is opened."""
+
+    def put(code):
+        (tmp_path / "wandb.py").write_text(
+            f"class Settings:\n def __init__(self, **o): pass\ndef init(**o):\n {code}\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("code", "patience_s", "reason"),
+    [("raise OSError('no space left for runs')", 300.0, "OSError: no space left for runs"),
+     ("import time; time.sleep(10**6)", 0.5, "it has not answered for 0.5 s")],
+)  # fmt: skip
+def test_a_tracker_that_fails_or_hangs_is_told_of_once_and_dropped(
+    tmp_path, run, broken, monkeypatch, code, patience_s, reason
+):
+    broken(code)
+    monkeypatch.setattr(beside, "_PATIENCE_S", patience_s)
+    log(run, 1)
+    said = []
+    with following(["wandb"], tmp_path, "sample_efficiency", "smoke", [FIRST.id], said.append) as followers:
+        while not said:
+            followers.report()
+            time.sleep(0.05)
+        followers.report()
+    (failure,) = said
+    assert failure.startswith(f"--track wandb was dropped: {reason}. The training is not touched")
+
+
+def test_a_tracker_that_hangs_at_the_end_is_waited_for_so_long_and_no_longer(tmp_path, run, broken):
+    broken("import time; time.sleep(10**6)")
+    log(run, 1)
+    assert "it has not taken the last lines within 2 s" in Follower(request(tmp_path, "wandb")).finish(2)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("trackio") is not None, reason="trackio is installed")
+def test_a_tracker_that_is_not_installed_is_said_with_the_command_before_anything_is_trained(tmp_path, capsys):
+    assert main([*SMOKE, "--runs", str(tmp_path / "runs"), "--track", "trackio"]) == Exit.MISUSE
+    said = capsys.readouterr().err.strip()
+    assert "python -m pip install 'convolutional-prior-suite[trackio]'" in said
+    assert "\n" not in said
+    assert not (tmp_path / "runs").exists()
+
+
+@needs_tensorboard
+def test_the_same_grid_tracks_what_had_finished_before(tmp_path, run, finish, monkeypatch):
+    monkeypatch.setattr("launchers.grid.build", lambda *place: None)
+    monkeypatch.setattr("launchers.grid.following", functools.partial(following, last_s=300.0))
+    finish(FIRST)
+    only = ["--only", "model=deit_micro", "train_fraction=0.03125"]
+    assert main([*SMOKE, *only, "--runs", str(tmp_path), "--track", "tensorboard"]) == 0
+    assert read(tmp_path)["result/top1_percent"] == [(0, 50.0)]
+
+
+@needs_tensorboard
+def test_on_a_node_the_first_rank_alone_tracks_its_tasks_runs(tmp_path, run, finish, monkeypatch):
+    finish(FIRST)
+    submission = Submission(
+        name="s-1", suite="sample_efficiency", profile="smoke", num_seeds=1, time_min=1,
+        resources=Resources(track=("tensorboard",)), tasks=((FIRST,),),
+    )  # fmt: skip
+    monkeypatch.setattr(node, "_LAST_OF_FOLLOWERS_S", 300.0)
+    for rank, is_tracked in (("1", False), ("0", True)):
+        monkeypatch.setenv("SLURM_PROCID", rank)
+        with node._followers(tmp_path, submission, submission.experiments(0)):
+            pass
+        assert (tmp_path / "tracking").exists() == is_tracked
