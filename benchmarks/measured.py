@@ -36,7 +36,7 @@ class Measurement(Frozen):
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """What finds the same measurement in earlier results."""
+        """Name what finds the same measurement in earlier results."""
         return self.benchmark, self.what, self.reference
 
     @property

@@ -58,7 +58,7 @@ class Gpus:
         self.names = names
 
     def variables(self, slot: int, num_ranks: int) -> dict[str, str]:
-        """What the environment of a run in this place of the pool must say, to see the GPUs of its ranks alone."""
+        """Say in the environment of a run which GPUs, by its place in the pool, are its ranks' alone."""
         if not self.names:
             return {}
         places = range(slot * num_ranks, (slot + 1) * num_ranks)
