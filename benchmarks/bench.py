@@ -4,8 +4,9 @@
 
     each benchmark -> its lines of ``measured.Measurement`` -> results/<machine>.json -> results/<machine>.md
 
-A ratio that fell by more than 15 % against the file that is there already, of the same kind of machine, is marked. A
-benchmark that fails or cannot run here keeps its earlier figures, and is named with its reason.
+A ratio that fell by more than 15 % against the committed file of the same kind of machine is marked, however often it
+is measured since. A benchmark that fails or cannot run here keeps its earlier figures with their day, and is named with
+its reason.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -65,14 +66,12 @@ class Results(Frozen):
 
     Attributes:
         machine: processor, cores and GPU.
-        versions: of Python and of the packages that are timed.
-        measured_at: UTC.
+        versions: of Python and of the packages that are timed, at the latest day.
         measurements: in the order of ``SHORT``.
     """
 
     machine: str
     versions: dict[str, str]
-    measured_at: str
     measurements: tuple[Measurement, ...]
 
 
@@ -109,11 +108,22 @@ def read_results(path: Path) -> Results | None:
     Raises:
         SystemExit: if the file is not one of ours.
     """
+    return _parse(path.read_bytes(), path) if path.exists() else None
+
+
+def read_published(path: Path) -> Results | None:
+    """Read the same as it was committed last; None outside a checkout, or where it never was."""
+    command = ["git", "-C", str(path.parent), "show", f"HEAD:./{path.name}"]
+    with suppress(OSError):
+        done = subprocess.run(command, capture_output=True)
+        return _parse(done.stdout, path) if done.returncode == 0 else None
+    return None
+
+
+def _parse(text: bytes, path: Path) -> Results:
     try:
-        return Results.model_validate_json(path.read_text())
-    except FileNotFoundError:
-        return None
-    except (ValidationError, UnicodeDecodeError) as error:
+        return Results.model_validate_json(text)
+    except ValidationError as error:
         raise SystemExit(f"{path} does not hold results of bench.py; move it away: {error}") from error
 
 
@@ -122,7 +132,8 @@ def merge(before: Results | None, found: Iterable[Measurement]) -> tuple[Measure
     merged = {measurement.place: measurement for measurement in (before.measurements if before else ())}
     merged |= {measurement.place: measurement for measurement in found}
     names = [short.name for short in SHORT]
-    return tuple(sorted(merged.values(), key=lambda measurement: names.index(measurement.benchmark)))
+    known = [measurement for measurement in merged.values() if measurement.benchmark in names]  # others are no more
+    return tuple(sorted(known, key=lambda measurement: names.index(measurement.benchmark)))
 
 
 def fallen(before: Results | None, found: Iterable[Measurement]) -> dict[tuple[str, str, str], float]:
@@ -139,10 +150,10 @@ def write_table(results: Results, fell: dict[tuple[str, str, str], float]) -> st
     """Spell results as a Markdown table, best read beside the benchmarks' docstrings."""
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     words = (
-        f"{results.measured_at}; {versions}. How many times as fast as its reference each is: the median over the "
-        "rounds, the slowest and the fastest of them in brackets. Made by `make bench`."
+        f"{versions}. How many times as fast as its reference each is: the median over the rounds, the slowest and the "
+        "fastest of them in brackets. Made by `make bench`."
     )
-    head = ["| benchmark | what | reference | times as fast | rounds |", "|---|---|---|---|---|"]
+    head = ["| benchmark | what | reference | times as fast | rounds | day |", "|---|---|---|---|---|---|"]
     lines = [_line(measurement, fell.get(measurement.place)) for measurement in results.measurements]
     return "\n".join([f"# {results.machine}", "", words, "", *head, *lines, ""])
 
@@ -151,7 +162,8 @@ def _line(measurement: Measurement, before: float | None) -> str:
     mark = "" if before is None else f" **fell from {before:.3g}**"
     spread = f"[{min(measurement.ratios):.3g}, {max(measurement.ratios):.3g}]"
     cells = (f"`{measurement.benchmark}.py`", measurement.what, measurement.reference)
-    return f"| {' | '.join(cells)} | {measurement.ratio:.3g} {spread}{mark} | {len(measurement.ratios)} |"
+    about = (f"{measurement.ratio:.3g} {spread}{mark}", str(len(measurement.ratios)), measurement.measured_at)
+    return f"| {' | '.join((*cells, *about))} |"
 
 
 def _versions() -> dict[str, str]:
@@ -175,14 +187,9 @@ def main() -> None:
             found += more
         if reason:
             problems[short.name] = reason
-    fell = fallen(before, found)
-    results = Results(
-        machine=machine,
-        versions=_versions(),
-        measured_at=datetime.now(UTC).strftime("%Y-%m-%d"),
-        measurements=merge(before, found),
-    )
     options.results.mkdir(parents=True, exist_ok=True)
+    results = Results(machine=machine, versions=_versions(), measurements=merge(before, found))
+    fell = fallen(read_published(path), results.measurements)
     path.write_text(results.model_dump_json(indent=1) + "\n")
     path.with_suffix(".md").write_text(write_table(results, fell))
     print(f"\n{write_table(results, fell)}\nwritten to {path.with_suffix('.md')}")

@@ -9,6 +9,7 @@ import os
 import statistics
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import Field
@@ -27,12 +28,14 @@ class Measurement(Frozen):
         what: is measured, with its sizes.
         reference: what it is compared with, in the same process or in turn with it.
         ratios: of each round, how many times as fast as the reference it was, so that more is better.
+        measured_at: the day, UTC.
     """
 
     benchmark: str
     what: str
     reference: str
     ratios: tuple[float, ...] = Field(min_length=1)
+    measured_at: str = Field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%d"))
 
     @property
     def place(self) -> tuple[str, str, str]:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,9 +24,17 @@ from typing import Self
 from rich.console import Console
 
 from launchers.local import Gpus
-from suite.execute import die_with_parent
 
 _CONTROL = "nvidia-cuda-mps-control"
+_KEEPER = """
+exec 3<&0
+"$0" -f </dev/null 3<&- &
+daemon=$!
+{ read -r _ <&3; kill -9 -$$; } &
+wait $daemon
+"""
+"""Starts the daemon, ends with it, and kills what is left of it and its server once the grid lets go or is gone."""
+
 _START_S = 20.0
 _QUIT_S = 10.0
 
@@ -76,12 +83,13 @@ class SharedGpus(Gpus):
             problem = _start_daemon(gpu, folder, os.environ | places, stack.callback)
             if problem:
                 return problem
-            self._variables[gpu] = {"CUDA_VISIBLE_DEVICES": "0", **places}
+            name = "0" if gpu.isdecimal() else gpu  # a GPU's or an instance's own name stays what it is
+            self._variables[gpu] = {"CUDA_VISIBLE_DEVICES": name, **places}
         return ""
 
 
 def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_end: Callable[..., object]) -> str:
-    """Start a GPU's daemon, which dies with this process; returns why it could not be started.
+    """Start a GPU's daemon, which ends with this process, however that does; returns why it could not be started.
 
     Args:
         gpu: it sees.
@@ -89,16 +97,18 @@ def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_en
         environment: that names the folder.
         at_the_end: takes what ends it.
     """
-    with open(folder / "output", "wb") as output:
-        daemon = subprocess.Popen(
-            [_CONTROL, "-f"],
-            env={**environment, "CUDA_VISIBLE_DEVICES": gpu},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            preexec_fn=die_with_parent,
-            start_new_session=True,  # a Ctrl-C is the grid's: runs still write their checkpoints
-        )
+    try:
+        with open(folder / "output", "wb") as output:
+            daemon = subprocess.Popen(
+                ["sh", "-c", _KEEPER, _CONTROL],
+                env={**environment, "CUDA_VISIBLE_DEVICES": gpu},
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # a Ctrl-C is the grid's: runs still write their checkpoints
+            )
+    except OSError as error:
+        return f"{_CONTROL} of GPU {gpu} did not start: {error}"
     at_the_end(_end_daemon, daemon, environment)
     deadline = time.monotonic() + _START_S
     while not (folder / f"{_CONTROL}.pid").exists():
@@ -110,10 +120,11 @@ def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_en
 
 
 def _end_daemon(daemon: subprocess.Popen[bytes], environment: dict[str, str]) -> None:
-    """Ask a daemon and its server to end; end it where it does not."""
-    try:
+    """Ask a daemon and its server to end; where it does not, its keeper ends it."""
+    with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run([_CONTROL], input=b"quit\n", env=environment, capture_output=True, timeout=_QUIT_S, check=False)
         daemon.wait(_QUIT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        os.killpg(daemon.pid, signal.SIGKILL)  # it leads a session, with its server
-        daemon.wait()
+    assert daemon.stdin is not None
+    daemon.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        daemon.wait(_QUIT_S)

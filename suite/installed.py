@@ -13,11 +13,13 @@ import importlib.util
 import json
 import site
 import sys
-from collections.abc import Iterable
+import sysconfig
+from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import Distribution, PackagePath, distribution
+from importlib.metadata import Distribution, PackagePath, distribution, distributions
 from importlib.metadata import packages_distributions as find_distributions
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from suite.errors import SpecError
 from suite.spec import hash_source
@@ -128,13 +130,33 @@ def _is_installed(package: str) -> bool:
     """Whether it lies where packages are installed, or beside the metadata of a distribution that claims it."""
     if package in sys.stdlib_module_names or package in OUR_PACKAGES:
         return True
-    folders = [Path(folder).resolve() for folder in (*site.getsitepackages(), site.getusersitepackages())]
-    outside = [place for place in _places(package) if not any(map(place.is_relative_to, folders))]
+    folders = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
+    folders.append(Path(sysconfig.get_path("stdlib")))
+    outside = [place for place in _places(package) if not _is_below(place, folders)]
     if not outside:
         return True
     owners = [distribution(name) for name in find_distributions().get(package, ())]
-    folders = [Path(str(owner.locate_file(""))).resolve() for owner in owners]
-    return any(map(_may_change, owners)) or all(any(map(place.is_relative_to, folders)) for place in outside)
+    folders = [Path(str(owner.locate_file(""))) for owner in owners]
+    if any(map(_may_change, owners)) or all(_is_below(place, folders) for place in outside):
+        return True
+    sources = list(_editable_sources())
+    return all(_is_below(place, sources) for place in outside)
+
+
+def _is_below(place: Path, folders: Iterable[Path]) -> bool:
+    """Whether a place is in one of the folders, as it is named or as links lead to it: some installers make links."""
+    return any(
+        place.absolute().is_relative_to(folder.absolute()) or place.resolve().is_relative_to(folder.resolve())
+        for folder in folders
+    )
+
+
+def _editable_sources() -> Iterator[Path]:
+    """The folders that distributions were installed from as editable; few build tools record their packages' names."""
+    for owner in distributions():
+        told = json.loads(owner.read_text("direct_url.json") or "{}")
+        if told.get("dir_info", {}).get("editable"):
+            yield Path(unquote(urlsplit(told.get("url", "")).path))
 
 
 def _places(package: str) -> list[Path]:
@@ -144,4 +166,4 @@ def _places(package: str) -> list[Path]:
     if spec is None:
         return []
     found = [spec.origin] if spec.has_location and spec.origin else spec.submodule_search_locations or ()
-    return [Path(place).resolve() for place in found]
+    return [Path(place) for place in found]

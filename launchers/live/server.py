@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from launchers.live.address import Address, is_loopback
 from launchers.live.board import Board
 from launchers.live.kept import KeptPage, Page
-from launchers.live.state import COLUMNS, TEXTS, StateReader, jobs_of
+from launchers.live.state import COLUMNS, TEXTS, StateReader
 from launchers.request import GridRequest
 from leaderboards.report.packed import spelt
 
@@ -34,10 +34,10 @@ _SAFETY = {
 def make_pages(grid: GridRequest) -> dict[str, KeptPage]:
     """The board, and the state that it asks for every few seconds."""
     board = Board(grid, COLUMNS, TEXTS, STATE)
-    reader = StateReader(grid.profile, grid.options.runs)
+    reader = StateReader(grid)
 
     def make_state() -> Page:
-        state = reader.read(jobs_of(grid))
+        state = reader.read()
         state["troubles"] += [board.trouble] if board.trouble else []
         return Page.of(json.dumps(spelt({**state, "board": board.mark}), allow_nan=False), "application/json")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from launchers.names import describe
@@ -14,7 +13,6 @@ from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, duration, in_order, read_status, summarize
 from launchers.submission import find_submissions
 from suite.errors import SuiteError
-from suite.profiles import Profile
 from suite.records import RunDirectory, find_runs
 from suite.spec import Experiment
 
@@ -27,19 +25,18 @@ class StateReader:
     """Reads every run's state again and again; a finished one only when its result has changed.
 
     Args:
-        profile: says what hours are counted on.
-        store: the run store.
+        grid: whose runs are looked at.
     """
 
-    def __init__(self, profile: Profile, store: Path) -> None:
-        self._profile, self._store = profile, store
-        self._need = Need(profile)
+    def __init__(self, grid: GridRequest) -> None:
+        self._grid, self._profile, self._store = grid, grid.profile, grid.options.runs
+        self._need = Need(grid.profile)
         self._done: dict[str, tuple[object, RunStatus]] = {}
 
-    def read(self, jobs: Sequence[Job]) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
         """The state of all runs, parents before those that need them."""
         try:
-            return self._read(jobs)
+            return self._read(jobs_of(self._grid))
         except (SuiteError, OSError) as error:  # SLURM's controller restarts, a disk is gone: it is asked again
             return {"summary": "", "hours": "", "troubles": [str(error)], "runs": []}
 

@@ -67,9 +67,14 @@ def _follow_all(request: Request) -> None:
     is_last = False
     while not is_last:
         is_last = bool(select.select([sys.stdin], [], [], _EVERY_S)[0])  # looked at before: all before it is read
-        for run in open_runs:
+        for run in open_runs:  # each has as long as the tracker's patience is
             signal.setitimer(signal.ITIMER_REAL, request.patience_s)
-            run.catch_up()
+            try:
+                run.catch_up()
+            except RecordError as error:  # its own files, which its grid names, too; the others go on
+                print(f"{run.name} is not tracked: {error}", file=sys.stderr)
+                run.close()
+                run.is_finished = True
             if is_last:
                 run.close()
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -97,7 +102,7 @@ class Following:
 
     def __init__(self, request: Request, name: str, papers: Papers) -> None:
         self._run = RunDirectory(Path(request.store, "experiments", name))
-        self._name, self._papers = name, papers
+        self.name, self._papers = name, papers
         self._open, self._tags = TRACKERS[request.tracker], (request.suite, request.profile)
         folder = Path(request.store, "tracking", request.tracker, name)
         self._folder, self._mark = folder, folder.with_name(f"{folder.name}.json")
@@ -188,7 +193,7 @@ class Following:
     def _begun(self) -> Tracker:
         if self._tracker is None:
             config = self._run.read_experiment().model_dump(mode="json")
-            self._tracker = self._open(TrackedRun(self._name, self._folder, config, self._tags))
+            self._tracker = self._open(TrackedRun(self.name, self._folder, config, self._tags))
         return self._tracker
 
     def _summarize(self, result: Result) -> dict[str, float]:

@@ -1,5 +1,7 @@
 """When checkpoints are due: every so often, and less often where they would take more than 1 % of the time.
 
+On a disk that stalls the first time, or where a checkpoint takes over 18 seconds, half an hour is the longest pause.
+
 The loop asks before each, and tells how long it took: that depends on the size of the state and on the disk.
 """
 
@@ -11,6 +13,7 @@ from collections.abc import Iterator
 
 _MOST_SHARE = 0.01  # of a training's time
 _LEAST_S = 1.0  # shorter intervals, as tests ask for, are kept to
+_MOST_S = 1800.0  # at most this much training is at stake, unless longer intervals are asked for
 
 
 def pause_s(every_s: float, takes_s: float) -> float:
@@ -20,7 +23,9 @@ def pause_s(every_s: float, takes_s: float) -> float:
         every_s: the shortest that is wanted.
         takes_s: seconds of a checkpoint.
     """
-    return max(every_s, takes_s * (1 / _MOST_SHARE - 1)) if every_s >= _LEAST_S else every_s
+    if every_s < _LEAST_S:
+        return every_s
+    return max(every_s, min(_MOST_S, takes_s * (1 / _MOST_SHARE - 1)))
 
 
 class Schedule:
@@ -33,7 +38,7 @@ class Schedule:
     def __init__(self, every_s: float) -> None:
         self._every_s = self._pause_s = every_s
         self._saved_at = time.monotonic()
-        self._fastest_s = float("inf")  # so that a disk which stalls once puts nothing off for hours
+        self._fastest_s = float("inf")  # so that a disk which stalls later puts nothing off
 
     @property
     def is_due(self) -> bool:

@@ -1,7 +1,10 @@
 """Runs share a GPU by NVIDIA's MPS, here a script that keeps to what NVIDIA documents of its control daemon."""
 
 import os
+import shutil
 import stat
+import subprocess
+import sys
 import time
 from io import StringIO
 from pathlib import Path
@@ -21,8 +24,9 @@ pipes=$CUDA_MPS_PIPE_DIRECTORY
 if [ "$1" = -f ]; then
     if [ "$CUDA_VISIBLE_DEVICES" = broken ]; then echo "no such device"; exit 1; fi
     mkfifo $pipes/control
-    echo $$ > $pipes/nvidia-cuda-mps-control.pid
     echo $CUDA_VISIBLE_DEVICES > $MPS_TEST/started-$CUDA_VISIBLE_DEVICES
+    echo $$ > $pipes/number
+    mv $pipes/number $pipes/nvidia-cuda-mps-control.pid
     read word < $pipes/control
     echo $word > $MPS_TEST/ended-$CUDA_VISIBLE_DEVICES
 else
@@ -47,6 +51,13 @@ def mps(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("MPS_TEST", str(tmp_path))
     return tmp_path
+
+
+def wait_for_the_end_of(process):
+    deadline = time.monotonic() + 300
+    while Path(f"/proc/{process}").exists() and " Z " not in Path(f"/proc/{process}/stat").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_each_gpu_has_a_daemon_of_its_own_and_is_device_0_to_its_clients(mps, console):
@@ -87,9 +98,26 @@ def test_a_daemon_that_does_not_listen_is_ended(mps, console, monkeypatch):
         folder = Path(gpus.variables(0, 1)["CUDA_MPS_PIPE_DIRECTORY"])
         daemon = int((folder / "nvidia-cuda-mps-control.pid").read_text())
         (folder / "control").rename(folder / "elsewhere")
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{daemon}").exists():
-        assert time.monotonic() < deadline
+    wait_for_the_end_of(daemon)
+
+
+def test_no_daemon_outlives_a_grid_that_is_killed(mps):
+    script = (
+        "import os, rich.console; from launchers.gpu_sharing import SharedGpus\n"
+        "gpus = SharedGpus(['3'], rich.console.Console()).__enter__()\n"
+        "print(gpus.variables(0, 1)['CUDA_MPS_PIPE_DIRECTORY'], flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False)
+    folder = Path(killed.stdout.strip())
+    daemon = int((folder / "nvidia-cuda-mps-control.pid").read_text())
+    wait_for_the_end_of(daemon)
+    shutil.rmtree(folder)
+
+
+def test_a_gpu_that_goes_by_its_own_name_keeps_it(mps, console):
+    with SharedGpus(["GPU-8932f937"], console) as gpus:
+        assert gpus.variables(0, 1)["CUDA_VISIBLE_DEVICES"] == "GPU-8932f937"
 
 
 @pytest.mark.parametrize("other", [{"cluster": "slurm"}, {"max_parallel": 2}, {"ranks_per_node": 2}])

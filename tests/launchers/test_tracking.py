@@ -42,8 +42,9 @@ def log(run, *steps, loss=1.0):
         run.append_metrics({"step": step, "num_steps": 60, "epoch": step / 10, "gates": [[0.5, 0.25], []]})
 
 
-def request(store, tracker="tensorboard"):
-    return Request(tracker=tracker, store=str(store), suite="sample_efficiency", profile="smoke", runs=(FIRST.id,))
+def request(store, tracker="tensorboard", runs=(FIRST.id,)):
+    words = {"suite": "sample_efficiency", "profile": "smoke", "patience_s": 600.0}
+    return Request(tracker=tracker, store=str(store), runs=runs, **words)
 
 
 def follow(store):
@@ -65,7 +66,7 @@ def read(store):
 
 def wait_for(store, step):
     """Wait until the last thing of a step is tracked."""
-    for _ in range(3000):
+    for _ in range(12000):
         with contextlib.suppress(Exception):  # not there yet, or being written
             if read(store)["gates/0/1"][-1][0] == step:
                 return
@@ -91,7 +92,7 @@ def test_no_step_is_there_twice_after_a_kill_of_tracker_and_run_and_a_resume_fro
     killed = Follower(request(tmp_path))
     wait_for(tmp_path, 4)
     os.kill(killed._process.pid, signal.SIGKILL)
-    assert "ended with status -9" in killed.finish(100)
+    assert "ended with status -9" in killed.finish(600)
     run.keep_metrics_until(2)
     log(run, 3, loss=6.0)
     living = Follower(request(tmp_path))
@@ -99,7 +100,7 @@ def test_no_step_is_there_twice_after_a_kill_of_tracker_and_run_and_a_resume_fro
     run.keep_metrics_until(2)  # again, now under a follower that lives on
     log(run, 3, 5, loss=9.0)
     finish(FIRST)
-    assert living.finish(100) == ""
+    assert living.finish(600) == ""
     found = read(tmp_path)
     assert found["loss"] == [(1, 1.0), (2, 0.5), (3, 3.0), (5, pytest.approx(1.8))]
     assert [step for step, _ in found["gates/0/0"]] == [1, 2, 3, 5]
@@ -130,7 +131,7 @@ def test_of_two_followers_of_a_run_one_has_it(tmp_path, run, finish):
     assert sorted(folder.iterdir()) == files
     log(run, 2)
     finish(FIRST)
-    assert first.finish(100) == ""
+    assert first.finish(600) == ""
     assert [step for step, _ in read(tmp_path)["loss"]] == [1, 2]
 
 
@@ -168,6 +169,26 @@ def test_a_tracker_that_fails_or_hangs_is_told_of_once_and_dropped(
     assert failure.startswith(f"--track wandb was dropped: {reason}. The training is not touched")
 
 
+def test_a_tracker_that_cannot_even_begin_is_told_of_and_the_training_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(beside.tempfile, "TemporaryFile", lambda mode: (_ for _ in ()).throw(OSError("no space left")))
+    said = []
+    with following(["tensorboard"], tmp_path, "sample_efficiency", "smoke", [FIRST.id], said.append):
+        said.append("trained")
+    assert [text[:50] for text in said] == ["--track tensorboard was dropped: no space left. The"[:50], "trained"]
+
+
+@needs_tensorboard
+def test_a_run_that_cannot_be_read_keeps_no_other_from_its_tracker(tmp_path, run):
+    log(run, 1)
+    other = RunDirectory.of(tmp_path, FIRST.with_seed(1))
+    other.create(FIRST.with_seed(1))
+    log(other, 1)
+    other.path.joinpath("experiment.json").write_text("{}")
+    follower = Follower(request(tmp_path, runs=(FIRST.with_seed(1).id, FIRST.id)))
+    wait_for(tmp_path, 1)
+    assert follower.finish(600) == ""
+
+
 def test_a_tracker_that_hangs_at_the_end_is_waited_for_so_long_and_no_longer(tmp_path, run, broken):
     broken("import time; time.sleep(10**6)")
     log(run, 1)
@@ -186,7 +207,7 @@ def test_a_tracker_that_is_not_installed_is_said_with_the_command_before_anythin
 @needs_tensorboard
 def test_the_same_grid_tracks_what_had_finished_before(tmp_path, run, finish, monkeypatch):
     monkeypatch.setattr("launchers.grid.build", lambda *place: None)
-    monkeypatch.setattr("launchers.grid.following", functools.partial(following, last_s=300.0))
+    monkeypatch.setattr("launchers.grid.following", functools.partial(following, last_s=600.0))
     finish(FIRST)
     only = ["--only", "model=deit_micro", "train_fraction=0.03125"]
     assert main([*SMOKE, *only, "--runs", str(tmp_path), "--track", "tensorboard"]) == 0

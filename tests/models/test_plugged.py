@@ -229,6 +229,29 @@ def test_a_file_may_import_what_is_installed_wherever_that_lies(installed, tmp_p
     assert build(find_model(f"{tmp_path}/model.py:Tiny"))(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
 
 
+def test_a_file_may_import_what_another_tool_than_setuptools_has_installed_as_editable(tmp_path, monkeypatch):
+    source, info = tmp_path / "a source", tmp_path / "site" / "burrow-1.0.dist-info"  # no top_level.txt, and a .pth
+    for folder in (source, info):
+        folder.mkdir(parents=True)
+    (source / "burrow_1.py").write_text(FILE)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: burrow\nVersion: 1.0\n")
+    (info / "RECORD").write_text("_burrow.pth,,\n")
+    (info / "direct_url.json").write_text(json.dumps({"url": source.as_uri(), "dir_info": {"editable": True}}))
+    for folder in (source, info.parent):
+        monkeypatch.syspath_prepend(str(folder))
+    (tmp_path / "model.py").write_text("from burrow_1 import Tiny\n")
+    assert build(find_model(f"{tmp_path}/model.py:Tiny"))(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
+
+
+def test_a_file_may_import_what_an_installer_has_linked_into_place(installed, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (tmp_path / "zoo_1.py").rename(cache / "zoo_1.py")
+    (tmp_path / "zoo_1.py").symlink_to(cache / "zoo_1.py")
+    (tmp_path / "model.py").write_text("from zoo_1 import Tiny\n")
+    assert build(find_model(f"{tmp_path}/model.py:Tiny"))(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
+
+
 def test_operations_are_counted_by_source_and_those_of_torch_s_own_encoder_too(tmp_path):
     (tmp_path / "model.py").write_text(
         "from torch import nn\n"

@@ -155,8 +155,14 @@ def test_a_device_whose_peak_is_not_known_has_no_utilisation(device):
 
 @pytest.mark.parametrize(
     ("every_s", "take_s", "apart_s"),
-    [(300.0, [2.0, 2.0, 2.0], 300.0), (300.0, [4.0, 4.0, 40.0, 4.0], 396.0), (0.1, [4.0, 4.0], 0.1)],
-    ids=["cheap", "dear, once very", "asked for often"],
+    [
+        (300.0, [2.0, 2.0, 2.0], 300.0),
+        (300.0, [4.0, 4.0, 40.0, 4.0], 396.0),
+        (300.0, [100.0, 60.0], 1800.0),
+        (3600.0, [100.0, 60.0], 3600.0),
+        (0.1, [4.0, 4.0], 0.1),
+    ],
+    ids=["cheap", "dear, once very", "very dear", "very dear, asked for seldom", "asked for often"],
 )
 def test_checkpoints_that_would_take_over_1_percent_of_the_time_are_put_off(monkeypatch, every_s, take_s, apart_s):
     clock = [0.0]

@@ -1,7 +1,8 @@
 // A grid at work: the state of its runs every few seconds, and the board anew once one of them has ended.
 "use strict";
 (() => {
-  const EVERY_MS = 2000, HIDDEN_MS = 30000;
+  const EVERY_MS = 2000, HIDDEN_MS = 30000, PATIENCE_MS = 90000; // a first board may take the server a minute
+  let looking = false;
   const live = document.querySelector("[data-live]"), table = document.getElementById("t-live"), body = table.tBodies[0];
   const part = (name) => live.querySelector(`[data-live-part="${name}"]`);
   const headings = [...table.tHead.querySelectorAll("button")];
@@ -129,12 +130,16 @@
   // -- the server
 
   async function ask(place) {
-    const answer = await fetch(place, { cache: "no-cache" });
+    const patience = new AbortController(); // a dead tunnel answers nothing at all
+    const alarm = setTimeout(() => patience.abort(), PATIENCE_MS);
+    const answer = await fetch(place, { cache: "no-cache", signal: patience.signal }).finally(() => clearTimeout(alarm));
     if (!answer.ok) throw new Error(await answer.text());
     return answer;
   }
 
   async function look() {
+    if (looking) return;
+    looking = true;
     clearTimeout(timer);
     try {
       const state = await (await ask(live.dataset.live)).json();
@@ -145,6 +150,7 @@
       write(part("lost"), `No answer since ${since}: the grid has ended, or was stopped. What stands here is from then.`);
       part("lost").hidden = false;
     }
+    looking = false;
     timer = setTimeout(look, document.hidden ? HIDDEN_MS : EVERY_MS);
   }
 
