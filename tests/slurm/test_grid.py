@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import math
@@ -11,8 +12,10 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster import Cluster
@@ -34,6 +37,27 @@ def grid(store: Path, *options: str, profile: str = "smoke", suite: str = SUITE)
     command += ["--runs", str(store), *options]
     environment = {**os.environ, "COLUMNS": "400"}  # no words are broken over lines
     return subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+
+
+def served_state(store: Path) -> dict[str, Any]:
+    """What the live page shows that looks on from here, a login node."""
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", "smoke", "--runs"]
+    command += [str(store), "--cluster", "slurm", "--status", "--serve", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as looking:
+        assert looking.stdout is not None
+        url = looking.stdout.readline().split()[-1]
+        found: list[dict[str, Any]] = []
+
+        def ask() -> bool:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}state.json", timeout=300) as answer:
+                found.append(json.load(answer))
+            return bool(found)
+
+        try:
+            wait_for(ask, 300)
+        finally:
+            looking.terminate()
+    return found[0]
 
 
 def on_slurm(store: Path, *options: str, suite: str = SUITE) -> str:
@@ -119,15 +143,18 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_a_grid_over_four_nodes_is_one_array_and_ends_with_the_local_leaderboard(
     idle_cluster: Cluster, tmp_path: Path, local: bytes
 ) -> None:
-    said = on_slurm(tmp_path)
+    said = on_slurm(tmp_path, "--track", "tensorboard")
     assert re.search(r"submitted 10 runs as 10 jobs: array \d+\n", said)
     assert leaderboard(tmp_path) == local
     assert all_attempts(tmp_path) == [["finished"]] * 10
     hosts = {read_attempts(RunDirectory(tmp_path / path))[0].host for path in RUNS}
     assert hosts == {"node1", "node2", "node3", "node4"}
+    tracked = [tmp_path / "tracking/tensorboard" / path.relative_to("experiments") for path in RUNS]
+    assert [len(list(folder.glob("events.*"))) for folder in tracked] == [1] * 10
     again = on_slurm(tmp_path)
     assert "nothing to submit" in again
     assert "10 done" in grid(tmp_path, "--status").stdout
+    assert served_state(tmp_path)["summary"] == "10 runs: 10 done"
 
 
 def test_a_challenger_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_submitted(
