@@ -37,6 +37,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 CONFIDENCE = 0.95
+_ROUNDING = 1e-9  # of a mean: what the linearization leaves of a number over itself
 EQUIVALENCE_CONFIDENCE = 0.90  # of two one-sided tests at 5 %
 SIGNIFICANCE = 0.05
 
@@ -105,8 +106,9 @@ class Estimate:
 
     @property
     def standard_error(self) -> float:
-        """0.0 where nothing scatters, or where it is not known."""
-        return math.sqrt(sum(v / n for v, n in zip(self.variances, self.sizes, strict=True)))
+        """0.0 where nothing scatters but by rounding, as in a number over itself, or where it is not known."""
+        found = math.sqrt(sum(v / n for v, n in zip(self.variances, self.sizes, strict=True)))
+        return found if found > _ROUNDING * abs(self.mean or 0.0) else 0.0
 
     @property
     def degrees_of_freedom(self) -> float:

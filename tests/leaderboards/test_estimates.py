@@ -80,6 +80,12 @@ def test_a_relative_gains_interval_covers_a_simulation_of_it():
     assert (found.interval.low, found.interval.high) == pytest.approx(expected, abs=0.04)
 
 
+def test_a_number_over_itself_has_no_interval():
+    hours = model([0.5123, 0.6331, 0.4127], "baseline")
+    found = derive([hours, hours], lambda pair: pair[0] / pair[1])
+    assert (found.mean, found.interval, p_value(found)) == (1.0, None, None)
+
+
 def test_a_number_derived_from_derived_ones_follows_all_their_seeds():
     pairs = [difference(model(A, "a"), model(B, "b")), difference(model(B[:3], "c"), model(A, "d"))]
     found = derive(pairs, lambda both: both[0] - both[1])
