@@ -16,6 +16,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,7 +80,7 @@ def why_not(needs: str) -> str:
     """Why a benchmark cannot run here; "" where it can."""
     if needs == "gpu" and not torch.cuda.is_available():
         return "no GPU"
-    if needs == "slurm" and subprocess.run(["sh", "-c", "command -v sbatch"], capture_output=True).returncode:
+    if needs == "slurm" and shutil.which("sbatch") is None:
         return "no SLURM cluster"
     return ""
 

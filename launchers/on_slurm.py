@@ -250,7 +250,7 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     for run, status in zip(plan, read_status([run.job for run in plan], grid.options.runs), strict=True):
         experiment = run.job.experiment
         parents = {parent.id for parent in experiment.parents}
-        if not run.standing.is_open:
+        if not run.standing.is_open or status.state == "done":  # which the plan may not know yet
             continue
         if status.array and not parents & set(missing):  # else SLURM starts it too early: its parent left the queue
             queued[experiment.id] = status.array

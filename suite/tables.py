@@ -139,10 +139,7 @@ class Suite(Frozen):
             return self.profile(base).with_precision(precision)
         if name == "smoke":
             return self.profiles["laptop"].smoke()
-        for known, profile in self.profiles.items():
-            if known == name:
-                return profile
-        raise unknown_name("profile", name, [*self.profiles, "smoke"])
+        return self.profiles[self._known(name, name)]
 
     def scale_of(self, name: str) -> ProfileName:
         """Name the one of ``profiles`` that the profile called ``name`` is made from.
@@ -151,10 +148,13 @@ class Suite(Frozen):
             SpecError: if there is no such profile.
         """
         base = name.partition("@")[0].partition("-")[0]
+        return self._known("laptop" if base == "smoke" else base, name)
+
+    def _known(self, scale: str, asked: str) -> ProfileName:
         for known in self.profiles:
-            if known == (base if base != "smoke" else "laptop"):
+            if known == scale:
                 return known
-        raise unknown_name("profile", name, [*self.profiles, "smoke"])
+        raise unknown_name("profile", asked, [*self.profiles, "smoke"])
 
     def table(self, name: str = "") -> Table:
         """Find the table called ``name``; "" is the first one.

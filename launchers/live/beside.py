@@ -10,51 +10,37 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from rich.console import Console
 
+from launchers.helper import NICER, Helper
 from launchers.live.address import Address
-
-_NICER = 10  # training goes first
 
 
 class LiveServer:
     """The process that serves, of which the grid asks nothing."""
 
     def __init__(self, address: Address, words: Sequence[str]) -> None:
-        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
+        order = json.dumps({"words": list(words), "address": asdict(address)})
         with address.listen() as listening:
             self.url = address.url(listening.getsockname()[1])
-            command = [sys.executable, "-m", "launchers.live", str(listening.fileno())]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._said, text=True,
-                pass_fds=[listening.fileno()], start_new_session=True,
-            )  # fmt: skip
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and will be found so
-            self._process.stdin.write(json.dumps({"words": list(words), "address": asdict(address)}) + "\n")
-            self._process.stdin.flush()
+            socket_number = listening.fileno()
+            self._helper = Helper("launchers.live", order, [str(socket_number)], [socket_number])
 
     def wait(self) -> None:
         """Serve until somebody presses Ctrl-C."""
         with contextlib.suppress(KeyboardInterrupt):
-            self._process.wait()
+            self._helper.wait()
 
     def close(self) -> str:
         """End it; returns its last words if it had ended by itself."""
-        failed = self._process.poll()
-        self._process.kill()
-        self._process.wait()
-        with self._said as said:
-            said.seek(0)
-            lines = said.read().strip().splitlines()
-        return (lines[-1] if lines else f"status {failed}") if failed is not None else ""
+        failed = self._helper.status
+        self._helper.kill()
+        return "" if failed is None else self._helper.last_words or f"status {failed}"
 
 
 @contextlib.contextmanager
@@ -84,7 +70,7 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
 def serve() -> int:
     """Serve, as the process beside the grid; returns never, or where the command line no longer fits."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.nice(_NICER)
+    os.nice(NICER)
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_grid, daemon=True).start()
     threading.excepthook = _end_with_a_page

@@ -5,79 +5,49 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from launchers.helper import Helper
 from launchers.tracking.follower import Request
 from suite.spec import TrackerName
 
 _LAST_S = 60.0  # for what is left when the training has ended
 _PATIENCE_S = 60.0  # with one look at one run
-_DEATH_S = 5.0  # for a killed process to be gone; one that waits for a dead file system is left to itself
 
 
 class Follower:
     """A process that follows runs into one tracker."""
 
     def __init__(self, request: Request) -> None:
-        self.request = request
-        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
-        self._process = subprocess.Popen(
-            [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", "launchers.tracking"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=self._said,
-            text=True,
-            start_new_session=True,
-        )
-        self._sender = threading.Thread(target=self._order, daemon=True)  # a long order waits until it is read
-        self._sender.start()
-
-    def _order(self) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # it has ended, and will be found so
-            self._process.stdin.write(self.request.model_dump_json() + "\n")
-            self._process.stdin.flush()
+        self._request = request
+        self._helper = Helper("launchers.tracking", request.model_dump_json())
 
     def find_failure(self) -> str:
         """Say why it has ended, if it has."""
-        status = self._process.poll()
-        return "" if not status else self._describe(status)
+        status = self._helper.status
+        return self._describe(status) if status else ""
 
     def end_input(self) -> None:
         """Tell it that nothing more comes."""
-        assert self._process.stdin is not None
-        self._sender.join(_PATIENCE_S)
-        if self._sender.is_alive():  # it does not read, and will not
-            self._process.kill()
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        self._helper.end_input()
 
     def finish(self, patience_s: float) -> str:
         """Let it pass on what is left; says why it could not, if so."""
         self.end_input()
         try:
-            status = self._process.wait(patience_s)
+            status = self._helper.wait(patience_s)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_DEATH_S)
-            return self._tell(f"it has not taken the last lines within {patience_s:.3g} s")
+            self._helper.kill()
+            reason = f"it has not taken the last lines within {patience_s:.3g} s"
+            return tell_dropped(self._request.tracker, reason)
         return self._describe(status) if status else ""
 
     def _describe(self, status: int) -> str:
-        if status == -signal.SIGALRM:
-            return self._tell(f"it has not answered for {self.request.patience_s:g} s")
-        self._said.seek(0)
-        lines = self._said.read().strip().splitlines()
-        return self._tell(lines[-1] if lines else f"its process ended with status {status}")
-
-    def _tell(self, reason: str) -> str:
-        return tell_dropped(self.request.tracker, reason)
+        is_silent = status == -signal.SIGALRM
+        reason = f"it has not answered for {self._request.patience_s:g} s" if is_silent else self._helper.last_words
+        return tell_dropped(self._request.tracker, reason or f"its process ended with status {status}")
 
 
 def tell_dropped(tracker: TrackerName, reason: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import filelock
 from pydantic import PositiveFloat
 
+from launchers.helper import NICER
 from launchers.tracking.trackers import TRACKERS, TrackedRun, Tracker
 from leaderboards.metrics import read_metric
 from leaderboards.paper_tables import lay_out
@@ -30,7 +31,6 @@ from suite.standing import stand_alone
 from suite.suites import get_suite
 
 _EVERY_S = 2.0
-_NICER = 10  # training goes first
 _TOLD = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")
 Papers = Mapping[str, Mapping[str, float]]  # arm -> metric -> the paper's number
 
@@ -51,7 +51,7 @@ def main() -> int:
     request = Request.model_validate_json(sys.stdin.readline())
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):  # meant for the training, whose end is still to come
         signal.signal(number, signal.SIG_IGN)
-    os.nice(_NICER)
+    os.nice(NICER)
     try:
         _follow_all(request)
     except Exception as error:  # a tracker may raise what it likes

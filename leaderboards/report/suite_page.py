@@ -128,7 +128,7 @@ def _parcel_of(chart: Chart) -> str:
 
 def _view_chart(chart: Chart, leaderboard: Leaderboard) -> dict[str, object]:
     file = f"{leaderboard.profile_name}.{chart.name}.svg"
-    return {**vars(chart), "parcel": _parcel_of(chart), "file": file, "offers": ()}
+    return {**vars(chart), "parcel": _parcel_of(chart), "file": file}
 
 
 def _view_claim(judged: JudgedClaim, above: str) -> dict[str, str]:

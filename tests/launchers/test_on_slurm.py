@@ -42,6 +42,12 @@ def test_what_is_in_the_queue_is_not_submitted_again_but_waited_for(missing, gra
     assert queued == {graph["first"].id: "7", graph["tuned"].id: "8"}
 
 
+def test_what_has_ended_since_the_plan_was_made_is_not_submitted_again(missing):
+    runs, queued, num_left = missing(first={"state": "done"})
+    assert runs == ["second", "tuned", "mask_tuned", "mask_second"]
+    assert (queued, num_left) == ({}, 0)
+
+
 def test_what_needs_a_failed_run_stays_away_until_that_is_retried(missing, graph, tmp_path):
     run = RunDirectory.of(tmp_path, graph["first"])
     run.create(graph["first"])
