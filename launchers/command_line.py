@@ -121,6 +121,9 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--zero-stage", type=int, choices=range(4), default=0, help="DeepSpeed's ZeRO (default 0)")
     parser.add_argument(
+        "--compile", action="store_true", dest="compiled", help="train by torch.compile; all runs share the code"
+    )
+    parser.add_argument(
         "--teacher-weights", type=Path, metavar="FILE", help="trained weights of a timm teacher, for distillation"
     )
     parser.add_argument("--device", choices=["cpu", "gpu"], help="train on another device than the profile's")

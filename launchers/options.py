@@ -68,6 +68,7 @@ class GridOptions:
     ranks_per_node: int | None = None
     micro_batch: int | None = None
     zero_stage: int = 0
+    compiled: bool = False
     teacher_weights: Path | None = None
     device: Literal["cpu", "gpu"] | None = None
     precision: Literal["fp32", "bf16"] | None = None
@@ -99,6 +100,8 @@ class GridOptions:
                 "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
                 "it goes with none of --cluster slurm, --max-parallel, --ranks-per-node"
             )
+        if self.compiled and self.zero_stage == 3:
+            raise SpecError("--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer")
         if self.teacher_weights is not None and not self.teacher_weights.is_file():
             raise SpecError(f"--teacher-weights {self.teacher_weights}: there is no such file")
 
@@ -133,6 +136,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         threads_per_rank=threads_per_rank,
         micro_batch_size=options.micro_batch,
         zero_stage=options.zero_stage,
+        compiled=options.compiled,
         checkpoint_every_s=profile.checkpoint_every_s,
         num_evaluations=profile.num_evaluations,
         evaluate_every_epoch=profile.device == "gpu" and are_shown_with_best(profile.experiments()),

@@ -54,13 +54,14 @@ class ArmRuns:
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
     commits: dict[int, str] = field(default_factory=dict)
     loaders: dict[int, str] = field(default_factory=dict)
+    modes: dict[int, str] = field(default_factory=dict)  # "eager" or "compiled"
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
     def with_results_of(self, others: Mapping[int, ArmRuns]) -> ArmRuns:
         """These runs with the results, seed by seed, of other experiments."""
         found = {
             name: {seed: getattr(of, name)[seed] for seed, of in others.items() if seed in getattr(of, name)}
-            for name in ("values", "void_metrics", "commits", "loaders", "num_corrupt_images")
+            for name in ("values", "void_metrics", "commits", "loaders", "modes", "num_corrupt_images")
         }
         return replace(self, **found)  # type: ignore[arg-type]  # each is of its field's own type
 
@@ -170,6 +171,7 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirector
     arm.device_hours[seed] = result.device_hours
     arm.commits[seed] = result.commit
     arm.loaders[seed] = result.loader
+    arm.modes[seed] = "compiled" if result.compiled else "eager"
     if result.num_corrupt_images:
         arm.num_corrupt_images[seed] = result.num_corrupt_images
 

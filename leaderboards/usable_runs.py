@@ -45,7 +45,7 @@ def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
 def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
     """Tell in what the seeds that are averaged differ, beside their seed."""
     notes = []
-    for what, by_seed in (("commits", runs.commits), ("loaders", runs.loaders)):
+    for what, by_seed in (("commits", runs.commits), ("loaders", runs.loaders), ("modes", runs.modes)):
         groups: dict[str, list[int]] = {}
         for seed in values:
             groups.setdefault(by_seed[seed], []).append(seed)

@@ -44,7 +44,7 @@ from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # resul
 from suite.reading import check_each_once, describe, read_metrics_line, seal, unseal
 from suite.spec import Experiment, Frozen, StorageFormat
 
-RESULT_FORMAT = 2  # of result.json: 1 knew no number of its own, no digest of maps, and no models but the suite's
+RESULT_FORMAT = 3  # of result.json: 2 knew no compiled steps; 1 no number of its own, digest of maps, or foreign models
 _CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
@@ -82,6 +82,7 @@ class Result(Frozen):
     images_per_s: NonNegativeFloat
     device: str
     num_ranks: PositiveInt
+    compiled: bool = False  # its training steps, by torch.compile
     num_nodes: PositiveInt = 1
     num_attempts: NonNegativeInt
     num_requeues: NonNegativeInt = 0  # by SLURM

@@ -103,9 +103,10 @@ def _varied_fields(leaderboard: Leaderboard) -> list[str]:
 
 
 def _write_line(result: Result) -> tuple[str, ...]:
-    ranks = f" x {result.num_ranks}" if result.num_ranks > 1 else ""
+    how = f" x {result.num_ranks}" if result.num_ranks > 1 else ""
+    how += ", compiled" if result.compiled else ""
     return (
         str(result.experiment.seed), f"{result.top1_percent:.2f}", f"{result.device_hours:.3g}",
-        f"{result.images_per_s:.4g}", result.loader, f"{result.device}{ranks}", short_commit(result.commit),
+        f"{result.images_per_s:.4g}", result.loader, f"{result.device}{how}", short_commit(result.commit),
         result.finished_at[:19],
     )  # fmt: skip

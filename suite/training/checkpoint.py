@@ -156,7 +156,7 @@ def _why_unusable(path: Path, resources: Resources, origin: Origin) -> str:
     if written != ours:
         raise RunError(
             f"the checkpoint {path} was written with {written}, this attempt has {ours}: start the grid with the "
-            "former --zero-stage and --ranks-per-node, or delete that folder and use --retry-failed"
+            "former --zero-stage, --ranks-per-node and --compile, or delete that folder and use --retry-failed"
         )
     return ""
 

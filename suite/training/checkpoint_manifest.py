@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 from typing import Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from suite.files import read_file, sha256_of
 from suite.spec import Frozen, Resources
@@ -22,15 +22,19 @@ class DamageError(Exception):
 
 
 class Layout(Frozen):
-    """Fields that must match to read a checkpoint back: stages 1 to 3 cut the state in pieces, one a rank."""
+    """Fields that must match to go on from a checkpoint bit by bit.
+
+    Stages 1 to 3 cut the state in pieces, one a rank. Compiled steps round otherwise than eager ones.
+    """
 
     zero_stage: int
     num_ranks: int  # 0 in stage 0, whose checkpoints any number of ranks can read
+    compiled: bool = Field(False, exclude_if=lambda compiled: not compiled)  # older manifests, and digests, know it not
 
     @classmethod
     def of(cls, resources: Resources) -> Self:
         stage = resources.zero_stage
-        return cls(zero_stage=stage, num_ranks=resources.num_ranks if stage else 0)
+        return cls(zero_stage=stage, num_ranks=resources.num_ranks if stage else 0, compiled=resources.compiled)
 
 
 class Origin(Frozen):

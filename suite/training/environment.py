@@ -57,6 +57,7 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
         "num_ranks": num_ranks,
         "threads_per_rank": resources.threads_per_rank,
         "zero_stage": resources.zero_stage,
+        "compiled": resources.compiled,
         "tf32": {"products": torch.backends.cuda.matmul.allow_tf32, "convolutions": torch.backends.cudnn.allow_tf32},
         "commit": commit(),
         "packages": {name: version(name) for name in _PACKAGES},
@@ -67,6 +68,11 @@ def device_name(resources: Resources) -> str:
     """The GPU's or the CPU's name."""
     if resources.device == "gpu":
         return str(torch.cuda.get_device_name())
+    return processor_name()
+
+
+def processor_name() -> str:
+    """The CPU's name."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -25,6 +26,7 @@ from suite.records import PROTOCOL_VERSION, Result, RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
 from suite.training.checkpoint_manifest import Origin
+from suite.training.compilation import compile_training, make_code
 from suite.training.distillation import Teacher
 from suite.training.distributed import (
     Ranks,
@@ -79,8 +81,10 @@ class Training:
         model = start_network(run, experiment, num_classes)
         if resources.zero_stage == 0:  # the others take a weight for one piece of memory in its usual order
             lay_out(model, ranks.device)
+        if resources.compiled:
+            compile_training(model, resources)
         self.num_parameters = count_parameters(model)
-        optimizer = build_optimizer(model, recipe, ranks.device)
+        optimizer = build_optimizer(model, recipe, ranks.device, resources.compiled)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
@@ -143,6 +147,8 @@ class Training:
             if self.experiment.kind == "pruning":
                 self._log_accuracy()  # what the removal alone costs; no accuracy of this training, so never its best
         self.engine.train()
+        if self.resources.compiled and progress.step < self.num_steps:
+            batches = self._compile(batches)
         self.heartbeat.begin()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -184,6 +190,12 @@ class Training:
         if accuracy is None:  # resumed from a checkpoint after the last step, before which it was logged
             accuracy = self._score()
         return self._finish(accuracy)
+
+    def _compile(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Make the code of the steps for the shape of a first batch, which is then handed on with the others."""
+        first = next(batches)
+        make_code(self.engine.module, first.images.split(self.micro_batch)[0], self.recipe, self.ranks)
+        return chain([first], batches)
 
     @watch_for_lost_peers()
     def train_step(self, step: int, batch: Batch) -> Tensor:

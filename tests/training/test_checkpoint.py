@@ -147,6 +147,8 @@ def test_training_starts_anew_where_no_checkpoint_is_whole(saved, engine, proces
 def test_a_checkpoint_that_another_attempt_could_go_on_from_is_kept(saved, engine, process_group):
     with pytest.raises(RunError, match="former --zero-stage"):
         load(engine, saved, process_group, zero_stage=1)
+    with pytest.raises(RunError, match="former --zero-stage, --ranks-per-node and --compile"):
+        load(engine, saved, process_group, compiled=True)
     assert load(engine, saved, process_group)["number"] == 3
     (saved.checkpoint_at(3) / "layout.json").touch()
     with pytest.raises(RunError, match="from before checkpoints had digests"):
