@@ -7,16 +7,21 @@ The training step: the whole network by its recipe's optimizer. No attention dro
 
 Dense are two: "authors", the steps of the paper's code (scores of all pairs as one product with the offsets, a softmax
 over all keys, one einsum), and "dense", the product that our layer uses where the map is dropped out.
+
+Beside the ratio that is reached stands its bound: the separable mixing's products and memory at this machine's rates,
+and the same with the products as fast as they are at their own sizes, 16 wide, on numbers that stay in the cache.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import statistics
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from roofline import Work, measure_rates, seconds_of
 from timing import describe_machine, report, time_in_turn
 from torch import Tensor, nn
 
@@ -49,14 +54,15 @@ def pair_terms(*grid: int) -> Tensor:
     return torch.stack([row, column, row**2, column**2, row * column], dim=-1)
 
 
+_DIM, _HEADS, _GRID = 400, 9, (16, 16)
 LAYERS = {"authors": AuthorsQuadraticAttention, "dense": DenseQuadraticAttention, "separable": QuadraticAttention}
 
 
 def mixing_steps(batch: int) -> dict[str, Callable[[], None]]:
     """Each layer's mixing with the same weights and tokens; prints how far their outputs are from the first's."""
     torch.manual_seed(0)
-    layers = {name: layer(400, 9, (16, 16), 0.0) for name, layer in LAYERS.items()}
-    x_BND = torch.randn(batch, 256, 400)
+    layers = {name: layer(_DIM, _HEADS, _GRID, 0.0) for name, layer in LAYERS.items()}
+    x_BND = torch.randn(batch, _GRID[0] * _GRID[1], _DIM)
     steps = {}
     for name, layer in layers.items():
         layer.load_state_dict(layers["authors"].state_dict())
@@ -97,13 +103,69 @@ def training_step(model: nn.Module, batch: int) -> Callable[[], None]:
     return step
 
 
-def compare(title: str, steps: dict[str, Callable[[], None]], rounds: int) -> None:
-    """Times against both references."""
+def separable_work(batch: int) -> Work:
+    """Six products, two forward and four backward, along 16 rows or columns; tokens in and out, and their gradients."""
+    (rows, columns), tokens = _GRID, batch * _GRID[0] * _GRID[1]
+    flops = 3 * 2 * tokens * _HEADS * _DIM * (rows + columns)
+    return Work(flops, 4 * tokens * _DIM * (3 + 2 * _HEADS))  # twice what is H times as wide: outputs, their gradients
+
+
+def small_products(batch: int) -> Callable[[], None]:
+    """Those products, and the one that our layer does twice, on the numbers of one group again and again."""
+    (rows, columns), group = _GRID, torch.get_num_threads()
+    x_GRK, total_GMR = torch.randn(group, rows, columns * _DIM), torch.zeros(group, _HEADS * rows, rows)
+    rows_GMR, grad_x_GRK = torch.randn_like(total_GMR), torch.empty_like(x_GRK)
+    columns_PCC = torch.randn(group * _HEADS * rows, columns, columns)
+    total_PCC = torch.zeros_like(columns_PCC)
+    inner_GMK, outer_GMK = torch.randn(2, group, _HEADS * rows, columns * _DIM)
+    inner_PCD, outer_PCD = (values.view(-1, columns, _DIM) for values in (inner_GMK, outer_GMK))
+
+    def multiply() -> None:
+        for _ in range(batch // group):
+            torch.bmm(rows_GMR, x_GRK, out=inner_GMK)
+            torch.bmm(columns_PCC, inner_PCD, out=outer_PCD)
+            torch.bmm(rows_GMR, x_GRK, out=inner_GMK)
+            total_PCC.baddbmm_(outer_PCD, inner_PCD.mT)
+            torch.bmm(columns_PCC.mT, outer_PCD, out=inner_PCD)
+            total_GMR.baddbmm_(inner_GMK, x_GRK.mT)
+            torch.bmm(rows_GMR.mT, inner_GMK, out=grad_x_GRK)
+
+    return multiply
+
+
+def show_bound(seconds: dict[str, list[float]], batch: int, rounds: int) -> None:
+    """Print how many times as fast as dense the separable mixing could be here, beside what it is.
+
+    Args:
+        seconds: of the mixings, by name.
+        batch: of these.
+        rounds: for measuring the machine.
+    """
+    rates, work = measure_rates(rounds), separable_work(batch)
+    memory_s, small_s = work.seconds_of_memory(rates), seconds_of(small_products(batch), rounds)
+    bounds = {
+        f"products at the rate of a large one ({1e3 * work.seconds_of_products(rates):.1f} ms)": max(
+            work.seconds_of_products(rates), memory_s
+        ),
+        f"products at their own sizes, in the cache ({1e3 * small_s:.1f} ms)": max(small_s, memory_s),
+        "these, and memory not at the same time": small_s + memory_s,
+    }
+    print(f"bound with {torch.get_num_threads()} threads: {rates.describe()}")
+    print(f"separable: {work.flops / 1e9:.2f} GFLOP, {work.num_bytes / 1e6:.0f} MB ({1e3 * memory_s:.1f} ms)")
+    dense_s = statistics.median(seconds["dense"])
+    for name, bound_s in bounds.items():
+        print(f"  {name}: at most {dense_s / bound_s:.1f} times as fast as dense")
+    print(f"  reached: {dense_s / statistics.median(seconds['separable']):.1f}")
+
+
+def compare(title: str, steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+    """Times against both references; returns the seconds of each."""
     seconds = time_in_turn(steps, rounds)
     print(title)
     for reference in ("authors", "dense"):
         both = {name: values for name, values in seconds.items() if name in (reference, "separable")}
         report(both, reference, f"SA quadratic, {title}")
+    return seconds
 
 
 def main() -> None:
@@ -115,7 +177,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(describe_machine())
-    compare(f"mixing, forward and backward, batch {options.batch}", mixing_steps(options.batch), options.rounds)
+    title = f"mixing, forward and backward, batch {options.batch}"
+    seconds = compare(title, mixing_steps(options.batch), options.rounds)
+    show_bound(seconds, options.batch, options.rounds)
     if not options.skip_model:
         steps = training_steps(options.batch)
         compare(f"training step, batch {options.batch}", steps, max(3, options.rounds // 3))

@@ -1,0 +1,86 @@
+"""A training step as ``--compile`` takes it beside the eager one, of the same model on the same batch, in one run.
+
+    python benchmarks/compiled_step.py [--models deit_micro convit_micro] [--image-size 32] [--batch 128] [--rounds 15]
+                                       [--clock wall|processor] [--device cpu|gpu]
+
+Forward and backward pass and AdamW, which is fused where the step is compiled. Also prints what the code's making took,
+or its finding where an earlier run has made it: it is kept as for trainings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from timing import describe_machine, load, report, time_in_turn
+
+from suite.models.build import build_model
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.spec import Resources
+from suite.training import distributed
+from suite.training.compilation import compile_training, make_code
+from suite.training.evaluate import wait_for
+from suite.training.optim import build_optimizer
+
+
+def make_step(
+    name: str, resources: Resources, ranks: distributed.Ranks, options: argparse.Namespace
+) -> Callable[[], None]:
+    """Make a step of a rank alone, as trainings do.
+
+    Args:
+        name: of the model.
+        resources: say whether it is compiled.
+        ranks: this process.
+        options: of the command line.
+    """
+    torch.manual_seed(0)
+    recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
+    model = build_model(name, num_classes=10, image_size=options.image_size)
+    if resources.compiled:
+        compile_training(model, resources)
+    optimizer = build_optimizer(model, recipe, ranks.device, resources.compiled)
+    engine = distributed.initialize(model, optimizer, recipe, resources)
+    engine.train()
+    images = torch.randn(options.batch, 3, options.image_size, options.image_size, device=ranks.device)
+    labels = torch.randint(10, (options.batch,), device=ranks.device)
+    if resources.compiled:
+        started = time.process_time(), time.perf_counter()
+        make_code(engine.module, images, recipe, ranks)
+        took = time.process_time() - started[0], time.perf_counter() - started[1]
+        print(f"{name}: code made or found in {took[1]:.1f} s, {took[0]:.1f} of this processor's, compiler left out")
+
+    def step() -> None:
+        engine.backward(F.cross_entropy(engine(images).float(), labels))
+        engine.step()
+        wait_for(ranks.device)
+
+    return step
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--models", nargs="+", default=["deit_micro", "convit_micro"])
+    parser.add_argument("--image-size", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--clock", choices=["wall", "processor"], default="processor")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    options = parser.parse_args()
+    ranks = distributed.start(Resources(device=options.device))
+    print(f"{describe_machine()}; {load()}")
+    clock = time.perf_counter if options.clock == "wall" else time.process_time
+    for name in options.models:
+        modes = {
+            mode: make_step(name, Resources(device=options.device, compiled=mode == "compiled"), ranks, options)
+            for mode in ("eager", "compiled")
+        }
+        seconds = time_in_turn(modes, options.rounds, clock=clock)
+        report(seconds, "eager", f"training step, {name}, batch {options.batch} ({options.clock} seconds)")
+
+
+if __name__ == "__main__":
+    main()
