@@ -60,7 +60,7 @@ class Board:
 
 
 def _draw(leaderboard: Leaderboard, store: Path) -> Mapping[str, Mapping[str, bytes]]:
-    return {figure.name: draw(figure, leaderboard, store) for figure in leaderboard.suite.figures}
+    return {figure.name: draw(figure, leaderboard, store, ("svg", "pdf")) for figure in leaderboard.suite.figures}
 
 
 def mark_of(arms: Iterator[Path]) -> str:

@@ -12,6 +12,7 @@ They share ``style``, the look, and ``runs``, the runs behind a cell and what th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard
 
 
-def draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> dict[str, bytes]:
+def draw(
+    figure: Figure, leaderboard: Leaderboard, store: Path, kinds: Iterable[str] = ("png", "svg", "pdf")
+) -> dict[str, bytes]:
     """``{"png": ..., "svg": ..., "pdf": ...}``, the same bytes for the same data; {} without any to draw.
 
     Raises:
@@ -45,7 +48,7 @@ def draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> dict[str, byt
 
     with style.default_style():
         canvas = _draw(figure, leaderboard, store)
-        return {} if canvas is None else style.save(canvas)
+        return {} if canvas is None else style.save(canvas, kinds)
 
 
 def _draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
