@@ -17,11 +17,9 @@ from suite.errors import RecordError, SuiteError
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
 
-Board = tuple[str, str]  # a suite, as ``get_suite`` knows it, and its scale
-
 
 def survey(
-    store: Path, profile: str | None = None, num_seeds: int | None = None, also: Board | None = None
+    store: Path, profile: str | None = None, num_seeds: int | None = None, also: tuple[str, str] | None = None
 ) -> Iterator[IndexLine]:
     """Read every suite at every scale that has runs, one after the other; of those without any the paper's numbers.
 
@@ -29,7 +27,7 @@ def survey(
         store: the run store that ``launchers/grid.py`` wrote.
         profile: the only scale to look at; None: all.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
-        also: one more, such as a suite of the user's own, or one trained on other images.
+        also: one more suite, as ``get_suite`` knows it, at a scale, such as one of the user's own or on other images.
     """
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):
