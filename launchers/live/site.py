@@ -29,8 +29,8 @@ STATE = "state.json"
 _EVERY_S = 2.0  # between two looks at the runs
 _EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
 _STATE_S = 60.0  # for which a page of runs waits for their state
-_BESIDE = {"every_s": 5.0, "share": 0.05}  # of pages that are not the grid's own
 _BOARD = re.compile(r"(\w+)/([^/]+)\.html", re.ASCII)
+_keep_beside = functools.partial(KeptPage, every_s=5.0, share=0.05)  # what is not the grid's own
 
 
 @dataclass
@@ -72,11 +72,11 @@ def make_site(grid: GridRequest) -> Site:
     pages = {
         "": shown,
         STATE: _keep_state(grid, board, shown),
-        "index.html": KeptPage(OverviewPage(overview, write_index).make, **_BESIDE),
+        "index.html": _keep_beside(OverviewPage(overview, write_index).make),
     }
     for paper in ALL_CLAIMS:
         render = functools.partial(write_claims, paper=paper)
-        pages[f"claims/{paper.name}.html"] = KeptPage(OverviewPage(overview, render).make, **_BESIDE)
+        pages[f"claims/{paper.name}.html"] = _keep_beside(OverviewPage(overview, render).make)
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
     return Site(pages, functools.partial(_find_board, store=options.runs), own)
 
@@ -103,4 +103,4 @@ def _find_board(path: str, store: Path) -> KeptPage | None:
         is_there = has_runs(suite, profile, store)
     except SpecError:  # it has no such scale
         return None
-    return KeptPage(Board(suite, profile, store).make, **_BESIDE) if is_there else None
+    return _keep_beside(Board(suite, profile, store).make) if is_there else None
