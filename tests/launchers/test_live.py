@@ -261,6 +261,8 @@ def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_
         assert {target for target, _ in places} > {f"{board}laptop.html", "/s3cret/claims/convit.html"}
         for none in ("sample_efficiency/gpu.html", "sample_efficiency/none.html", "none/laptop.html", "smoke.none.svg"):
             assert ask_till_made(port, f"/s3cret/{none}")[0] == 404
+    for said in (found["/s3cret/"], found["/s3cret/index.html"]):
+        assert re.search("<noscript><p[^>]*>[^<]* scripts", said)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["experiments"]  # nothing was written
 
 
