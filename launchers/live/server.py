@@ -16,6 +16,7 @@ from leaderboards.report.waiting_page import render_waiting
 
 _RETRY_S = 2  # after which a browser asks again for what is not made yet
 _TIMEOUT_S = 30.0  # with a browser that does not go on
+_POLICY_OF_FILES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _SAFETY = {
     "Cache-Control": "no-cache",  # asked again each time, and answered "not modified" where it is the same
     "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'",  # beside the page's own, which is stricter
@@ -76,6 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         is_packed = "gzip" in self.headers.get("Accept-Encoding", "")
         about = {"Content-Type": page.type, "ETag": f'"{page.mark}"', "Vary": "Accept-Encoding"}
         about |= {"Content-Encoding": "gzip"} if is_packed else {}
+        about |= {} if page.type.startswith("text/html") else {"Content-Security-Policy": _POLICY_OF_FILES}
         return self._answer(HTTPStatus.OK, page.packed if is_packed else page.content, about)
 
     def _ask_to_wait(self, trouble: str) -> None:

@@ -259,6 +259,7 @@ def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_
         for target, place in places:
             assert f'id="{place}"' in found[target], place
         assert {target for target, _ in places} > {f"{board}laptop.html", "/s3cret/claims/convit.html"}
+        assert "default-src 'none'" in ask(port, "/s3cret/smoke.figure2a.svg")[2]["Content-Security-Policy"]
         for none in ("sample_efficiency/gpu.html", "sample_efficiency/none.html", "none/laptop.html", "smoke.none.svg"):
             assert ask_till_made(port, f"/s3cret/{none}")[0] == 404
     for said in (found["/s3cret/"], found["/s3cret/index.html"]):
