@@ -1,4 +1,4 @@
-"""What the live pages of a grid of 1,000 runs cost, against ``json.loads`` of all that these runs have left.
+"""Time how long the live pages of a grid of 1,000 runs take, against ``json.loads`` of all that these runs have left.
 
     python benchmarks/live_pages.py [--seeds 100] [--share-done 0.9] [--rounds 5]
 
@@ -33,7 +33,7 @@ _NUM_LINES = 40  # that a laptop's run logs
 
 
 def leave_run(store: Path, experiment: Experiment, is_done: bool) -> RunDirectory:
-    """What a run leaves behind that has finished, or is half-way."""
+    """Leave the files of a run that has finished, or is half-way."""
     run, num_steps = RunDirectory.of(store, experiment), experiment.num_steps(50_000)
     run.create(experiment)
     attempts.record_start(run, 1)

@@ -49,9 +49,13 @@ def has_runs(suite: Suite, profile: str, store: Path) -> bool:
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
-    """Read one suite at one scale; without runs (profile "") only the paper's numbers.
+    """Read one suite at one scale. One that cannot be read is told of in its line, and keeps no other from the index.
 
-    One that cannot be read is told of in its line, and does not keep the others from the index.
+    Args:
+        suite: as it is published.
+        profile: its scale; "": it has no runs, and only the paper's numbers are read.
+        store: the run store.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
     """
     try:
         scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))

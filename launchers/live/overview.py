@@ -20,14 +20,14 @@ from leaderboards.survey import judge_all, survey
 
 @dataclass(frozen=True)
 class Found:
-    """A line for each suite at each scale that has runs, and all claims at these scales."""
+    """Everything that was read: a line for each suite at each scale that has runs, and all claims at these scales."""
 
     lines: Sequence[IndexLine]
     claims: Sequence[JudgedClaim]
 
 
 class Overview:
-    """What all these pages tell of, read once for all of them and again once a run has begun, ended or failed.
+    """The data of all these pages, read once for all of them and again once a run has begun, ended or failed.
 
     Args:
         store: where the runs are.
@@ -75,10 +75,10 @@ class OverviewPage:
 
 
 def write_index(found: Found) -> str:
-    """All suites."""
+    """Write the page of all suites."""
     return render_index_html(found.lines, found.claims, grid="./")
 
 
 def write_claims(found: Found, paper: PaperClaims) -> str:
-    """One paper's claims."""
+    """Write the page of one paper's claims."""
     return render_claims_html(paper, [judged for judged in found.claims if judged.paper is paper], grid="../")

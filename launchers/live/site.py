@@ -1,4 +1,4 @@
-"""What is asked for -> its page: the grid's own, and those of all suites and papers, which are made once they are.
+"""The path that a browser asks for -> its page: the grid's own, and those of all suites and papers.
 
 The paths are those of the files that ``leaderboards/build.py --all`` writes, so that the same links lead there.
 """

@@ -41,6 +41,12 @@ def draw(
 ) -> dict[str, bytes]:
     """``{"png": ..., "svg": ..., "pdf": ...}``, the same bytes for the same data; {} without any to draw.
 
+    Args:
+        figure: what is drawn.
+        leaderboard: of what.
+        store: the run store, of which some figures read logs and maps.
+        kinds: the formats.
+
     Raises:
         RecordError: if a run's metrics or maps cannot be read.
     """

@@ -1,4 +1,4 @@
-"""What a browser sees of a page that is still being made, where pages are served."""
+"""A page that stands in for one that is still being made, where pages are served."""
 
 from leaderboards.report.rendering import render
 
