@@ -57,6 +57,7 @@ SHORT = (
     Short("run_start", ("--rounds", "3")),
     Short("checkpoints", ("--models", "convit_micro", "deit_s")),
     Short("read_results", ("--seeds", "200")),
+    Short("live_pages", ("--seeds", "20")),
     Short("loaders", ("--part", "cifar", "--rounds", "5")),
     Short("loaders", ("--part", "photographs", "--rounds", "5")),
     Short("slurm_submit", ("--rounds", "5"), "slurm"),
