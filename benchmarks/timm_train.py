@@ -4,10 +4,10 @@
     git -C CHECKOUT checkout aa4b5850c1543fa488abf260f18390eda46cf85d
     python benchmarks/timm_train.py --timm CHECKOUT [--part training|loaders] [--cores 2] [--rounds 3]
 
-Training: DeiT-Ti and ConViT-Ti at 224, AdamW, DeiT's augmentation at a fixed strength and without repeated images, which
-timm has for several processes only; float32. Each side is a process of its own, ``train.py`` and ``suite.execute``, in turn, with as many
-threads that compute and that load; the steps that both log are counted, but for the first ones. Loading: batches of 64
-with the same augmentation, mixup left out, as many workers as cores.
+Training: DeiT-Ti and ConViT-Ti at 224, AdamW, DeiT's augmentation at a fixed strength and without repeated images,
+which timm has for several processes alone; float32. Each side is a process of its own, ``train.py`` and
+``suite.execute``, in turn, with as many threads that compute and that load; all steps are counted but the first ones.
+Loading: batches of 64 with the same augmentation, mixup left out, as many workers as cores.
 """
 
 from __future__ import annotations
