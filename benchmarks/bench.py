@@ -55,6 +55,7 @@ SHORT = (
     Short("run_start", ("--rounds", "3")),
     Short("checkpoints", ("--models", "convit_micro", "deit_s")),
     Short("read_results", ("--seeds", "200")),
+    Short("live_pages", ("--seeds", "20")),
     Short("loaders", ("--part", "cifar", "--rounds", "5")),
     Short("loaders", ("--part", "photographs", "--rounds", "5")),
     Short("timm_train", ("--rounds", "3"), "timm's repository"),

@@ -76,7 +76,7 @@ def make_result(experiment: Experiment) -> Result:
         num_train_images=50_000,
         num_test_images=10_000,
         num_steps=experiment.num_steps(50_000),
-        images_seen=experiment.num_steps(50_000) * RECIPE.batch_size,
+        images_seen=experiment.num_steps(50_000) * experiment.recipe.batch_size,
         train_s=3601.5,
         images_per_s=4164.9,
         device="cpu",

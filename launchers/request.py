@@ -94,7 +94,8 @@ class GridRequest:
             SpecError: a model that could not be trained; the message has the cure.
         """
         refuse_broken((run.job.experiment for run in to_do), self.options)
-        for other in record_challengers(self.options.runs, self.challengers):
+        entered = [one.model_copy(update={"suites": (self.suite.name,)}) for one in self.challengers]
+        for other in record_challengers(self.options.runs, entered):
             console.print(
                 f"challenger {other.name} takes the place of an earlier one, whose runs stay but are on no board any "
                 f"more: {other.describe()}",

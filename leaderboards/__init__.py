@@ -23,6 +23,7 @@ Where to look, in the order in which a number passes:
     schemas/      the published forms of result.json and of the long CSV
     challenges    models beside the papers', tested against each of them
     index         all suites in one table, with what each has cost and will cost
+    survey        all suites at every scale that has runs, and the claims judged on them, as data
 
 ``python leaderboards/build.py`` puts this folder first on the path, so no module may bear the name of one of the
 standard library, such as numbers or statistics.

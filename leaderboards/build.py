@@ -8,26 +8,24 @@ python leaderboards/build.py --all --runs runs --runs /of/another/machine
 from __future__ import annotations
 
 import argparse
-import functools
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages
-from leaderboards.boards import Leaderboard, aggregate, check_store, enter_challengers, make_leaderboard, read_runs
+from leaderboards.boards import check_store, make_leaderboard
 from leaderboards.challenges import summarize_challenges
 from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.index import IndexLine, estimate_cost, render_index, render_index_csv
+from leaderboards.index import IndexLine, render_index, render_index_csv
 from leaderboards.joined_stores import joined
-from leaderboards.judged_claims import JudgedClaim, judge
+from leaderboards.judged_claims import JudgedClaim
+from leaderboards.survey import find_claims, judge_all, survey
 from leaderboards.terminal import print_summary
 from suite.arguments import positive, program
-from suite.errors import RecordError, SpecError, SuiteError
+from suite.errors import SpecError, SuiteError
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
-from suite.tables import Suite
 
 
 def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = None, out: Path | None = None) -> Paths:
@@ -55,31 +53,6 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     return paths
 
 
-def find_claims(suite: Suite, leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
-    """The claims that speak of one suite, judged at its scale among all of their paper's."""
-    if _is_smoke(leaderboard.profile_name):
-        return []
-    found: dict[str, Leaderboard | None] = {suite.name: leaderboard}
-    find = functools.partial(_find_leaderboard, found, profile=leaderboard.profile_name, store=store)
-    claims = judge(find, store, leaderboard.profile_name)
-    return [judged for judged in claims if suite.name in judged.suites]
-
-
-def _is_smoke(profile: str) -> bool:
-    """Whether its numbers mean nothing, so that no claim is judged by them."""
-    return profile.partition("-")[0] == "smoke"
-
-
-def _find_leaderboard(found: dict[str, Leaderboard | None], name: str, profile: str, store: Path) -> Leaderboard | None:
-    """A suite's leaderboard, read once; None where it has no such profile, or its runs cannot be read."""
-    if name not in found:
-        try:
-            found[name] = make_leaderboard(get_suite(name), profile, store)
-        except SuiteError:
-            found[name] = None
-    return found[name]
-
-
 def build_all(store: Path, profile: str | None = None, num_seeds: int | None = None, out: Path | None = None) -> bool:
     """Build every suite that has runs, at every scale or the given one, and the index of all suites.
 
@@ -97,29 +70,14 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
     check_store(store)
     out = out or store / "leaderboards"
     make_folder(out)
-    lines = []
-    for suite in map(get_suite, list_suites()):
-        for name in _started_profiles(suite, store, profile) or [""]:
-            lines.append(_build_line(suite, name, store, num_seeds, out))
-            print(lines[-1].summary)
+    lines = [_write_line(line, store, out) for line in survey(store, profile, num_seeds)]
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
-    claims = _judge_all(lines, store)
+    claims = judge_all(lines, store)
     _write_claims(claims, out)
     write_pages(lines, claims, store, out)
     print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
     return not any(line.error for line in lines)
-
-
-def _judge_all(lines: Sequence[IndexLine], store: Path) -> list[JudgedClaim]:
-    """Judge the papers' claims at every scale that has runs."""
-    scales = dict.fromkeys(line.profile_name for line in lines if line.profile_name and line.leaderboard)
-    claims = []
-    for scale in scales:
-        if not _is_smoke(scale):
-            found = {line.suite.name: line.leaderboard for line in lines if line.profile_name == scale}
-            claims += judge(functools.partial(_find_leaderboard, found, profile=scale, store=store), store, scale)
-    return claims
 
 
 def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
@@ -131,43 +89,18 @@ def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
         write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
 
 
-def _build_line(suite: Suite, profile: str, store: Path, num_seeds: int | None, out: Path) -> IndexLine:
-    """Build one suite at one scale, and tell of it; without runs (profile "") only the paper's numbers are read."""
-    try:
-        scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
-        suite = enter_challengers(suite, scale, store)
-        runs = read_runs(suite, scale, store, num_seeds)
-        leaderboard = aggregate(suite, scale, runs)
-        if not profile:
-            return IndexLine(suite, leaderboard=leaderboard, planned=estimate_cost(leaderboard.profile, runs))
-        write_leaderboard(leaderboard, store, out / suite.name)
-        return IndexLine(suite, profile, leaderboard, estimate_cost(leaderboard.profile, runs))
-    except SuiteError as error:
-        print(f"error: {suite.name}{profile and f', {profile}'}: {error}", file=sys.stderr)
-        return IndexLine(suite, profile, error=str(error))
-
-
-def _started_profiles(suite: Suite, store: Path, only: str | None) -> list[str]:
-    """The profiles of which at least one experiment of an entry has a folder in the store."""
-    try:
-        found = set(os.listdir(store / "experiments"))
-    except FileNotFoundError:
-        return []
-    started = []
-    for name in [only] if only else [*suite.profiles, "smoke"]:
-        profile = _enter_readable(suite, name, store).profile(name)
-        candidates = (candidate for entry in profile.entries for candidate in entry.candidates)
-        if any(f"{candidate.model}-{candidate.arm_id}" in found for candidate in candidates):
-            started.append(name)
-    return started
-
-
-def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
-    """Enter the store's challengers; a record that cannot be read is told where the suite is built."""
-    try:
-        return enter_challengers(suite, profile, store)
-    except RecordError:
-        return suite
+def _write_line(line: IndexLine, store: Path, out: Path) -> IndexLine:
+    """Write a leaderboard that has runs, and tell of it; one that cannot be built or written bears its error."""
+    if line.leaderboard and line.cost:
+        try:
+            write_leaderboard(line.leaderboard, store, out / line.suite.name)
+        except SuiteError as error:
+            line = IndexLine(line.suite, line.profile_name, error=str(error))
+    if line.error:
+        scale = line.profile_name and f", {line.profile_name}"
+        print(f"error: {line.suite.name}{scale}: {line.error}", file=sys.stderr)
+    print(line.summary)
+    return line
 
 
 # -- the command line

@@ -1,8 +1,8 @@
-"""The published boards' headlines -> the table of boards in README.md and in the manual.
+"""The published boards -> the table of their headlines in README.md and the manual, and that of their runs beside them.
 
     python -m leaderboards.overview     # after boards were copied to leaderboards/published/
 
-Each file has the table between two comments. Read are the boards themselves, so that the table says what they say.
+Each file has its table between two comments. Read are the boards themselves, so that the tables say what they say.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from suite.errors import RecordError
@@ -18,7 +20,7 @@ from suite.protocol_changes import PROTOCOL_VERSION
 from suite.suites import get_suite, list_suites
 
 ROOT = Path(__file__).parents[1]
-FILES = (ROOT / "README.md", ROOT / "docs" / "suites.md")
+PUBLISHED = ROOT / "leaderboards" / "published"
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"
 END = "<!-- end of boards -->"
 _HEADLINE = re.compile(r"^Headline: (.*?)\.?$", re.MULTILINE)
@@ -54,18 +56,59 @@ def replace_table(text: str, table: str) -> str:
     return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
 
 
+def render_origins(folder: Path, published: Path) -> str:
+    """Markdown: a line a published board, with the command and the seeds of its runs, their commits and their time.
+
+    Args:
+        folder: of the file that the table is for.
+        published: as above.
+    """
+    lines = ["| leaderboard | runs | command | commits | core-hours a seed |", "|---|---|---|---|---:|"]
+    for suite in list_suites():
+        for board in sorted((published / suite).glob("*.md")):
+            lines.append(_tell_origin(board, suite, os.path.relpath(board, folder)))
+    return "\n".join(lines)
+
+
+def _tell_origin(board: Path, suite: str, link: str) -> str:
+    """A board's line; challengers are counted apart: they are of no suite's grid."""
+    profile, read = board.stem, _read_runs(board)
+    models = {experiment.model for experiment in get_suite(suite).profile(profile).experiments()}
+    runs = [run for run in read if run["model"] in models]
+    seeds = {run["seed"] for run in runs}
+    hours = sum(float(run["device_hours"]) for run in runs) / max(1, len(seeds))
+    commits = Counter(run["commit"][:7] for run in runs).most_common()
+    command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
+    others = f", and {len(read) - len(runs)} of challengers" * (len(read) > len(runs))
+    return (
+        f"| [{suite}, {profile}]({link}) | {len(runs)}, of {len(seeds)} seed{'s' * (len(seeds) > 1)}{others} "
+        f"| `{command}{f' --seeds {len(seeds)}' * (len(seeds) > 1)}` "
+        f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
+    )
+
+
+def _read_runs(board: Path) -> list[dict[str, str]]:
+    """Those that have a result."""
+    with board.with_suffix(".runs.csv").open() as file:
+        return [run for run in csv.DictReader(file) if run["commit"]]
+
+
 def _headline(board: Path) -> str:
     """``laptop: ConViT over DeiT …: +1.78 ± 0.84 points (paper: +13.0)``, and an older protocol's name."""
     found = _HEADLINE.search(board.read_text())
     if found is None:
         raise RecordError(f"{board} has no line that begins with Headline: build it again")
-    with board.with_suffix(".runs.csv").open() as file:
-        protocols = {int(line["protocol_version"]) for line in csv.DictReader(file) if line["protocol_version"]}
+    protocols = {int(run["protocol_version"]) for run in _read_runs(board)}
     old = f"; of protocol {min(protocols)}" if protocols and min(protocols) < PROTOCOL_VERSION else ""
     return f"{board.stem}: {found[1]}{old}"
 
 
+FILES: dict[Path, Callable[[Path, Path], str]] = {
+    ROOT / "README.md": render_table,
+    ROOT / "docs" / "suites.md": render_table,
+    PUBLISHED / "README.md": render_origins,
+}
+
 if __name__ == "__main__":
-    for path in FILES:
-        table = render_table(path.parent, ROOT / "leaderboards" / "published")
-        write_atomically(path, replace_table(path.read_text(), table).encode())
+    for path, render in FILES.items():
+        write_atomically(path, replace_table(path.read_text(), render(path.parent, PUBLISHED)).encode())

@@ -13,7 +13,7 @@ class Challenger(Frozen):
     """One model beside the papers'.
 
     ``words`` name the model as the user did; ``source`` is None for one of ours. ``recipe`` holds the fields in which
-    it is trained otherwise than the suite says.
+    it is trained otherwise than the suite says. ``suites`` are those that it was entered into; none: every one.
     """
 
     name: str = Field(pattern=f"^{NAME}$")
@@ -21,6 +21,7 @@ class Challenger(Frozen):
     source: ModelSource | None = None
     options: dict[str, Scalar] = Field(default_factory=dict)
     recipe: dict[str, Scalar] = Field(default_factory=dict)
+    suites: tuple[str, ...] = ()
 
     def is_same_as(self, other: Challenger) -> bool:
         """Whether both are the same model, trained alike, from wherever each user has read it."""
@@ -29,6 +30,11 @@ class Challenger(Frozen):
             self.model_dump(include=fields) == other.model_dump(include=fields)
             and (self.source or self.words) == (other.source or other.words)
         )  # fmt: skip
+
+    def joined_with(self, other: Challenger) -> Challenger:
+        """The same model, entered into the suites of both."""
+        suites = {*self.suites, *other.suites} if self.suites and other.suites else ()
+        return self.model_copy(update={"suites": tuple(sorted(suites))})
 
     def describe(self) -> str:
         """``mine: my_vit.py:MyViT (sha256:3fa9...), dim=192; recipe changed: learning_rate=0.001``."""

@@ -169,14 +169,18 @@ def record_challengers(store: Path, challengers: Iterable[Challenger]) -> list[C
     replaced = []
     for challenger in challengers:
         path = store / _FOLDER / f"{challenger.name}.json"
+        entered = challenger
         with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
-            if not (before := _read(path)).is_same_as(challenger):
+            before = _read(path)
+            if before.is_same_as(challenger):
+                entered = challenger.joined_with(before)
+            else:
                 replaced.append(before)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(path.parent, error) from error
-        write_atomically(path, challenger.model_dump_json(indent=1).encode())
+        write_atomically(path, entered.model_dump_json(indent=1).encode())
     return replaced
 
 
@@ -202,7 +206,7 @@ def _read(path: Path) -> Challenger:
 
 
 def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms: Collection[str]) -> Suite:
-    """Enter those challengers of a store that have a run in this suite at this scale.
+    """Enter those of a store's challengers that were entered into this suite and have a run of it at this scale.
 
     Args:
         suite: as it is published.
@@ -212,6 +216,8 @@ def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms
     """
     entered = []
     for challenger in read_challengers(store):
+        if challenger.suites and suite.name not in challenger.suites:
+            continue  # suites share runs: it may have some that this one has too
         try:
             profile = with_challengers(suite, [challenger], profile_name).profile(profile_name)
         except SpecError:  # no row of this suite, or no recipe at this scale

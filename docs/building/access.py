@@ -1,6 +1,7 @@
 """What Sphinx and Furo leave out for keyboards and screen readers, put into the pages that they have written.
 
-Code and tables that have a scroll bar of their own can be reached by the keyboard, and the sides of a page have names.
+Code and tables that have a scroll bar of their own can be reached by the keyboard, the sides of a page have names, the
+search has a heading, and no column's heading is empty.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ CHANGES = {
     '<div class="table-wrapper ': '<div tabindex="0" class="table-wrapper ',
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<aside class="sidebar-drawer': '<aside aria-label="The manual" class="sidebar-drawer',
+    '\n<div id="search-results"></div>': '\n<h1>Search</h1><div id="search-results"></div>',
+    '<th class="head"><p></p></th>': '<td class="head"></td>',
     '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
 }
 

@@ -75,11 +75,12 @@ def serve() -> int:
     threading.Thread(target=_end_with_the_grid, daemon=True).start()
     threading.excepthook = _end_with_a_page
     from launchers.command_line import parse_options
-    from launchers.live.server import Server, make_pages
+    from launchers.live.server import Server
+    from launchers.live.site import make_site
     from launchers.request import GridRequest
 
-    pages = make_pages(GridRequest.of(parse_options(asked["words"])))
-    Server(socket.socket(fileno=int(sys.argv[1])), Address(**asked["address"]), pages).serve_forever()
+    site = make_site(GridRequest.of(parse_options(asked["words"])))
+    Server(socket.socket(fileno=int(sys.argv[1])), Address(**asked["address"]), site).serve_forever()
     return 0
 
 

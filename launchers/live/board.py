@@ -1,66 +1,80 @@
-"""A grid's store -> its board as a served page, made anew once a run has begun, ended or failed."""
+"""A run store -> a suite's board as a served page, made anew once a run of it has begun, ended or failed."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from launchers.live.kept import Page
-from launchers.request import GridRequest
-from leaderboards.boards import Leaderboard, make_leaderboard
-from leaderboards.build import find_claims
+from leaderboards.boards import Leaderboard, enter_challengers, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
-from suite.errors import SuiteError
+from leaderboards.survey import find_claims
 from suite.records import RunDirectory
-from suite.suites import get_suite
+from suite.tables import Suite
+
+_FORMATS = ("svg", "pdf")  # that a page carries along
+_DRAWING = threading.Lock()  # Matplotlib's settings are all threads' own
 
 
 class Board:
-    """The page of one suite at one scale.
-
-    ``mark`` is that of the page that was made last, ``trouble`` why the next one cannot be.
+    """The page of one suite at one scale. ``mark`` is that of the page that was made last.
 
     Args:
-        grid: which suite at which scale, and where its runs are.
-        columns: of the runs at work, of which ``texts`` hold no numbers.
-        state: where the page asks for these.
+        suite: as it is published, without challengers.
+        profile: its scale.
+        store: where its runs are.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        live: the table of runs at work on the page of a grid, which stands above all others; None: another page.
     """
 
-    def __init__(self, grid: GridRequest, columns: tuple[str, ...], texts: tuple[str, ...], state: str) -> None:
-        self._grid, self._store = grid, grid.options.runs
-        self._columns, self._texts, self._state = columns, texts, state
-        self.mark = self.trouble = ""
+    def __init__(
+        self, suite: Suite, profile: str, store: Path, num_seeds: int | None = None, live: LiveTable | None = None
+    ) -> None:
+        self._suite, self._profile, self._store = suite, profile, store
+        self._num_seeds, self._live = num_seeds, live
+        self.mark = ""
 
     def make(self) -> Page | None:
-        """The page; None where it would be the same, or cannot be made."""
-        arms = {f"{e.model}-{e.arm_id}" for e in self._grid.profile.experiments()}
+        """The page; None where it would be the same.
+
+        Raises:
+            SuiteError: the store is not there, or a record in it is broken.
+        """
+        profile = enter_challengers(self._suite, self._profile, self._store).profile(self._profile)
+        arms = {f"{e.model}-{e.arm_id}" for e in profile.experiments()}
         mark = mark_of(self._store / "experiments" / arm for arm in sorted(arms))
         if mark == self.mark:
             return None
-        try:
-            text = self._render(mark)
-        except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
-            self.trouble = f"the board cannot be built: {error}"
-            return None
-        self.mark, self.trouble = mark, ""
-        return Page.of(text, "text/html")
+        page = self._render(mark)
+        self.mark = mark
+        return page
 
-    def _render(self, mark: str) -> str:
-        options = self._grid.options
-        suite = get_suite(options.suite or "")
-        num_seeds = options.seeds if options.until is None else None
-        leaderboard = make_leaderboard(suite, self._grid.profile_name, self._store, num_seeds)
-        claims = find_claims(suite, leaderboard, self._store)
-        live = LiveTable(self._columns, self._texts, self._state, mark)
-        return render_suite_page(leaderboard, self._store, _draw(leaderboard, self._store), claims, live=live)
+    def _render(self, mark: str) -> Page:
+        leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._num_seeds)
+        claims = find_claims(self._suite, leaderboard, self._store)
+        live = replace(self._live, board=mark) if self._live else None
+        above, grid = (".", "") if live else ("..", "../")
+        with _DRAWING:
+            pictures = _draw(leaderboard, self._store)
+            text = render_suite_page(leaderboard, self._store, pictures, claims, above=above, live=live, grid=grid)
+        return Page.of(text, "text/html", dict(_name_files(self._profile, pictures)))
 
 
 def _draw(leaderboard: Leaderboard, store: Path) -> Mapping[str, Mapping[str, bytes]]:
-    return {figure.name: draw(figure, leaderboard, store) for figure in leaderboard.suite.figures}
+    return {figure.name: draw(figure, leaderboard, store, _FORMATS) for figure in leaderboard.suite.figures}
+
+
+def _name_files(profile: str, pictures: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, Page]]:
+    """The files that ``leaderboards/build.py`` puts beside a page, and to which it links."""
+    for name, files in pictures.items():
+        if "svg" in files:
+            yield f"{profile}.{name}.svg", Page.of(files["svg"].decode(), "image/svg+xml")
 
 
 def mark_of(arms: Iterator[Path]) -> str:

@@ -6,61 +6,84 @@ import gzip
 import hashlib
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from suite.errors import SuiteError
 
 _SHARE = 0.2  # of a core at most, whatever it costs to make a page once
 
 
 @dataclass(frozen=True)
 class Page:
-    """A content as it is sent. ``packed`` is the same compressed, ``mark`` changes with it."""
+    """A content as it is sent. ``packed`` is the same compressed, ``mark`` changes with it; ``beside`` are the files
+    that it links to, by their names."""
 
     content: bytes
     packed: bytes
     type: str
     mark: str
+    beside: Mapping[str, Page] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, text: str, kind: str) -> Page:
+    def of(cls, text: str, kind: str, beside: Mapping[str, Page] | None = None) -> Page:
         content = text.encode()
         mark = hashlib.sha256(content).hexdigest()[:32]
-        return cls(content, gzip.compress(content, 3, mtime=0), f"{kind}; charset=utf-8", mark)
+        return cls(content, gzip.compress(content, 3, mtime=0), f"{kind}; charset=utf-8", mark, beside or {})
 
 
 class KeptPage:
-    """The latest state of one page, however many look at it.
+    """The latest state of one page, however many look at it. ``trouble`` says why it cannot be made anew, if so.
 
     Args:
         make: makes the page anew; None leaves it as it is.
         every_s: seconds between two makings, at least.
+        patience_s: for how long who asks first is let wait.
+        share: of a core that it may take.
+        also: another one that is wanted by who wants this.
     """
 
-    def __init__(self, make: Callable[[], Page | None], every_s: float) -> None:
-        self._make, self._every_s = make, every_s
+    def __init__(
+        self,
+        make: Callable[[], Page | None],
+        every_s: float,
+        patience_s: float = 5.0,
+        share: float = _SHARE,
+        also: KeptPage | None = None,
+    ) -> None:
+        self._make, self._every_s, self._patience_s, self._share = make, every_s, patience_s, share
+        self._also = also
         self._latest: Page | None = None
+        self.trouble = ""
         self._wanted = threading.Event()
         self._changed = threading.Condition()
         threading.Thread(target=self._work, daemon=True).start()
 
-    def want(self) -> None:
-        """Say that somebody looks."""
-        self._wanted.set()
-
-    def find(self, patience_s: float = 60.0) -> Page | None:
-        """The latest page; None where none could be made for so long."""
-        self.want()
+    def find(self) -> Page | None:
+        """Say that somebody looks, and give the latest page; None where none could be made so soon."""
+        self._want()
         with self._changed:
-            self._changed.wait_for(lambda: self._latest is not None, patience_s)
+            self._changed.wait_for(lambda: self._latest is not None or self.trouble, self._patience_s)
             return self._latest
+
+    def _want(self) -> None:
+        self._wanted.set()
+        if self._also is not None:
+            self._also._want()
 
     def _work(self) -> None:
         while True:
             self._wanted.wait()
             self._wanted.clear()
             began = time.monotonic()
-            if (page := self._make()) is not None:
-                with self._changed:
-                    self._latest = page
-                    self._changed.notify_all()
-            time.sleep(max(self._every_s, (time.monotonic() - began) / _SHARE))
+            page, trouble = self._try()
+            with self._changed:
+                self._latest, self.trouble = page or self._latest, trouble
+                self._changed.notify_all()
+            time.sleep(max(self._every_s, (time.monotonic() - began) / self._share))
+
+    def _try(self) -> tuple[Page | None, str]:
+        try:
+            return self._make(), ""
+        except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
+            return None, f"it cannot be made: {error}"

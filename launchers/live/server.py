@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import hmac
-import json
 import socket
-from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
 from launchers.live.address import Address, is_loopback
-from launchers.live.board import Board
-from launchers.live.kept import KeptPage, Page
-from launchers.live.state import COLUMNS, TEXTS, StateReader
-from launchers.request import GridRequest
-from leaderboards.report.packed import spelt
+from launchers.live.kept import Page
+from launchers.live.site import Site
+from leaderboards.report.waiting_page import render_waiting
 
-STATE = "state.json"
-_EVERY_S = 2.0  # between two looks at the runs
-_EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
+_RETRY_S = 2  # after which a browser asks again for what is not made yet
 _TIMEOUT_S = 30.0  # with a browser that does not go on
+_POLICY_OF_FILES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _SAFETY = {
     "Cache-Control": "no-cache",  # asked again each time, and answered "not modified" where it is the same
     "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'",  # beside the page's own, which is stricter
@@ -31,30 +26,16 @@ _SAFETY = {
 }
 
 
-def make_pages(grid: GridRequest) -> dict[str, KeptPage]:
-    """The board, and the state that it asks for every few seconds."""
-    board = Board(grid, COLUMNS, TEXTS, STATE)
-    reader = StateReader(grid)
-
-    def make_state() -> Page:
-        state = reader.read()
-        state["troubles"] += [board.trouble] if board.trouble else []
-        return Page.of(json.dumps(spelt({**state, "board": board.mark}), allow_nan=False), "application/json")
-
-    every_s = _EVERY_S_OF_SLURM if grid.options.cluster == "slurm" else _EVERY_S
-    return {"": KeptPage(board.make, _EVERY_S), STATE: KeptPage(make_state, every_s)}
-
-
 class Server(ThreadingHTTPServer):
-    """Answers at a socket that already listens, from pages by their path below the token, and from nothing else."""
+    """Answers at a socket that already listens, from a site's pages below the token, and from nothing else."""
 
     daemon_threads = True
 
-    def __init__(self, listening: socket.socket, address: Address, pages: Mapping[str, KeptPage]) -> None:
+    def __init__(self, listening: socket.socket, address: Address, site: Site) -> None:
         super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
-        self.listens_at, self.pages = address, pages
+        self.listens_at, self.site = address, site
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that has gone away."""
@@ -78,19 +59,31 @@ class _Handler(BaseHTTPRequestHandler):
         if refusal := self._find_refusal():
             return self._refuse(*refusal)
         path = urlsplit(self.path).path.removeprefix(self._prefix)
-        if path not in self.server.pages:
-            return self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here; expected {self._prefix}")
-        for kept in self.server.pages.values():
-            kept.want()
-        page = self.server.pages[path].find()
+        if (place := self.server.site.moved.get(path)) is not None:
+            return self._answer(HTTPStatus.FOUND, b"", {"Location": f"{self._prefix}{place}"})
+        found = self.server.site.find(path)
+        kept, name = found or (None, "")
+        page = kept.find() if kept else None
+        if kept and page is None:
+            return self._ask_to_wait(kept.trouble)
+        page = page.beside.get(name) if page and name else page
         if page is None:
-            return self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"not built yet; {self._prefix}{STATE} says why")
+            return self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here; expected {self._prefix}")
+        return self._send(page)
+
+    def _send(self, page: Page) -> None:
         if self.headers.get("If-None-Match") == f'"{page.mark}"':
             return self._answer(HTTPStatus.NOT_MODIFIED, b"", {"ETag": f'"{page.mark}"'})
         is_packed = "gzip" in self.headers.get("Accept-Encoding", "")
         about = {"Content-Type": page.type, "ETag": f'"{page.mark}"', "Vary": "Accept-Encoding"}
         about |= {"Content-Encoding": "gzip"} if is_packed else {}
+        about |= {} if page.type.startswith("text/html") else {"Content-Security-Policy": _POLICY_OF_FILES}
         return self._answer(HTTPStatus.OK, page.packed if is_packed else page.content, about)
+
+    def _ask_to_wait(self, trouble: str) -> None:
+        """Let a browser come back by itself: it needs no script for it."""
+        about = {"Content-Type": "text/html; charset=utf-8", "Retry-After": str(_RETRY_S), "Refresh": str(_RETRY_S)}
+        self._answer(HTTPStatus.SERVICE_UNAVAILABLE, render_waiting(trouble).encode(), about)
 
     do_HEAD = do_GET
 

@@ -14,7 +14,7 @@ from launchers.tracking.follower import Request
 from suite.spec import TrackerName
 
 _LAST_S = 60.0  # for what is left when the training has ended
-_PATIENCE_S = 60.0  # with one look at one run
+_PATIENCE_S = 60.0  # with one line of one run
 
 
 class Follower:

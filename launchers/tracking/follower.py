@@ -5,12 +5,13 @@ It ends when its input does, which its starter holds open, or when the tracker t
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import select
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -63,12 +64,13 @@ def main() -> int:
 def _follow_all(request: Request) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process wherever the tracker hangs
     papers = find_papers(request.suite, request.profile)
-    open_runs = [Following(request, name, papers) for name in request.runs]
+    be_patient = functools.partial(signal.setitimer, signal.ITIMER_REAL, request.patience_s)
+    open_runs = [Following(request, name, papers, be_patient) for name in request.runs]
     is_last = False
     while not is_last:
         is_last = bool(select.select([sys.stdin], [], [], _EVERY_S)[0])  # looked at before: all before it is read
-        for run in open_runs:  # each has as long as the tracker's patience is
-            signal.setitimer(signal.ITIMER_REAL, request.patience_s)
+        for run in open_runs:
+            be_patient()  # from here, and again from each line that the tracker has taken
             try:
                 run.catch_up()
             except RecordError as error:  # its own files, which its grid names, too; the others go on
@@ -98,9 +100,17 @@ def find_papers(suite_name: str, profile_name: str) -> Papers:
 
 
 class Following:
-    """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go."""
+    """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go.
 
-    def __init__(self, request: Request, name: str, papers: Papers) -> None:
+    Args:
+        request: that names the run.
+        name: its id.
+        papers: the numbers that its result is set beside.
+        moves: called for every line that the tracker has taken, and before it is closed.
+    """
+
+    def __init__(self, request: Request, name: str, papers: Papers, moves: Callable[[], object]) -> None:
+        self._moves = moves
         self._run = RunDirectory(Path(request.store, "experiments", name))
         self.name, self._papers = name, papers
         self._open, self._tags = TRACKERS[request.tracker], (request.suite, request.profile)
@@ -110,7 +120,7 @@ class Following:
         self._tracker: Tracker | None = None
         self._file: BufferedReader | None = None  # held open, so that no other gets its number
         self._sent: dict[str, int] = {}  # the last step by name
-        self._step = 0
+        self._step, self._is_flushed = 0, True
         self.is_finished = False
 
     def catch_up(self) -> None:
@@ -152,18 +162,23 @@ class Following:
 
     def _pass_on_metrics(self) -> None:
         for line in self._read_new():
+            self._moves()
             step = self._step = line["step"]
             values = dict(flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")}))
             new = {name: value for name, value in values.items() if step > self._sent.get(name, self._known_until)}
             if new:
                 self._begun().log(step, new)
                 self._sent |= dict.fromkeys(new, step)
+                self._is_flushed = False
+        if self._tracker is not None and not self._is_flushed:  # once, however many lines there were
+            self._tracker.flush()
+            self._is_flushed = True
 
     @property
     def _known_until(self) -> int:
         return self._begun().known_until
 
-    def _read_new(self) -> list[dict[str, Any]]:
+    def _read_new(self) -> Iterator[dict[str, Any]]:
         """The lines since the last look; all of them where a run that was resumed has written the file anew."""
         try:
             number = self._run.metrics_path.stat().st_ino
@@ -175,8 +190,8 @@ class Following:
             complete = data[: data.rfind(b"\n") + 1]
             self._file.seek(at + len(complete))
         except OSError:  # it trains nothing, or cannot be read, which the run itself says
-            return []
-        return [line for text in complete.splitlines() if (line := _parse(text)) is not None]
+            return
+        yield from (line for text in complete.splitlines() if (line := _parse(text)) is not None)
 
     def _begin_anew(self, file: BufferedReader) -> None:
         self._close_tracker()
@@ -188,12 +203,13 @@ class Following:
             self._file = None
         if self._tracker is not None:
             tracker, self._tracker = self._tracker, None
+            self._moves()
             tracker.close()
 
     def _begun(self) -> Tracker:
         if self._tracker is None:
             config = self._run.read_experiment().model_dump(mode="json")
-            self._tracker = self._open(TrackedRun(self.name, self._folder, config, self._tags))
+            self._tracker = self._open(TrackedRun(self.name, self._folder, config, self._tags, self._moves))
         return self._tracker
 
     def _summarize(self, result: Result) -> dict[str, float]:

@@ -16,12 +16,14 @@ PROJECT = "convolutional-prior"  # of all suites, which share runs; WANDB_PROJEC
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """A run as a tracker is told of it. ``folder`` is its own, for this tracker and this run alone."""
+    """A run as a tracker is told of it. ``folder`` is its own, for this tracker and this run alone; ``moves`` is called
+    for every line that a tracker which takes them late has taken."""
 
     id: str
     folder: Path
     config: Mapping[str, Any]
     tags: tuple[str, ...]
+    moves: Callable[[], object]
 
     @property
     def group(self) -> str:
@@ -35,6 +37,9 @@ class Tracker(Protocol):
     known_until: int
 
     def log(self, step: int, values: Mapping[str, float]) -> None: ...
+
+    def flush(self) -> None:
+        """Let those who look see what was logged; called once for many lines."""
 
     def end(self, step: int, summary: Mapping[str, float]) -> None:
         """Take the result of a finished run. ``close`` follows."""
@@ -60,6 +65,8 @@ class TensorBoard:
 
         found = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
         self._add(step, summary=Summary(value=found))
+
+    def flush(self) -> None:
         self._writer.flush()
 
     def end(self, step: int, summary: Mapping[str, float]) -> None:
@@ -104,6 +111,9 @@ class Wandb:
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._run.log(dict(values), step=step)
 
+    def flush(self) -> None:
+        """Nothing: W&B writes by itself."""
+
     def end(self, step: int, summary: Mapping[str, float]) -> None:
         self._run.summary.update(dict(summary))
 
@@ -127,6 +137,9 @@ class Trackio:
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._lines.append((step, dict(values)))
 
+    def flush(self) -> None:
+        """Nothing: a run comes whole."""
+
     def end(self, step: int, summary: Mapping[str, float]) -> None:
         self.log(step, summary)
 
@@ -142,6 +155,7 @@ class Trackio:
         made = trackio.init(PROJECT, name=name, group=run.group, config=config, resume="never", embed=False)
         for step, values in self._lines:
             made.log(values, step=step)
+            run.moves()
         made.finish()
 
 

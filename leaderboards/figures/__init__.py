@@ -12,6 +12,7 @@ They share ``style``, the look, and ``runs``, the runs behind a cell and what th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,16 @@ if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard
 
 
-def draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> dict[str, bytes]:
+def draw(
+    figure: Figure, leaderboard: Leaderboard, store: Path, kinds: Iterable[str] = ("png", "svg", "pdf")
+) -> dict[str, bytes]:
     """``{"png": ..., "svg": ..., "pdf": ...}``, the same bytes for the same data; {} without any to draw.
+
+    Args:
+        figure: what is drawn.
+        leaderboard: of what.
+        store: the run store, of which some figures read logs and maps.
+        kinds: the formats.
 
     Raises:
         RecordError: if a run's metrics or maps cannot be read.
@@ -45,7 +54,7 @@ def draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> dict[str, byt
 
     with style.default_style():
         canvas = _draw(figure, leaderboard, store)
-        return {} if canvas is None else style.save(canvas)
+        return {} if canvas is None else style.save(canvas, kinds)
 
 
 def _draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> Canvas | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 When = Literal["before", "after"]
 Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
+_MOST_KEPT = 2048  # runs whose numbers are kept at hand
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -102,19 +104,52 @@ class HeadPaths:
 
 def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
     """The metric over the runs that logged it; None where none did, or at no common step."""
-    return curve_of((run.read_metrics() for run in runs), metric)
-
-
-def curve_of(logs: Iterable[list[dict[str, Any]]], metric: str) -> Curve | None:
-    """The same over the lines that each run has logged."""
-    logged = [{line["step"]: line for line in lines if line.get(metric) is not None} for lines in logs]
-    logged = [lines for lines in logged if lines]
-    steps = sorted(set.intersection(*map(set, logged))) if logged else []
-    if not steps:
+    logged = [found for run in runs if (found := _read_scalars(run).of(metric)) is not None]
+    steps = functools.reduce(np.intersect1d, (its_steps for its_steps, _, _ in logged)) if logged else np.array([])
+    if not len(steps):
         return None
-    values = np.array([[lines[step][metric] for step in steps] for lines in logged], dtype=np.float64)
-    epochs = np.array([logged[0][step]["epoch"] for step in steps], dtype=np.float64)
-    return Curve(epochs, values.mean(axis=0), values.min(axis=0), values.max(axis=0), len(logged))
+    values = np.array([its_values[np.isin(its_steps, steps)] for its_steps, _, its_values in logged])
+    its_steps, epochs, _ = logged[0]
+    low, high = values.min(axis=0), values.max(axis=0)
+    return Curve(epochs[np.isin(its_steps, steps)], values.mean(axis=0), low, high, len(logged))
+
+
+@dataclass(frozen=True)
+class _Scalars:
+    """The numbers that a run has logged, by their metric over ``steps``: NaN where it was not among them."""
+
+    steps: Array
+    epochs: Floats
+    values: Mapping[str, Floats]
+
+    def of(self, metric: str) -> tuple[Array, Floats, Floats] | None:
+        """Steps, epochs and values of one metric; None where it was never logged."""
+        if metric not in self.values:
+            return None
+        known = ~np.isnan(self.values[metric])  # what is logged is finite
+        return self.steps[known], self.epochs[known], self.values[metric][known]
+
+
+def _read_scalars(run: RunDirectory) -> _Scalars:
+    """Parse a log once for all figures and, where pages are served, for all of these."""
+    try:
+        found = run.metrics_path.stat()
+    except OSError:  # there is none, or its reading says why
+        return _parse_scalars(run.path, ())
+    return _parse_scalars(run.path, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _parse_scalars(path: Path, mark: tuple[int, ...]) -> _Scalars:
+    """Parse the log that ``mark`` tells from what it was before."""
+    by_step: dict[int, dict[str, Any]] = {}
+    for line in RunDirectory(path).read_metrics():
+        by_step.setdefault(line["step"], {}).update(line)
+    lines = [by_step[step] for step in sorted(by_step)]
+    names = {name for line in lines for name, value in line.items() if isinstance(value, int | float)}
+    values = {name: np.array([line.get(name, np.nan) for line in lines], dtype=np.float64) for name in names}
+    steps = np.array(sorted(by_step), dtype=np.int64)
+    return _Scalars(steps, values.get("epoch", np.full(len(steps), np.nan)), values)
 
 
 def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:

@@ -55,9 +55,9 @@ def default_style() -> Iterator[None]:
         yield
 
 
-def save(canvas: Canvas) -> dict[str, bytes]:
-    """The canvas in every format."""
-    return {kind: write(canvas, kind) for kind in _TRACES}
+def save(canvas: Canvas, kinds: Iterable[str]) -> dict[str, bytes]:
+    """The canvas in these formats."""
+    return {kind: write(canvas, kind) for kind in kinds}
 
 
 def write(canvas: Canvas, kind: str) -> bytes:

@@ -7,6 +7,7 @@
     offers      tables and figures as files to download
     packed      what a page carries along: downloads, charts, runs; compressed, unpacked in the browser
     tables, suite_page, claims_page, index_page     a leaderboard, a paper's claims, all suites -> what a template shows
+    waiting_page    what a server shows until there is one of these
     rendering   templates/ and static/ -> one self-contained HTML file
 
 Every number is read from the same cells, estimates and verdicts as the Markdown, and written by ``notation``.

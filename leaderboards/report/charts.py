@@ -56,13 +56,13 @@ def find_charts(leaderboard: Leaderboard, store: Path) -> list[Chart]:
 
 
 def _curves(leaderboard: Leaderboard, store: Path) -> Chart | None:
-    from leaderboards.figures.runs import curve_of, runs_behind
+    from leaderboards.figures.runs import read_curve, runs_behind
 
     names = _name_arms(leaderboard)
     found: dict[str, dict[str, Curve]] = {}
     for name, place in list(names.items())[:MOST_LINES]:
-        logs = [run.read_metrics() for run in runs_behind(leaderboard, place, store).values()]
-        curves = {metric: curve_of(logs, metric) for metric in METRICS}
+        runs = runs_behind(leaderboard, place, store).values()
+        curves = {metric: read_curve(runs, metric) for metric in METRICS}
         found[name] = {metric: curve for metric, curve in curves.items() if curve is not None}
     found = {name: curves for name, curves in found.items() if curves}
     if not found:

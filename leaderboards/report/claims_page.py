@@ -18,7 +18,7 @@ from leaderboards.claims.claim import PaperClaims, Term
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.notation import NOTHING
 from leaderboards.report.plots import Marks, Plot, scale
-from leaderboards.report.rendering import Link, find_links, render
+from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
 from leaderboards.report.tables import anchor_of
 from suite.suites import get_suite
 
@@ -46,18 +46,19 @@ class ScaleView:
     claims: tuple[ClaimView, ...]
 
 
-def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str:
-    """Make the page of one paper's claims, at every scale that they were judged at."""
+def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: str = "") -> str:
+    """Make the page of one paper's claims, at every scale that they were judged at; ``grid`` as of the index."""
     scales = dict.fromkeys(judged.scale for judged in claims)
     return render(
         "claims.html.j2",
-        ("parcels", "tables"),
+        ("parcels", "tables", *(FOLLOWED if grid else ())),
+        asks_server=bool(grid),
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
         scales=[_view_scale(scale, [judged for judged in claims if judged.scale == scale]) for scale in scales],
         not_judged=paper.not_judged,
         legend=LEGEND.replace("**", "").replace("*", "").split("\n\n"),
-        links=find_links(".."),
+        links=find_links("..", grid),
         parcels={},
     )
 

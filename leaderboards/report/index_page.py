@@ -13,7 +13,7 @@ from leaderboards.judged_claims import JudgedClaim
 from leaderboards.notation import NOTHING, paper_decimals, write_difference, write_signed
 from leaderboards.report.claims_page import count_verdicts
 from leaderboards.report.plots import Marks, Plot, scale
-from leaderboards.report.rendering import find_links, render
+from leaderboards.report.rendering import FOLLOWED, find_links, render
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,13 @@ class SuiteView:
     error: str
 
 
-def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim]) -> str:
+def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], grid: str = "") -> str:
     """Make the page of all suites.
 
     Args:
         lines: a suite at a scale each.
         claims: of all papers, at every scale that has runs.
+        grid: the address of the grid's page that serves this one, and keeps it up to date; "": a file.
     """
     begun = [_view(line) for line in lines if line.cost or line.error]
     verdicts = [
@@ -51,14 +52,15 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim])
     ]
     return render(
         "index.html.j2",
-        ("parcels", "tables"),
+        ("parcels", "tables", *(FOLLOWED if grid else ())),
+        asks_server=bool(grid),
         title="Leaderboards of all suites",
         begun=begun,
         idle=[_view(line) for line in lines if not line.cost and not line.error],
         verdicts=[_view_verdicts(*of_paper) for of_paper in verdicts],
         verdict_names=list(dict.fromkeys(name for _, _, counts in verdicts for name in counts)),
         legend=LEGEND.replace("`", ""),
-        links=find_links("."),
+        links=find_links(".", grid),
         parcels={},
     )
 

@@ -20,6 +20,7 @@ from leaderboards.escaping import spell_controls
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+FOLLOWED = ("renew", "follow")  # scripts of a page that is kept up to date without a reload
 _FOLDER = Path(__file__).parent
 
 
@@ -62,10 +63,12 @@ class Link:
     href: str
 
 
-def find_links(above: str) -> list[Link]:
-    """The pages of all suites and of each paper's claims, from a page below or beside (".") the folder ``above``."""
+def find_links(above: str, grid: str = "") -> list[Link]:
+    """The pages of all suites and of each paper's claims, from a page below or beside (".") the folder ``above``; where
+    pages are served first that of the grid at work, at the address ``grid``."""
     claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in ALL_CLAIMS]
-    return [Link("All leaderboards", f"{above}/index.html"), *claims]
+    first = [Link("The grid at work", grid)] if grid else []
+    return [*first, Link("All leaderboards", f"{above}/index.html"), *claims]
 
 
 def _policy(scripts: list[str], *, evaluates: bool, asks_server: bool) -> str:

@@ -18,7 +18,7 @@ from leaderboards.report.charts import Chart, find_charts
 from leaderboards.report.library import charts_library
 from leaderboards.report.offers import Pictures, offer_figure, offer_table
 from leaderboards.report.packed import as_json, pack_within
-from leaderboards.report.rendering import find_links, render
+from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
 
@@ -37,7 +37,7 @@ class LiveTable:
     columns: Sequence[str]
     texts: Sequence[str]
     state: str
-    board: str
+    board: str = ""
 
 
 def render_suite_page(
@@ -47,6 +47,7 @@ def render_suite_page(
     claims: Sequence[JudgedClaim] = (),
     above: str = "",
     live: LiveTable | None = None,
+    grid: str = "",
 ) -> str:
     """Make the page of one suite at one scale.
 
@@ -56,7 +57,8 @@ def render_suite_page(
         pictures: the figures that were drawn.
         claims: that speak of this suite, judged at this scale.
         above: the folder with the index and the claims' pages, from this page; "" where there are none.
-        live: for a page that is served; None: a file, which asks nobody for anything.
+        live: of the page of a grid at work, which is served; None: any other.
+        grid: where that is, from another page that is served; "": a file, which asks nobody for anything.
     """
     suite, runs, contents = leaderboard.suite, dict[RunsOfCell, int](), dict[str, bytes]()
     reader = RunReader(leaderboard, store)
@@ -71,6 +73,7 @@ def render_suite_page(
     make = functools.partial(
         _render,
         live=live,
+        is_served=live is not None or bool(grid),
         title=f"{suite.name}, {leaderboard.profile_name}: {suite.question}",
         suite=suite.name,
         source=f"{suite.paper}, {suite.item}",
@@ -91,7 +94,7 @@ def render_suite_page(
         notes=find_notes(leaderboard),
         legend=explain(leaderboard),
         footnotes=suite.footnotes,
-        links=find_links(above) if above else [],
+        links=find_links(above, grid) if above else [],
         all_parcels=list(contents),
     )
     empty = make(parcels=dict.fromkeys(contents, ""))
@@ -103,17 +106,19 @@ def _render(
     all_parcels: Sequence[str],
     charts: Sequence[object],
     live: LiveTable | None,
+    is_served: bool,
     **shown: object,
 ) -> str:
     """Render the page with those of its parcels that there are, and say that others were left out."""
-    has_charts = live is not None or any(name.startswith(_CHART) for name in parcels)  # they may come while it is open
-    has_runs = live is not None or "runs" in parcels
-    names = ("runs", has_runs), ("charts", has_charts), ("live", live is not None)
+    has_charts = is_served or any(name.startswith(_CHART) for name in parcels)  # they may come while it is open
+    has_runs = is_served or "runs" in parcels
+    scripts = [name for name, is_needed in (("runs", has_runs), ("charts", has_charts)) if is_needed]
+    kept = ("renew", "live") if live else FOLLOWED if is_served else ()
     return render(
         "live.html.j2" if live else "suite.html.j2",
-        ("parcels", "tables", *(name for name, is_needed in names if is_needed)),
+        ("parcels", "tables", *scripts, *kept),
         charts_library() if has_charts else b"",
-        asks_server=live is not None,
+        asks_server=is_served,
         live=live,
         parcels=parcels,
         left_out=sorted(set(all_parcels) - set(parcels)),

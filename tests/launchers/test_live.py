@@ -1,15 +1,18 @@
 """The live pages: what a browser sees while runs go on, what the server refuses, and that it ends with its grid."""
 
 import contextlib
+import html
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -17,13 +20,17 @@ from launchers.command_line import parse_options
 from launchers.grid import main
 from launchers.live.address import Address, parse_address
 from launchers.live.kept import KeptPage, Page
-from launchers.live.server import Server, make_pages
+from launchers.live.server import Server
+from launchers.live.site import Site, make_site
 from launchers.live.state import StateReader
 from launchers.request import GridRequest
 from launchers.status import read_status
+from leaderboards.report.index_page import render_index_html
+from leaderboards.survey import read_line
 from suite import attempts
 from suite.exit_codes import Exit
 from suite.records import Failure, RunDirectory
+from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -33,10 +40,10 @@ PAGE = Page.of("<p>the board</p>", "text/html")
 
 
 @contextlib.contextmanager
-def served(pages, token=""):
+def served(site, token=""):
     """Yields the port of a server in this process."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = Server(listening, Address("127.0.0.1", 0, token), pages)
+        server = Server(listening, Address("127.0.0.1", 0, token), site)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield listening.getsockname()[1]
@@ -59,13 +66,13 @@ def ask_on(port):
 
 @pytest.fixture(scope="module")
 def port():
-    with served({"": KeptPage(lambda: PAGE, 0.01)}) as port:
+    with served(Site({"": KeptPage(lambda: PAGE, 0.01)})) as port:
         yield port
 
 
 @pytest.fixture(scope="module")
 def secret():
-    with served({"": KeptPage(lambda: PAGE, 0.01)}, token="s3cret") as port:
+    with served(Site({"": KeptPage(lambda: PAGE, 0.01)}), token="s3cret") as port:
         yield port
 
 
@@ -155,10 +162,9 @@ def test_what_does_no_work_is_not_served(capsys, option):
 
 def test_a_page_is_made_for_who_looks_and_for_nobody_else():
     made = []
-    kept = KeptPage(lambda: made.append(1) or Page.of(str(len(made)), "text/plain"), 0.0)
+    kept = KeptPage(lambda: made.append(1) or Page.of(str(len(made)), "text/plain"), 0.0, patience_s=600)
     assert not made
     assert kept.find().content == b"1"
-    assert kept.find(0.0) is not None
 
 
 # -- a grid
@@ -212,44 +218,168 @@ def test_a_submission_that_cannot_be_read_is_told_on_the_page(tmp_path):
     assert "submission.json cannot be read" in state["troubles"][0]
 
 
-@pytest.mark.skipif(CHROMIUM is None and os.environ.get("CI") != "true", reason="no Chromium: apt-get install chromium")
-def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_ended(tmp_path, finish):
-    from axe_playwright_python.sync_playwright import Axe
+# -- all pages of a store
+
+
+def ask_till_made(port, path):
+    """Ask as a browser does that is told to come again."""
+    for _ in range(1000):
+        status, said, headers = ask(port, path)
+        if status != 503:
+            return status, said, headers
+    raise AssertionError(f"{path} is still being made")
+
+
+def crawl(port, start):
+    """Every page and file that can be reached, by its path, and every place within them that is linked to."""
+    found, places, left = {}, set(), [start]
+    while left:
+        path = left.pop()
+        status, said, headers = ask_till_made(port, path)
+        assert status in (200, 302), path
+        found[path] = said
+        links = [headers["Location"]] if status == 302 else re.findall(r'<a [^>]*href="([^"]*)"', said)
+        for link in (html.unescape(urljoin(path, link)) for link in links):
+            target, _, place = link.partition("#")
+            places |= {(target, place)} if place else set()
+            left += [] if target in found or target in left else [target]
+    return found, places
+
+
+def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_and_other_boards(tmp_path, finish):
+    grid = grid_of(tmp_path)
+    for experiment in [*grid.experiments, *get_suite("sample_efficiency").profile("laptop").experiments(5)]:
+        finish(experiment)
+    with served(make_site(grid), "s3cret") as port:
+        found, places = crawl(port, "/s3cret/")
+        board = "/s3cret/sample_efficiency/"
+        assert {"/s3cret/index.html", "/s3cret/claims/convit.html", f"{board}laptop.html"} < set(found)
+        assert {"/s3cret/smoke.figure2a.svg", f"{board}laptop.figure2a.svg"} < set(found)
+        assert found[f"{board}smoke.html"] == ""  # the grid's own, which is at the root
+        for target, place in places:
+            assert f'id="{place}"' in found[target], place
+        assert {target for target, _ in places} > {f"{board}laptop.html", "/s3cret/claims/convit.html"}
+        assert "default-src 'none'" in ask(port, "/s3cret/smoke.figure2a.svg")[2]["Content-Security-Policy"]
+        for none in ("sample_efficiency/gpu.html", "sample_efficiency/none.html", "none/laptop.html", "smoke.none.svg"):
+            assert ask_till_made(port, f"/s3cret/{none}")[0] == 404
+    for said in (found["/s3cret/"], found["/s3cret/index.html"]):
+        assert re.search("<noscript><p[^>]*>[^<]* scripts", said)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["experiments"]  # nothing was written
+
+
+def test_who_comes_before_the_first_page_is_made_is_told_to_come_again(tmp_path):
+    made = threading.Event()
+    kept = KeptPage(lambda: made.wait(600) and PAGE, 0.01, patience_s=0.01)
+    with served(Site({"": kept})) as port:
+        status, said, headers = ask(port)
+        assert (status, headers["Retry-After"], headers["Refresh"]) == (503, "2", "2")
+        assert "This page is being made" in said
+        made.set()
+        assert ask_till_made(port, "/")[:2] == (200, "<p>the board</p>")
+
+
+def test_why_a_page_cannot_be_made_is_told(tmp_path):
+    with served(make_site(grid_of(tmp_path / "none"))) as port:
+        status, said, _ = ask(port, "/index.html")
+    assert (status, "there is no run store" in said) == (503, True)
+
+
+# -- in a browser
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None and os.environ.get("CI") != "true", reason="no Chromium: apt-get install chromium"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
     from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=300_000)
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=300_000)
+    expect.set_options(timeout=5_000)
+
+
+@pytest.fixture
+def page(browser):
+    """A window that notes every request, and every error of a script."""
+    page = browser.new_page()
+    page.set_default_timeout(300_000)
+    page.errors, page.asked = [], []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("request", lambda request: page.asked.append(request.url))
+    yield page
+    page.close()
+
+
+@needs_chromium
+def test_the_page_follows_the_runs_without_a_reload_and_says_when_the_grid_has_ended(tmp_path, finish, page):
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import expect
 
     grid = grid_of(tmp_path)
     first, second = grid.experiments[:2]
     run = begin(tmp_path, first, loss=2.25, images_per_s=64.0)
     failed = begin(tmp_path, second)
     failed.write_failure(Failure(kind="error", reason=HOSTILE, log_path=""))
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        page = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=300_000).new_page()
-        page.set_default_timeout(300_000)
-        expect.set_options(timeout=300_000)
-        errors, asked = [], []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        with served(make_pages(grid)) as port:
-            page.goto(f"http://127.0.0.1:{port}/")
-            row = page.locator("#t-live tbody tr", has_text="deit_micro 3.125 %")
-            expect(row).to_contain_text("15 of 60")
-            page.evaluate("window.sinceTheStart = true")
-            assert not Axe().run(page).response["violations"]
-            expect(page.locator("#t-live tbody tr").first).to_contain_text("<img src=x onerror=")
-            page.locator('[data-filter="t-convit_table2"]').fill("DeiT nothing")  # stays, though the board is renewed
-            run.append_metrics({"step": 30, "num_steps": 60, "epoch": 2.0, "loss": 1.5, "images_per_s": 64.0})
-            expect(row).to_contain_text("1.5000")
-            finish(first)
-            expect(row).to_contain_text("done")
-            expect(page.locator("td.done").first).to_contain_text("50")
-            assert page.locator('[data-filter="t-convit_table2"]').input_value() == "DeiT nothing"
-            assert page.locator("#t-convit_table2 tbody tr:visible").count() == 0
-            assert page.evaluate("window.sinceTheStart") is True
-            assert {url.partition(f":{port}/")[0] for url in asked} == {"http://127.0.0.1"}
-        expect(page.locator("[data-live-part=lost]")).to_contain_text("the grid has ended, or was stopped")
-        assert page.title().startswith("sample_efficiency")
-        assert errors == []
+    with served(make_site(grid)) as port:
+        page.goto(f"http://127.0.0.1:{port}/")
+        row = page.locator("#t-live tbody tr", has_text="deit_micro 3.125 %")
+        expect(row).to_contain_text("15 of 60")
+        page.evaluate("window.sinceTheStart = true")
+        assert not Axe().run(page).response["violations"]
+        expect(page.locator("#t-live tbody tr").first).to_contain_text("<img src=x onerror=")
+        page.locator('[data-filter="t-convit_table2"]').fill("DeiT nothing")  # stays, though the board is renewed
+        run.append_metrics({"step": 30, "num_steps": 60, "epoch": 2.0, "loss": 1.5, "images_per_s": 64.0})
+        expect(row).to_contain_text("1.5000")
+        finish(first)
+        expect(row).to_contain_text("done")
+        expect(page.locator("td.done").first).to_contain_text("50")
+        assert page.locator('[data-filter="t-convit_table2"]').input_value() == "DeiT nothing"
+        assert page.locator("#t-convit_table2 tbody tr:visible").count() == 0
+        assert page.evaluate("window.sinceTheStart") is True
+        assert {url.partition(f":{port}/")[0] for url in page.asked} == {"http://127.0.0.1"}
+    expect(page.locator("[data-live-part=lost]")).to_contain_text("the grid has ended, or was stopped")
+    assert page.title().startswith("sample_efficiency")
+    assert page.errors == []
+
+
+@needs_chromium
+def test_the_index_shows_itself_once_it_is_made_and_is_kept_up_to_date(tmp_path, finish, page):
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import expect
+
+    suite, made = get_suite("sample_efficiency"), threading.Event()
+    experiments = suite.profile("smoke").experiments()
+
+    def make():
+        made.wait(600)
+        return Page.of(render_index_html([read_line(suite, "smoke", tmp_path)], [], grid="./"), "text/html")
+
+    finish(experiments[0])
+    with served(Site({"index.html": KeptPage(make, 0.01, patience_s=0.01, share=1.0)})) as port:
+        page.goto(f"http://127.0.0.1:{port}/index.html")
+        expect(page.locator("h1")).to_have_text("This page is being made")
+        assert not Axe().run(page).response["violations"]
+        made.set()
+        row = page.locator("#t-boards tbody tr")
+        expect(row).to_contain_text("3/45")
+        assert not Axe().run(page).response["violations"]
+        page.evaluate("window.sinceTheStart = true")
+        page.locator('[data-filter="t-boards"]').fill("sample")
+        finish(experiments[1])
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # else it looks in ten seconds
+        expect(row).not_to_contain_text("3/45")
+        assert page.locator('[data-filter="t-boards"]').input_value() == "sample"
+        assert page.evaluate("window.sinceTheStart") is True
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("main > .lost")).to_contain_text("the grid has ended, or was stopped")
+    assert page.errors == []
+
+
+# -- beside a grid
 
 
 def test_a_server_beside_a_grid_shows_its_store_and_ends_with_it_however_that_ends(tmp_path):

@@ -42,14 +42,14 @@ def log(run, *steps, loss=1.0):
         run.append_metrics({"step": step, "num_steps": 60, "epoch": step / 10, "gates": [[0.5, 0.25], []]})
 
 
-def request(store, tracker="tensorboard", runs=(FIRST.id,)):
-    words = {"suite": "sample_efficiency", "profile": "smoke", "patience_s": 600.0}
+def request(store, tracker="tensorboard", runs=(FIRST.id,), patience_s=600.0):
+    words = {"suite": "sample_efficiency", "profile": "smoke", "patience_s": patience_s}
     return Request(tracker=tracker, store=str(store), runs=runs, **words)
 
 
 def follow(store):
     """Pass on what there is, in this process."""
-    found = Following(request(store), FIRST.id, find_papers("sample_efficiency", "smoke"))
+    found = Following(request(store), FIRST.id, find_papers("sample_efficiency", "smoke"), int)
     found.catch_up()
     found.close()
 
@@ -84,6 +84,21 @@ def test_tensorboard_reads_back_the_metrics_and_the_result_beside_the_papers_num
     assert found["gates/0/1"] == [(1, 0.25), (2, 0.25), (4, 0.25)]
     assert found["result/top1_percent"] == [(4, 50.0)]
     assert found["paper/top1_percent"] == [(4, pytest.approx(34.8))]
+
+
+@needs_tensorboard
+def test_many_lines_are_flushed_once(tmp_path, run, monkeypatch):
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    flushed, flush = [], EventFileWriter.flush
+    monkeypatch.setattr(EventFileWriter, "flush", lambda writer: flushed.append(1) or flush(writer))
+    log(run, *range(1, 50))
+    following = Following(request(tmp_path), FIRST.id, {}, int)
+    following.catch_up()
+    assert len(read(tmp_path)["loss"]) == 49
+    following.catch_up()
+    assert len(flushed) == 2  # and as the writer begins
+    following.close()
 
 
 @needs_tensorboard
@@ -167,6 +182,13 @@ def test_a_tracker_that_fails_or_hangs_is_told_of_once_and_dropped(
         followers.report()
     (failure,) = said
     assert failure.startswith(f"--track wandb was dropped: {reason}. The training is not touched")
+
+
+def test_a_tracker_that_is_slow_with_a_long_backlog_is_not_taken_for_one_that_hangs(tmp_path, run, broken):
+    slow = "SimpleNamespace(log=lambda values, step: time.sleep(0.1), finish=lambda: None)"
+    broken(f"import time; from types import SimpleNamespace; return {slow}")
+    log(run, *range(1, 31))
+    assert Follower(request(tmp_path, "wandb", patience_s=5.0)).finish(600) == ""  # for 60 lines of 0.1 s each
 
 
 def test_a_tracker_that_cannot_even_begin_is_told_of_and_the_training_goes_on(tmp_path, monkeypatch):

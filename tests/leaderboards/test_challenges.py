@@ -55,6 +55,14 @@ def test_a_leaderboard_finds_the_challengers_of_the_store_by_itself(entered, tab
     assert make_leaderboard(table2, "paper", tmp_path).suite.challengers == ()  # no run at that scale
 
 
+def test_a_board_shows_no_challenger_that_was_entered_into_other_suites_alone(entered, table2, tmp_path):
+    (tmp_path / "challengers/mine.json").unlink()
+    for suites, shown in ((("other",), False), (("another",), False), ((table2.name,), True)):
+        record_challengers(tmp_path, [MINE.model_copy(update={"suites": suites})])
+        assert ("mine_top1" in make_leaderboard(table2, "laptop", tmp_path).board().columns) == shown
+    assert read_challengers(tmp_path)[0].suites == tuple(sorted({"other", "another", table2.name}))
+
+
 def test_a_board_shows_a_challenger_whose_recipe_is_none_at_another_scale(table2, finish_in, tmp_path):
     mixed = table2.profile("paper").map_experiments(
         lambda e: e.model_copy(update={"recipe": e.recipe.model_copy(update={"mix_group": e.recipe.batch_size})})

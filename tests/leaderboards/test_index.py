@@ -3,7 +3,7 @@ import csv
 import pytest
 from scipy import stats
 
-import leaderboards.build as build_module
+from leaderboards import survey
 from leaderboards.build import build_all, main
 from leaderboards.collect import collect
 from leaderboards.index import estimate_cost, write_to_go
@@ -23,9 +23,9 @@ def three(table2, monkeypatch):
         return table2.model_copy(update={"name": name, "profiles": {"laptop": profile}})
 
     suites = {"broken": on("broken", "cifar100"), "idle": on("idle", "svhn"), "table2": table2}
-    monkeypatch.setattr(build_module, "list_suites", lambda: sorted(suites))
-    monkeypatch.setattr(build_module, "get_suite", suites.__getitem__)
-    monkeypatch.setattr(build_module, "judge", lambda *scale: [])  # claims speak of the real suites
+    monkeypatch.setattr(survey, "list_suites", lambda: sorted(suites))
+    monkeypatch.setattr(survey, "get_suite", suites.__getitem__)
+    monkeypatch.setattr(survey, "judge", lambda *scale: [])  # claims speak of the real suites
     return suites
 
 

@@ -6,35 +6,48 @@ from pathlib import Path
 import pytest
 
 from leaderboards import overview
-from leaderboards.overview import FILES, render_table, replace_table
+from leaderboards.overview import FILES, PUBLISHED, render_origins, render_table, replace_table
 from suite.errors import RecordError
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PUBLISHED = ROOT / "leaderboards" / "published"
 
 
 def test_the_readme_is_a_screen_and_a_half_of_text():
     assert len([line for line in README.splitlines() if line.strip()]) < 85
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_the_table_of_boards_is_that_of_what_is_published(path):
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_the_tables_of_boards_say_what_is_published(path):
     text = path.read_text()
-    assert replace_table(text, render_table(path.parent, PUBLISHED)) == text, "python -m leaderboards.overview"
+    assert replace_table(text, FILES[path](path.parent, PUBLISHED)) == text, "python -m leaderboards.overview"
 
 
 def test_a_board_is_told_in_its_own_words_and_an_older_protocol_by_its_number(tmp_path):
     board = tmp_path / "init_heads" / "gpu.md"
     board.parent.mkdir()
     board.write_text("# x\n\nHeadline: A over B: +1.5 points, n=1 (paper: +2.0).\n\n1 cell\n")
-    board.with_suffix(".runs.csv").write_text("run,protocol_version\na,2\nb,1\n")
+    board.with_suffix(".runs.csv").write_text("run,protocol_version,commit\na,2,abc\nb,1,abc\n")
     (line,) = [
         line for line in render_table(tmp_path, tmp_path).splitlines() if "| [init_heads](init_heads/gpu.md) |" in line
     ]
     assert line.endswith("| gpu: A over B: +1.5 points, n=1 (paper: +2.0); of protocol 1 |")
     assert render_table(tmp_path, tmp_path).splitlines()[2] == line  # what there is to see comes first
+
+
+def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp_path):
+    board = tmp_path / "init_heads" / "gpu.md"
+    board.parent.mkdir()
+    board.touch()
+    board.with_suffix(".runs.csv").write_text(
+        "model,seed,device_hours,commit\nvit_s,0,0.5,1234567890\nvit_s,0,0.25,abcdefg\nvit_s,1,1,1234567890\n"
+        "vit_s,2,,\nmine,0,9,1234567890\n"
+    )
+    assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
+        "| [init_heads, gpu](init_heads/gpu.md) | 3, of 2 seeds, and 1 of challengers "
+        "| `python launchers/grid.py --suite init_heads --profile gpu --seeds 2` | 2 of 1234567, 1 of abcdefg | 0.88 |"
+    )
 
 
 @pytest.mark.parametrize("text", ["no place", f"{overview.BEGIN}{overview.BEGIN}{overview.END}"])

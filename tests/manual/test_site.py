@@ -4,6 +4,7 @@ import html
 import html.parser
 import os
 import re
+import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +17,7 @@ if os.environ.get("CI") != "true":
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # Sphinx's, of its own extensions
 
 ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LOADED = {
     "script": "src",
     "img": "src",
@@ -107,3 +109,20 @@ def test_what_scrolls_within_a_page_is_reached_by_the_keyboard_and_its_sides_hav
         assert "<pre>" not in text
         assert '<div class="table-wrapper ' not in text
         assert re.findall(r"<aside (?!.*aria-label).*>|<[^>]* role=.heading.(?! aria-level)", text) == [], path
+
+
+@pytest.mark.skipif(CHROMIUM is None and os.environ.get("CI") != "true", reason="no Chromium: apt-get install chromium")
+def test_axe_finds_nothing_on_a_page_of_each_kind(site):
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    kinds = ("index", "search", "measured", "api/boards", "claims/convit", "suites/convit_masking")
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        page = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments, timeout=300_000).new_page()
+        page.set_default_timeout(300_000)
+        for name, scheme in [*((name, "light") for name in kinds), (kinds[-1], "dark")]:
+            page.emulate_media(color_scheme=scheme)
+            page.goto((site / f"{name}.html").as_uri())
+            found = Axe().run(page).response["violations"]
+            assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == [], (name, scheme)

@@ -323,15 +323,11 @@ def test_a_run_that_lives_on_where_slurm_lost_the_node_is_waited_for(
     a_run_in_mid_training(tmp_path)
     node = node_of(idle_cluster)
     cut_off(idle_cluster, node)
-    orphans = [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if is_of_task(folder, str(tmp_path))]
-    for process in orphans:  # it holds its claim until it is let go on
-        os.kill(process, signal.SIGSTOP)
-    wait_for(lambda: '"held"' in "".join(path.read_text() for path in tmp_path.glob("slurm/*/starts.jsonl")), 300)
-    said = grid(tmp_path, "--status").stdout
-    assert re.search(rf"held by a process on {node} of job \d+_0", said), said
-    assert "failed" not in said
-    for process in orphans:
-        os.kill(process, signal.SIGCONT)
+    with stopped(tmp_path):  # it holds its claim until it is let go on
+        wait_for(lambda: '"held"' in "".join(path.read_text() for path in tmp_path.glob("slurm/*/starts.jsonl")), 300)
+        said = grid(tmp_path, "--status").stdout
+        assert re.search(rf"held by a process on {node} of job \d+_0", said), said
+        assert "failed" not in said
     on_slurm(tmp_path)
     assert leaderboard(tmp_path) == local
     assert not any("failed" in ends for ends in all_attempts(tmp_path))
@@ -369,7 +365,8 @@ def test_a_run_waits_for_what_it_needs_through_requeues_and_in_another_submissio
     on_slurm(tmp_path, "--detach", "--only", "kind=training", *FEW_JOBS, suite=DEPENDENT)
     a_run_in_mid_training(tmp_path, NEEDED)
     needed = job_of(idle_cluster)
-    assert "submitted 8 runs as 1 jobs" in on_slurm(tmp_path, "--detach", *FEW_JOBS, suite=DEPENDENT)
+    with stopped(tmp_path):  # else both may have ended before they are waited for
+        assert "submitted 8 runs as 1 jobs" in on_slurm(tmp_path, "--detach", *FEW_JOBS, suite=DEPENDENT)
     idle_cluster.call("scontrol", "requeue", needed)
     said = grid(tmp_path, "--status", suite=DEPENDENT).stdout
     assert re.search(r"\b[1-8] waiting", said)  # the shorter of the two that are needed may have ended by now
@@ -468,10 +465,7 @@ def test_a_job_whose_processes_are_all_stopped_until_its_time_limit_goes_on_too(
 ) -> None:
     on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB, "--time-min", "6")
     a_run_in_mid_training(tmp_path)
-    frozen = [folder for folder in Path("/proc").glob("[0-9]*") if is_of_task(folder, str(tmp_path))]
-    assert len(frozen) == 2  # what watches, and what is watched
-    for folder in frozen:
-        os.kill(int(folder.name), signal.SIGSTOP)
+    assert len(stop(tmp_path)) == 2  # what watches, and what is watched
     idle_cluster.wait_idle(timeout_s=1800)  # six minutes of them stopped; the rest takes as long as other work lets it
     assert leaderboard(tmp_path) == local
 
@@ -497,6 +491,26 @@ def is_rank(process: Path, store: str, rank: str) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     return f"SLURM_PROCID={rank}" in environment and store in command and "launchers.node" in of_parent
+
+
+def stop(store: Path) -> list[int]:
+    """Stop the processes of jobs that train runs of the store; returns them."""
+    found = [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if is_of_task(folder, str(store))]
+    for process in found:
+        os.kill(process, signal.SIGSTOP)
+    return found
+
+
+@contextlib.contextmanager
+def stopped(store: Path) -> Iterator[None]:
+    processes = stop(store)
+    assert processes
+    try:
+        yield
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):  # the cluster has ended it
+                os.kill(process, signal.SIGCONT)
 
 
 def is_of_task(process: Path, store: str) -> bool:

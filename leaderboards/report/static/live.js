@@ -8,9 +8,6 @@
   const headings = [...table.tHead.querySelectorAll("button")];
   const steps = headings.findIndex((heading) => heading.textContent === "Step"); // beside a bar
   const rows = new Map();
-  const idOf = (section) => section.getAttribute("aria-labelledby");
-  const sectionsOf = (page) => [...page.querySelectorAll("main > section:not([data-live])")];
-  const sources = new Map(sectionsOf(document).map((section) => [idOf(section), section.outerHTML])); // as they came
   let shown = live.dataset.board, fetched = null, answeredAt = new Date(), timer = 0;
 
   // -- the runs
@@ -73,58 +70,13 @@
 
   // -- the board
 
-  function isInUse(old) {
-    const changing = old.querySelector("table[id] tbody") || old;
-    return changing.contains(document.activeElement);
-  }
-
-  function replaceParcels(page) {
-    const changed = [];
-    const old = new Map([...document.querySelectorAll("script[data-parcel]")].map((one) => [one.dataset.parcel, one]));
-    for (const one of page.querySelectorAll("script[data-parcel]")) {
-      const known = old.get(one.dataset.parcel);
-      old.delete(one.dataset.parcel);
-      if (known?.textContent === one.textContent) continue;
-      changed.push(one.dataset.parcel);
-      if (known) known.textContent = one.textContent;
-      else document.body.append(one);
-    }
-    for (const [name, gone] of old) gone.remove(), changed.push(name);
-    return changed;
-  }
-
-  // What did not change stays as it is, with what was typed, chosen and opened there.
-  function renew(page) {
-    const found = sectionsOf(page), main = document.querySelector("main");
-    const oldOf = (section) => main.querySelector(`section[aria-labelledby="${CSS.escape(idOf(section))}"]`);
-    const fresh = found.filter((section) => sources.get(idOf(section)) !== section.outerHTML);
-    const panel = document.getElementById("runs");
-    if (!panel.hidden || fresh.some((section) => oldOf(section) && isInUse(oldOf(section)))) return false;
-    document.querySelector("header").replaceWith(page.querySelector("header"));
-    const changed = replaceParcels(page), known = new Set(found.map(idOf));
-    for (const section of sectionsOf(document)) if (!known.has(idOf(section))) section.remove();
-    let before = live;
-    for (const section of found) {
-      const old = oldOf(section), source = section.outerHTML, table = section.querySelector("table[id]");
-      if (!old) before.after(section);
-      else if (sources.get(idOf(section)) !== source) {
-        if (table && old.querySelector("table[id]")) old.querySelector("table[id]").tBodies[0].replaceWith(table.tBodies[0]);
-        else old.replaceWith(section);
-      }
-      sources.set(idOf(section), source);
-      before = main.contains(section) ? section : old;
-    }
-    document.dispatchEvent(new CustomEvent("renewed", { detail: { parcels: changed } }));
-    return true;
-  }
-
   async function renewBoard(mark) {
     if (!mark || mark === shown) return;
     if (fetched?.mark !== mark) {
       const text = await (await ask("./")).text();
       fetched = { mark, page: new DOMParser().parseFromString(text, "text/html") };
     }
-    if (renew(fetched.page)) shown = mark;
+    if (renew(fetched.page)) shown = mark; // else somebody is at work in what has changed
   }
 
   // -- the server
@@ -155,5 +107,6 @@
   }
 
   document.addEventListener("visibilitychange", () => document.hidden || look());
+  write(part("summary"), "Reading the runs…");
   look();
 })();

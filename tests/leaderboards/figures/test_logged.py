@@ -4,6 +4,7 @@ from leaderboards.figures.curves import draw_curves, find_curves
 from leaderboards.figures.runs import first_runs, name_missing, name_seeds, read_curve, read_layers
 from suite.figures import CurveFigure, LayerFigure
 from suite.profiles import Place
+from suite.records import RunDirectory
 
 
 def log(**values):
@@ -35,6 +36,16 @@ def test_a_curve_reads_only_the_lines_that_log_its_metric(leave_run):
     assert read_curve([run], "loss").mean.tolist() == [2.0, 1.0]
     assert read_curve([run], "top1_percent").mean.tolist() == [30.0]
     assert read_curve([run], "test_loss") is None
+
+
+def test_a_log_is_parsed_once_until_it_changes(leave_run, monkeypatch):
+    run = leave_run("deit", 0, log(loss=[2.0, 1.0], top1_percent=[30.0, 40.0]))
+    parsed, parse = [], RunDirectory.read_metrics
+    monkeypatch.setattr(RunDirectory, "read_metrics", lambda run: parsed.append(run) or parse(run))
+    assert [read_curve([run], name).mean.tolist() for name in ("loss", "top1_percent")] == [[2.0, 1.0], [30.0, 40.0]]
+    assert len(parsed) == 1
+    run.append_metrics({"step": 2, "num_steps": 2, "epoch": 1.0, "loss": 0.5})  # of one step the last line counts
+    assert read_curve([run], "loss").mean.tolist() == [2.0, 0.5]
 
 
 def test_seeds_are_averaged_only_where_all_of_them_were_measured(leave_run):

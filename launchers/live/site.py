@@ -1,0 +1,106 @@
+"""The path that a browser asks for -> its page: the grid's own, and those of all suites and papers.
+
+The paths are those of the files that ``leaderboards/build.py --all`` writes, so that the same links lead there.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launchers.live.board import Board
+from launchers.live.kept import KeptPage, Page
+from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
+from launchers.live.state import COLUMNS, TEXTS, StateReader
+from launchers.request import GridRequest
+from leaderboards.claims import ALL_CLAIMS
+from leaderboards.report.packed import spelt
+from leaderboards.report.suite_page import LiveTable
+from leaderboards.survey import has_runs
+from suite.errors import SpecError
+from suite.suites import get_suite, list_suites
+
+STATE = "state.json"
+_EVERY_S = 2.0  # between two looks at the runs
+_EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
+_STATE_S = 60.0  # for which a page of runs waits for their state
+_BOARD = re.compile(r"(\w+)/([^/]+)\.html", re.ASCII)
+_keep_beside = functools.partial(KeptPage, every_s=5.0, share=0.05)  # what is not the grid's own
+
+
+@dataclass
+class Site:
+    """Pages by their paths. ``find_more`` makes those that nobody asked for before; ``moved`` names the paths that
+    stand for others."""
+
+    pages: dict[str, KeptPage]
+    find_more: Callable[[str], KeptPage | None] = lambda path: None
+    moved: Mapping[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def find(self, path: str) -> tuple[KeptPage, str] | None:
+        """A page, and the name of the file that is wanted of those beside it, "" for itself; None: there is none."""
+        if (page := self._find_page(path)) is not None:
+            return page, ""
+        folder, _, name = path.rpartition("/")
+        if not name.endswith(".svg"):
+            return None
+        scale = name.rsplit(".", 2)[0]
+        page = self._find_page(f"{folder}/{scale}.html" if folder else "")
+        return None if page is None else (page, name)
+
+    def _find_page(self, path: str) -> KeptPage | None:
+        with self._lock:
+            if path not in self.pages and (page := self.find_more(path)) is not None:
+                self.pages[path] = page
+            return self.pages.get(path)
+
+
+def make_site(grid: GridRequest) -> Site:
+    """The page of a grid, at "", the state that it asks for every few seconds, and the pages of its whole store."""
+    options, name = grid.options, grid.options.suite or ""
+    num_seeds = options.seeds if options.until is None else None
+    live = LiveTable(COLUMNS, TEXTS, STATE)
+    board = Board(get_suite(name), grid.profile_name, options.runs, num_seeds, live)
+    shown = KeptPage(board.make, _EVERY_S)
+    overview = Overview(options.runs, (name, grid.profile_name))
+    pages = {
+        "": shown,
+        STATE: _keep_state(grid, board, shown),
+        "index.html": _keep_beside(OverviewPage(overview, write_index).make),
+    }
+    for paper in ALL_CLAIMS:
+        render = functools.partial(write_claims, paper=paper)
+        pages[f"claims/{paper.name}.html"] = _keep_beside(OverviewPage(overview, render).make)
+    own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
+    return Site(pages, functools.partial(_find_board, store=options.runs), own)
+
+
+def _keep_state(grid: GridRequest, board: Board, shown: KeptPage) -> KeptPage:
+    reader = StateReader(grid)
+
+    def make() -> Page:
+        state = reader.read()
+        state["troubles"] += [f"the board: {shown.trouble}"] if shown.trouble else []
+        return Page.of(json.dumps(spelt({**state, "board": board.mark}), allow_nan=False), "application/json")
+
+    every_s = _EVERY_S_OF_SLURM if grid.options.cluster == "slurm" else _EVERY_S
+    return KeptPage(make, every_s, _STATE_S, also=shown)
+
+
+def _find_board(path: str, store: Path) -> KeptPage | None:
+    """The page of another suite or scale that has runs in the store."""
+    found = _BOARD.fullmatch(path)
+    if found is None or found[1] not in list_suites():
+        return None
+    suite, profile = get_suite(found[1]), found[2]
+    try:
+        is_there = has_runs(suite, profile, store)
+    except SpecError:  # it has no such scale
+        return None
+    return _keep_beside(Board(suite, profile, store).make) if is_there else None

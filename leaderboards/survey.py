@@ -1,0 +1,113 @@
+"""A run store -> every suite at every scale that has runs, and the papers' claims judged on them.
+
+What ``build`` writes and a live server shows; nothing is written here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from leaderboards.boards import Leaderboard, aggregate, enter_challengers, make_leaderboard, read_runs
+from leaderboards.index import IndexLine, estimate_cost
+from leaderboards.judged_claims import JudgedClaim, judge
+from suite.errors import RecordError, SuiteError
+from suite.suites import get_suite, list_suites
+from suite.tables import Suite
+
+
+def survey(
+    store: Path, profile: str | None = None, num_seeds: int | None = None, also: tuple[str, str] | None = None
+) -> Iterator[IndexLine]:
+    """Read every suite at every scale that has runs, one after the other; of those without any the paper's numbers.
+
+    Args:
+        store: the run store that ``launchers/grid.py`` wrote.
+        profile: the only scale to look at; None: all.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        also: one more suite, as ``get_suite`` knows it, at a scale, such as one of the user's own or on other images.
+    """
+    extra = {also[0]: also[1]} if also else {}
+    for name in dict.fromkeys([*list_suites(), *extra]):
+        suite = get_suite(name)
+        scales = [profile] if profile else dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])])
+        for scale in [scale for scale in scales if has_runs(suite, scale, store)] or [""]:
+            yield read_line(suite, scale, store, num_seeds)
+
+
+def has_runs(suite: Suite, profile: str, store: Path) -> bool:
+    """Whether at least one experiment of an entry has a folder in the store."""
+    try:
+        found = set(os.listdir(store / "experiments"))
+    except FileNotFoundError:
+        return False
+    entries = _enter_readable(suite, profile, store).profile(profile).entries
+    candidates = (candidate for entry in entries for candidate in entry.candidates)
+    return any(f"{candidate.model}-{candidate.arm_id}" in found for candidate in candidates)
+
+
+def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
+    """Read one suite at one scale. One that cannot be read is told of in its line, and keeps no other from the index.
+
+    Args:
+        suite: as it is published.
+        profile: its scale; "": it has no runs, and only the paper's numbers are read.
+        store: the run store.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+    """
+    try:
+        scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
+        suite = enter_challengers(suite, scale, store)
+        runs = read_runs(suite, scale, store, num_seeds)
+        leaderboard = aggregate(suite, scale, runs)
+        cost = estimate_cost(leaderboard.profile, runs)
+        if not profile:
+            return IndexLine(suite, leaderboard=leaderboard, planned=cost)
+        return IndexLine(suite, profile, leaderboard, cost)
+    except SuiteError as error:
+        return IndexLine(suite, profile, error=str(error))
+
+
+def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
+    """Enter the store's challengers; a record that cannot be read is told where the suite is built."""
+    try:
+        return enter_challengers(suite, profile, store)
+    except RecordError:
+        return suite
+
+
+# -- claims
+
+
+def find_claims(suite: Suite, leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
+    """The claims that speak of one suite, judged at its scale among all of their paper's."""
+    claims = _judge(leaderboard.profile_name, {suite.name: leaderboard}, store)
+    return [judged for judged in claims if suite.name in judged.suites]
+
+
+def judge_all(lines: Sequence[IndexLine], store: Path) -> list[JudgedClaim]:
+    """Judge the papers' claims at every scale that has runs."""
+    claims = []
+    for scale in dict.fromkeys(line.profile_name for line in lines if line.profile_name and line.leaderboard):
+        found = {line.suite.name: line.leaderboard for line in lines if line.profile_name == scale}
+        claims += _judge(scale, found, store)
+    return claims
+
+
+def _judge(scale: str, known: dict[str, Leaderboard | None], store: Path) -> list[JudgedClaim]:
+    """Judge all claims at one scale; those of ``smoke``, whose numbers mean nothing, are not judged."""
+    if scale.partition("-")[0] == "smoke":
+        return []
+    return judge(functools.partial(_find_leaderboard, known, profile=scale, store=store), store, scale)
+
+
+def _find_leaderboard(found: dict[str, Leaderboard | None], name: str, profile: str, store: Path) -> Leaderboard | None:
+    """A suite's leaderboard, read once; None where it has no such profile, or its runs cannot be read."""
+    if name not in found:
+        try:
+            found[name] = make_leaderboard(get_suite(name), profile, store)
+        except SuiteError:
+            found[name] = None
+    return found[name]
