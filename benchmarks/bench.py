@@ -39,7 +39,7 @@ _PACKAGES = ("torch", "timm", "deepspeed", "ffcv", "numpy")
 
 
 class Short(NamedTuple):
-    """A benchmark's short form: its script, options, and what it needs ("gpu", "slurm", "" for nothing)."""
+    """A benchmark's short form: its script, options, and what it needs ("" for nothing), as ``why_not`` knows it."""
 
     name: str
     options: tuple[str, ...] = ()
@@ -60,6 +60,7 @@ SHORT = (
     Short("live_pages", ("--seeds", "20")),
     Short("loaders", ("--part", "cifar", "--rounds", "5")),
     Short("loaders", ("--part", "photographs", "--rounds", "5")),
+    Short("timm_train", ("--rounds", "3"), "timm's repository"),
     Short("slurm_submit", ("--rounds", "5"), "slurm"),
     Short("gpu", ("--out", str(Path(tempfile.gettempdir()) / "benchmark_on_gpu")), "gpu"),
 )
@@ -85,6 +86,8 @@ def why_not(needs: str) -> str:
         return "no GPU"
     if needs == "slurm" and shutil.which("sbatch") is None:
         return "no SLURM cluster"
+    if needs == "timm's repository" and not (Path(os.environ.get("TIMM_CHECKOUT", "-")) / "train.py").is_file():
+        return "no checkout of timm's repository: TIMM_CHECKOUT names its folder (benchmarks/timm_train.py)"
     return ""
 
 

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from imagesets.catalog import CATALOG
 from imagesets.loader import ImageLoader
 from suite.spec import Experiment, Recipe, Resources
 from suite.torchvision_ops import make_torchvision_importable
+from suite.training.environment import keep_freed_memory
 
 RECIPES = {
     CIFAR: Recipe(
@@ -75,6 +77,7 @@ def ours(folder: Path, name: str, storage_format: str, cores: int, num_batches: 
         folder, name, storage_format, cores: as for ``open_loader``.
         num_batches: of one call.
     """
+    keep_freed_memory()  # as a run does
     loader, first = open_loader(folder, name, storage_format, cores), count(step=num_batches)
 
     def run() -> int:
@@ -82,6 +85,12 @@ def ours(folder: Path, name: str, storage_format: str, cores: int, num_batches: 
         return count_images(batch.images for batch in loader.train_batches(start, start + num_batches))
 
     return run
+
+
+def ours_by_pillow(*arguments: Any) -> Callable[[], int]:
+    """Our loader as it is without the extra ``jpeg``."""
+    decode._TURBOJPEG = None
+    return ours(*arguments)
 
 
 def ffcv_cifar(beton: Path, cores: int) -> Callable[[], int]:
@@ -152,7 +161,7 @@ def torch_loader(dataset: torch.utils.data.Dataset, batch_size: int, cores: int,
 def bare_decoding(classes: Path, cores: int, num_images: int) -> Callable[[], int]:
     """libjpeg-turbo's full decoding, with handles and memory used again: nothing is read, cut or resized."""
     turbojpeg = decode._TURBOJPEG
-    assert turbojpeg, "libjpeg-turbo 3 is not there: pip install turbojpeg"
+    assert turbojpeg, "libjpeg-turbo 3 is not there: pip install '.[jpeg]'"
     files = sorted(classes.rglob("*.jpg"))
     chosen = np.random.default_rng(0).choice(len(files), num_images)
     data = [files[index].read_bytes() for index in chosen]
@@ -197,6 +206,8 @@ def compare_on_photographs(folder: Path, all_cores: list[int], rounds: int) -> N
         for name, storage_format in _FORMATS:
             title = f"ours: {storage_format}{' of 256 px, raw' if name == SMALL else ''}, {cores}"
             contenders[title] = Contender(cores, ours, (folder, name, storage_format, cores, 10))
+        by_pillow = Contender(cores, ours_by_pillow, (folder, PHOTOGRAPHS, "webdataset", cores, 10))
+        contenders[f"ours: webdataset by Pillow, {cores}"] = by_pillow
     files = list(classes.rglob("*.jpg"))
     mean_kb = statistics.mean(path.stat().st_size for path in files) / 1000
     rates = rates_in_turn(contenders, rounds)
@@ -248,6 +259,7 @@ def report_memory(folder: Path) -> None:
 
 def memory_of(folder: Path, name: str, storage_format: str) -> str:
     keep_on_cores(1)
+    keep_freed_memory()
     loader = open_loader(folder, name, storage_format, 1)
     num_batches = -(-_MEMORY_IMAGES // loader.recipe.batch_size)
     batches = loader.train_batches(0, num_batches)
@@ -276,7 +288,7 @@ def main() -> None:
     parser.add_argument("--photographs", type=Path, help="a folder of large JPEGs; default: Debian's wallpapers")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "loader_benchmark")
     options = parser.parse_args()
-    print(describe_machine(), load())
+    print(f"{describe_machine()}, JPEGs by {decode.JPEG_DECODER}; {load()}")
     formats = {PHOTOGRAPHS: ("webdataset", "folder")}
     if _HAS_FFCV:
         formats |= {CIFAR: ("ffcv",), PHOTOGRAPHS: ("webdataset", "folder", "ffcv"), SMALL: ("ffcv",)}

@@ -1,8 +1,9 @@
 """The one decoder of all loaders of photographs: the bytes of a JPEG or PNG -> a window of it, resized.
 
-Folders, tar shards and FFCV files all pass through here, so they give the same pixels. libjpeg-turbo 3 decodes a
-window by itself: what lies above and beside it is only skipped, what lies below it is not read, and the pixels equal
-the whole image's exactly. Where that library is not found, Pillow decodes the whole image: the same pixels, slower.
+Folders, tar shards and FFCV files all pass through here, so they give the same pixels. Pillow decodes an image down to
+the window's last row. libjpeg-turbo 3, from the extra ``jpeg`` or the system, decodes the window by itself: what lies
+above and beside it is only skipped, and the pixels equal the whole image's exactly. It also refuses data in which
+libjpeg finds damage, where Pillow fills in grey.
 
 Differs: from Pillow's crop and bicubic resize by at most 1 level in 99.99 % of values, 0.01 to 0.02 levels in the
 mean (torch rounds the filter's weights to 16 bits). libjpeg's scaled decoding is left out: at 500 x 375 pixels it
@@ -19,7 +20,9 @@ import io
 import re
 import struct
 import threading
+import warnings
 import zlib
+from functools import cache
 from importlib import metadata
 from math import prod
 from typing import Literal, NamedTuple
@@ -28,6 +31,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from PIL import __version__ as PILLOW_VERSION
 
 Pixels = NDArray[np.uint8]
 Box = tuple[int, int, int, int]  # top, left, height, width
@@ -63,7 +67,7 @@ class _Region(ctypes.Structure):
 
 
 def _load_turbojpeg() -> ctypes.CDLL | None:
-    """libjpeg-turbo 3, from the wheel ``turbojpeg`` or from the system; None if neither has it."""
+    """libjpeg-turbo 3, from the extra's wheel ``turbojpeg`` or from the system; None if neither has it."""
     try:
         files = metadata.files("turbojpeg") or []
     except metadata.PackageNotFoundError:
@@ -87,6 +91,8 @@ def _load_turbojpeg() -> ctypes.CDLL | None:
 
 
 _TURBOJPEG = _load_turbojpeg()
+JPEG_DECODER = "libjpeg-turbo 3" if _TURBOJPEG else f"Pillow {PILLOW_VERSION}"
+"""Names what decodes JPEGs in this process."""
 
 
 class _Workspace(threading.local):
@@ -124,7 +130,7 @@ def decode(data: bytes | Pixels) -> Pixels:
     A camera's note on how it was held (EXIF orientation) is ignored, as torchvision does.
 
     Raises:
-        ValueError: if the data are damaged or cut off, with the decoder's reason.
+        ValueError: if the data are cut off or, as far as the decoder sees it, damaged; with its reason.
     """
     return _decode_box(data, (0, 0, *read_size(data))).copy()
 
@@ -142,8 +148,8 @@ def decode_window(
         interpolation: the filter that resizes.
 
     Raises:
-        ValueError: if the data are damaged or cut off, with the decoder's reason, or the box reaches outside.
-            Damage below the window goes unseen, unless the file's end is missing.
+        ValueError: as ``decode``, or if the box reaches outside. Damage below the window goes unseen, unless the
+            file's end is missing.
     """
     resize_window(_decode_box(data, box), (0, 0, *box[2:]), size, out, interpolation)
 
@@ -158,7 +164,7 @@ def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -
         out: (S, S, 3) uint8, filled here.
 
     Raises:
-        ValueError: if the data are damaged or cut off, with the decoder's reason.
+        ValueError: as ``decode``.
     """
     resize_centered(_decode_box(data, (0, 0, *read_size(data))), resize, size, out)
 
@@ -208,9 +214,16 @@ def _decode_box(data: bytes | Pixels, box: Box) -> Pixels:
     bottom, right = top + height, left + width
     if not (0 <= top < bottom <= header.height and 0 <= left < right <= header.width):
         raise ValueError(f"the window {box} reaches outside the image of {header.height} x {header.width} pixels")
-    if _TURBOJPEG and header.is_plain:
-        return _decode_turbojpeg(source, header, box)
-    return _decode_pillow(source)[top:bottom, left:right]
+    if not header.is_plain:
+        return _decode_pillow(source, box)
+    # libjpeg interpolates colours between neighbours, so a row more below; what lies under that need not be decoded.
+    lowest = min(bottom + 1, header.height)
+    if header.is_sequential and lowest < header.height:
+        source = _end_at(source, header.height_offset, lowest)
+    if _TURBOJPEG:
+        return _decode_turbojpeg(source, header, box, lowest)
+    _say_what_pillow_costs()
+    return _decode_pillow(source, box)
 
 
 def _read_header(view: memoryview) -> _Header:
@@ -249,16 +262,13 @@ def _read_jpeg_header(view: memoryview) -> _Header:
     )
 
 
-def _decode_turbojpeg(source: Pixels, header: _Header, box: Box) -> Pixels:
+def _decode_turbojpeg(source: Pixels, header: _Header, box: Box, bottom: int) -> Pixels:
+    """``box``, decoded down to the row before ``bottom``."""
     assert _TURBOJPEG
     top, left, height, width = box
-    # libjpeg interpolates colours between neighbours, so a pixel more beside and below; and 8 across at least,
-    # as it does not do so in the narrowest windows.
-    bottom = min(top + height + 1, header.height)
+    # A pixel more beside, too, and 8 across at least: in the narrowest windows libjpeg does not interpolate.
     right = min(max(left + width, 7) + 1, header.width)
     start = max(min(left - 1, right - 8), 0) // header.block_width * header.block_width
-    if header.is_sequential and bottom < header.height:
-        source = _end_at(source, header.height_offset, bottom)
     pixels = _WORKSPACE.buffer("pixels", bottom - top, right - start, 3)
     address, region = source.ctypes.data, _Region(start, top, right - start, bottom - top)
     handle = _TURBOJPEG.tj3Init(1)  # 1 = TJINIT_DECOMPRESS; a new one, as it would keep tables of the image before
@@ -290,10 +300,24 @@ def _check(handle: int, status: int) -> None:
             raise ValueError(reason)
 
 
-def _decode_pillow(source: Pixels) -> Pixels:
+@cache
+def _say_what_pillow_costs() -> None:
+    """Warn once a process; each run's log then has it."""
+    warnings.warn(
+        "Pillow decodes the JPEGs: the same pixels, but it takes longer and does not notice damage within an image. "
+        "`pip install turbojpeg==0.0.2` (the extra `jpeg`) brings libjpeg-turbo 3 to Linux on x86-64; elsewhere the "
+        "system's is used where it is 3.0 or newer",
+        stacklevel=2,
+    )
+
+
+def _decode_pillow(source: Pixels, box: Box) -> Pixels:
+    top, left, height, width = box
     try:
         with Image.open(io.BytesIO(source.data), formats=("JPEG", "PNG")) as image:
-            return to_rgb(image)
+            if image.mode == "RGB":
+                return np.array(image.crop((left, top, left + width, top + height)))
+            return to_rgb(image)[top : top + height, left : left + width]
     except (OSError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError) as error:
         raise ValueError(str(error)) from error
 

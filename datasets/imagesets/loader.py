@@ -34,6 +34,7 @@ from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
 from imagesets.formats.stored import CorruptImageError, Pixels
 from imagesets.fractions import by_turns, fraction_indices
+from imagesets.kept_memory import KeptMemory
 from imagesets.opening import open_split
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import find_info
@@ -106,6 +107,7 @@ class ImageLoader:
         self.corrupt: set[tuple[str, int]] = set()
         num_workers = resources.num_workers or resources.threads_per_rank
         self._workers = start_threads(num_workers, "decode")
+        self._memory = KeptMemory()
         self._num_workers = num_workers
 
     @property
@@ -321,7 +323,7 @@ class ImageLoader:
 
     def _in_parallel(self, count: int, read: Callable[[int, Pixels], None]) -> Pixels:
         """Let the workers fill one batch: (B, S, S, 3)."""
-        out = np.empty((count, self._size, self._size, 3), np.uint8)
+        out: Pixels = self._memory.take((count, self._size, self._size, 3), torch.uint8).numpy()
 
         def read_share(worker: int) -> None:
             for place in range(worker, count, self._num_workers):
@@ -346,8 +348,8 @@ class ImageLoader:
 
 
 def _channels_first(images: Tensor) -> Tensor:
-    """(B, S, S, 3) -> (B, 3, S, S), on the device where they are."""
-    return images.permute(0, 3, 1, 2).contiguous()
+    """(B, S, S, 3) -> (B, 3, S, S), a view of the same memory."""
+    return images.permute(0, 3, 1, 2)
 
 
 def _cut_rows(padded_BPP3: Pixels, corners_B2: NDArray[np.int64], size: int) -> Pixels:

@@ -21,9 +21,11 @@ from imagesets.augment import parameters, policies
 from imagesets.augment.erasing import Boxes, arrange_boxes, erase_
 from imagesets.augment.grouping import Grouped, group_operations
 from imagesets.augment.mixing import Pairs, mix_, pair_images
+from imagesets.augment.normalizing import mirror_images, normalize_on_cpu
 from imagesets.augment.operations import apply_operations
 from imagesets.augment.policies import Operations, RandAugment
 from imagesets.catalog import RGB
+from imagesets.kept_memory import KeptMemory
 from imagesets.randomness import Samples
 from suite.spec import Recipe
 
@@ -67,6 +69,7 @@ class Augmentation:
         fill = torch.tensor([red, green, blue], dtype=torch.uint8).reshape(3, 1, 1)
         statistics = torch.tensor([mean, std]).reshape(2, 3, 1, 1) * 255
         self._constants_on = {fill.device: (fill, statistics)}
+        self._memory = KeptMemory()
 
     def draw(
         self,
@@ -106,7 +109,7 @@ class Augmentation:
         """Augment one rank's share of a step as it was drawn.
 
         Args:
-            images: (B, 3, S, S) uint8, cropped; left as they are.
+            images: (B, 3, S, S) uint8, cropped, in any layout; left as they are.
             labels: (B,) int64, on the same device.
             draws: of these samples, on the same device.
 
@@ -114,26 +117,29 @@ class Augmentation:
             Images (B, 3, S, S) float32, normalized; and the labels, or mixed one-hot targets (B, num_classes) float32
             where the recipe mixes.
         """
-        if draws.turned is not None:  # whole rows are picked: three times as fast as a mask on the CPU
-            images = torch.cat([images, images.flip(-1)]).index_select(0, draws.turned)
+        turned = draws.turned
         if draws.operations is not None:
             fill, _ = self._constants(images.device)
-            images = apply_operations(images, draws.operations, fill)
-        normalized = self.normalize(images)
+            images = apply_operations(mirror_images(images, turned), draws.operations, fill)
+            turned = None
+        normalized = self.normalize(images, turned)
         if draws.boxes is not None:
             erase_(normalized, draws.boxes, self.seed)
         if draws.pairs is None:
             return normalized, labels
         return mix_(normalized, labels, draws.pairs, self.num_classes)
 
-    def normalize(self, images: Tensor) -> Tensor:
-        """uint8 -> float32 less the mean and over the deviation; all that test images get."""
+    def normalize(self, images: Tensor, turned: Tensor | None = None) -> Tensor:
+        """uint8 -> float32 less the mean and over the deviation, which is all that test images get.
+
+        Args:
+            images: (B, 3, S, S) uint8.
+            turned: as in ``Draws``, done before.
+        """
         mean, std = self._constants(images.device)[1]
-        if images.device.type == "cpu":  # NumPy asks for huge pages: at 224 pixels, fresh memory costs most of the time
-            normalized = torch.from_numpy(np.empty(images.shape, np.float32)).copy_(images)
-        else:
-            normalized = images.float()
-        return normalized.sub_(mean).div_(std)
+        if images.device.type == "cpu":
+            return normalize_on_cpu(images, mean, std, turned, self._memory)
+        return mirror_images(images, turned).float().sub_(mean).div_(std)
 
     def _constants(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Geometry's filling, (3, 1, 1) uint8, and mean and deviation, (2, 3, 1, 1): copied to a device once."""
