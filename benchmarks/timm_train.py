@@ -251,7 +251,14 @@ def our_loader(folder: Path, storage_format: str, cores: int) -> Callable[[], in
 
 
 def compare_loaders(checkout: Path, folder: Path, classes: Path, options: argparse.Namespace) -> None:
-    """On one core and on all that are asked for."""
+    """Read the photographs by both, in turn, on one core and on all that are asked for.
+
+    Args:
+        checkout: of timm's repository.
+        folder: with our prepared photographs.
+        classes: the same as a folder of each class.
+        options: of the command line.
+    """
     for cores in sorted({1, options.cores}):
         contenders = {"timm": Contender(cores, timm_loader, (checkout, classes, cores))}
         for storage_format in formats():
