@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.csv_files import render_csv
+from leaderboards.report.charts import Chart
+from leaderboards.report.curves_picture import draw_curves
 from leaderboards.report.latex import render_latex
 from leaderboards.report.picture import draw_table
 from leaderboards.report.tables import TableView
@@ -79,6 +81,16 @@ def offer_figure(
     offers = tuple(Offer(kind.upper(), f"{figure.name}.{kind}", f"{file}.{kind}", figure.item) for kind in kinds)
     alt = f"{figure.item} of {leaderboard.suite.paper}, ours: {_describe(figure)}"
     return DrawnFigure(figure.item, alt, f"{file}.svg", f"{figure.name}.svg", offers)
+
+
+def offer_chart(chart: Chart, leaderboard: Leaderboard, contents: dict[str, bytes]) -> tuple[Offer, ...]:
+    """Offer learning curves as PDF, and add it to the contents; the paper's figures are offered where they are drawn,
+    and the SVG is what the page's script shows."""
+    if chart.name != "curves":
+        return ()
+    parcel, file = f"{chart.name}.PDF", f"{leaderboard.profile_name}.{chart.name}.pdf"
+    contents[parcel] = draw_curves(chart, f"{leaderboard.suite.name}, {leaderboard.profile_name}: {chart.title}")
+    return (Offer("PDF", parcel, file, chart.title),)
 
 
 def _describe(figure: Figure) -> str:

@@ -16,7 +16,7 @@ from leaderboards.notation import scale_title, write_headline
 from leaderboards.notes import COMPARISON, find_notes, write_challenges
 from leaderboards.report.charts import Chart, find_charts
 from leaderboards.report.library import charts_library
-from leaderboards.report.offers import Pictures, offer_figure, offer_table
+from leaderboards.report.offers import Pictures, offer_chart, offer_figure, offer_table
 from leaderboards.report.packed import as_json, pack_within
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
@@ -70,6 +70,7 @@ def render_suite_page(
     contents |= {_parcel_of(chart): as_json(chart.spec) for chart in charts}
     drawn = [figure for figure in suite.figures if pictures.get(figure.name)]
     figures = [offer_figure(figure, leaderboard, pictures[figure.name], contents) for figure in drawn]
+    views = [_view_chart(chart, leaderboard, contents) for chart in charts]
     make = functools.partial(
         _render,
         live=live,
@@ -85,7 +86,7 @@ def render_suite_page(
         counts={status: leaderboard.count(status) for status in STATUSES},
         tables=tables,
         offers=offers,
-        charts=[_view_chart(chart, leaderboard) for chart in charts],
+        charts=views,
         figures=figures,
         claims=[_view_claim(judged, above) for judged in claims],
         challengers=[challenger.describe() for challenger in suite.challengers],
@@ -131,9 +132,10 @@ def _parcel_of(chart: Chart) -> str:
     return f"{_CHART}{chart.name}"
 
 
-def _view_chart(chart: Chart, leaderboard: Leaderboard) -> dict[str, object]:
+def _view_chart(chart: Chart, leaderboard: Leaderboard, contents: dict[str, bytes]) -> dict[str, object]:
     file = f"{leaderboard.profile_name}.{chart.name}.svg"
-    return {**vars(chart), "parcel": _parcel_of(chart), "file": file}
+    offers = offer_chart(chart, leaderboard, contents)
+    return {**vars(chart), "parcel": _parcel_of(chart), "file": file, "offers": offers}
 
 
 def _view_claim(judged: JudgedClaim, above: str) -> dict[str, str]:

@@ -184,6 +184,9 @@ def test_a_chart_shows_the_chosen_runs_zooms_and_is_saved(page):
     with page.expect_download() as saving:
         chart.locator("[data-svg]").click()
     assert Path(saving.value.path()).read_text().startswith("<svg")
+    with page.expect_download() as saving:
+        chart.locator('[data-file="laptop.curves.pdf"]').click()
+    assert Path(saving.value.path()).read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
