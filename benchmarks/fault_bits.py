@@ -28,7 +28,7 @@ from suite.records import RunDirectory
 from suite.training.checkpoint_manifest import DamageError, Manifest
 from suite.training.start import trained_network
 
-_ROUND = 50  # bits
+_ROUND = 25  # bits
 _WORDS = 300  # characters of a story
 
 Reader = Callable[[], object]
@@ -118,15 +118,15 @@ def _images(storage_format: str, folder: Path) -> tuple[Reader, Sequence[Path]]:
 
 
 def faults() -> list[Fault]:
-    """List all that is read, 50 bits a round: 2,000 of checkpoints and weights, 900 of images, 1,500 of the rest."""
+    """List all that is read, 25 bits a round: 2,000 of checkpoints and weights, 900 of images, 1,500 of the rest."""
     files: dict[str, tuple[Whole, int]] = {
-        "checkpoint": (_checkpoint, 30),
-        "weights of a finished run": (_weights, 10),
-        "result": (_result, 20),
-        "attention maps": (_maps, 10),
-        "images in memory": (functools.partial(_images, "memory"), 6),
-        "images in shards": (functools.partial(_images, "webdataset"), 6),
-        "images in a folder": (functools.partial(_images, "folder"), 6),
+        "checkpoint": (_checkpoint, 60),
+        "weights of a finished run": (_weights, 20),
+        "result": (_result, 40),
+        "attention maps": (_maps, 20),
+        "images in memory": (functools.partial(_images, "memory"), 12),
+        "images in shards": (functools.partial(_images, "webdataset"), 12),
+        "images in a folder": (functools.partial(_images, "folder"), 12),
     }
     return [
         Fault(f"flipped bit, {name}", functools.partial(flip, make, _ROUND), rounds, rounds_in_tests=1)

@@ -43,7 +43,7 @@ from suite.standing import stand
 from suite.training.checkpoint_manifest import DamageError, Manifest
 from suite.training.start import trained_network
 
-_ROUND = 100  # inputs
+_ROUND = 50  # inputs
 _LIMIT_S = 20  # for one input; a reader that takes longer hangs
 
 _hostile = (
@@ -263,6 +263,6 @@ def faults() -> list[Fault]:
         "attention maps": _maps,
     }
     return [
-        Fault(f"damaged input, {name}", functools.partial(fuzz, make, _ROUND), rounds=10, rounds_in_tests=1)
+        Fault(f"damaged input, {name}", functools.partial(fuzz, make, _ROUND), rounds=20, rounds_in_tests=1)
         for name, make in files.items()
     ]

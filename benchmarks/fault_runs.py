@@ -41,7 +41,7 @@ PHASES: dict[str, str] = {
     "evaluation": "evaluation",
     "result": "end",
 }
-_LIMIT_S = 300.0  # for one attempt, which takes seconds
+_LIMIT_S = 1200.0  # for one attempt, which takes seconds where a core is idle
 _PATIENCE_S = 8.0  # of the watch, with runs whose steps take 0.02 s
 _DAY_S = 86_400.0
 _TIMES = ("images_per_s", "data_wait_percent")

@@ -41,12 +41,12 @@ def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp
     board.parent.mkdir()
     board.touch()
     board.with_suffix(".runs.csv").write_text(
-        "model,seed,device_hours,commit\nvit_s,0,0.5,1234567890\nvit_s,0,0.25,abcdefg\nvit_s,1,1,1234567890\n"
-        "vit_s,2,,\nmine,0,9,1234567890\n"
+        "run,model,seed,device_hours,commit\na/seed-0,vit_s,0,0.5,1234567890\na/seed-1,vit_s,1,0.3,1234567890\n"
+        "b/seed-0,vit_s,0,1,abcdefg\nb/seed-1,vit_s,1,,\nc/seed-0,mine,0,9,1234567890\n"
     )
     assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
-        "| [init_heads, gpu](init_heads/gpu.md) | 3, of 2 seeds, and 1 of challengers "
-        "| `python launchers/grid.py --suite init_heads --profile gpu --seeds 2` | 2 of 1234567, 1 of abcdefg | 0.88 |"
+        "| [init_heads, gpu](init_heads/gpu.md) | 3 of 4, for 2 seeds, and 1 of challengers "
+        "| `python launchers/grid.py --suite init_heads --profile gpu --seeds 2` | 2 of 1234567, 1 of abcdefg | 1.4 |"
     )
 
 
