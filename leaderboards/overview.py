@@ -76,12 +76,17 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
     models = {experiment.model for experiment in get_suite(suite).profile(profile).experiments()}
     runs = [run for run in read if run["model"] in models]
     seeds = {run["seed"] for run in runs}
-    hours = sum(float(run["device_hours"]) for run in runs) / max(1, len(seeds))
+    arms: dict[str, list[float]] = {}  # seeds that other suites share with this one make some fuller than others
+    for run in runs:
+        arms.setdefault(run["run"].rpartition("/")[0], []).append(float(run["device_hours"]))
+    num_planned = len(arms) * len(seeds)
+    hours = sum(sum(own) / len(own) for own in arms.values())
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
+    part = f" of {num_planned}" * (len(runs) < num_planned)
     others = f", and {len(read) - len(runs)} of challengers" * (len(read) > len(runs))
     return (
-        f"| [{suite}, {profile}]({link}) | {len(runs)}, of {len(seeds)} seed{'s' * (len(seeds) > 1)}{others} "
+        f"| [{suite}, {profile}]({link}) | {len(runs)}{part}, for {len(seeds)} seed{'s' * (len(seeds) > 1)}{others} "
         f"| `{command}{f' --seeds {len(seeds)}' * (len(seeds) > 1)}` "
         f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
     )
