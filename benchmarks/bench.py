@@ -29,9 +29,9 @@ from typing import NamedTuple
 import torch
 from measured import LINES_VARIABLE, Measurement
 from pydantic import ValidationError
-from timing import processor_name
 
 from suite.spec import Frozen
+from suite.training.environment import processor_name
 
 _HERE = Path(__file__).parent
 _FELL = 0.85  # of the published ratio

@@ -11,16 +11,14 @@ compute for each gradient, as of a run on many ranks. The gradients' own time is
 from __future__ import annotations
 
 import argparse
-import os
-import socket
 import statistics
 from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 from measured import note
+from ranks import meet, spawn
 from timing import describe_machine, load, time_in_turn
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -43,9 +41,7 @@ def measure(rank: int, port: int, options: argparse.Namespace) -> None:
         port: where the ranks meet.
         options: of the command line.
     """
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": _NUM_RANKS, "MASTER_PORT": port}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
-    device = distributed.start(Resources(num_ranks=_NUM_RANKS, device=options.device)).device
+    device = meet(rank, port, Resources(num_ranks=_NUM_RANKS, device=options.device))
     images = torch.randn(options.batch // _NUM_RANKS, 3, 64, 64, device=device)
     labels = torch.randint(10, (len(images),), device=device)
     steps = {_AT_ONCE: step_at_once(model_of(options.model, device), images, labels)}
@@ -101,12 +97,6 @@ def model_of(name: str, device: torch.device) -> nn.Module:
     return build_model(name, num_classes=10, image_size=64).to(device)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--model", default="deit_ti")
@@ -116,7 +106,7 @@ def main() -> None:
     parser.add_argument("--buckets-mb", type=int, nargs="+", default=[1, 4, 25, 100])
     options = parser.parse_args()
     print(f"{describe_machine()}; {load()}")
-    mp.spawn(measure, (free_port(), options), nprocs=_NUM_RANKS)
+    spawn(measure, _NUM_RANKS, options)
 
 
 if __name__ == "__main__":

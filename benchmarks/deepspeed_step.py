@@ -11,8 +11,6 @@ need two GPUs. Processor seconds are those of the first rank, for a machine with
 from __future__ import annotations
 
 import argparse
-import os
-import socket
 import statistics
 import time
 from collections.abc import Callable
@@ -20,9 +18,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 from measured import note
+from ranks import meet, spawn
 from timing import describe_machine, load, time_in_turn
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -35,18 +33,17 @@ from suite.training.evaluate import wait_for
 from suite.training.optim import build_optimizer
 
 
-def measure(rank: int, num_ranks: int, port: int, options: argparse.Namespace) -> None:
+def measure(rank: int, port: int, num_ranks: int, options: argparse.Namespace) -> None:
     """Time both kinds of step in turn, as one of the ranks; the first prints the medians.
 
     Args:
-        rank, num_ranks: of this process.
+        rank: of this process.
         port: where the ranks meet.
+        num_ranks: of all of them.
         options: of the command line.
     """
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": num_ranks, "MASTER_PORT": port}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
     resources = Resources(num_ranks=num_ranks, device=options.device)
-    device = distributed.start(resources.model_copy(update={"zero_stage": 1})).device  # DeepSpeed needs a group
+    device = meet(rank, port, resources.model_copy(update={"zero_stage": 1}))  # DeepSpeed needs a group
     recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
     share = options.batch // num_ranks
     images, labels = torch.randn(share, 3, 32, 32, device=device), torch.randint(10, (share,), device=device)
@@ -119,12 +116,6 @@ def model_of(name: str) -> nn.Module:
     return build_model(name, num_classes=10, image_size=32)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--model", default="deit_micro")
@@ -137,7 +128,7 @@ def main() -> None:
     print(f"{describe_machine()}; {load()}")
     most = options.most_ranks if options.device == "cpu" else min(options.most_ranks, torch.cuda.device_count())
     for num_ranks in range(1, most + 1):
-        mp.spawn(measure, (num_ranks, free_port(), options), nprocs=num_ranks)
+        spawn(measure, num_ranks, num_ranks, options)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import torch
 from measured import note
+
+from suite.training.environment import processor_name
 
 
 def time_in_turn(
@@ -55,14 +55,6 @@ def report(seconds: Mapping[str, list[float]], reference: str, title: str) -> No
         ratio = statistics.median(b / a for a, b in zip(values, seconds[reference], strict=True))
         speed = "" if name == reference else f"   {ratio:5.2f} times as fast as {reference}"
         print(f"{name:28s} {1e3 * statistics.median(values):9.2f} ms{speed}")
-
-
-def processor_name() -> str:
-    """Name the processor as its maker does, where the system says so."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def describe_machine() -> str:

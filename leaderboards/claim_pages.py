@@ -101,7 +101,7 @@ def write_effect(judged: JudgedClaim) -> str:
         return NOTHING
     unit = "" if judged.claim.unit == "points" else f" {judged.claim.unit}"
     if estimate.interval is None:
-        return f"{estimate.mean:+z.2f}{unit}"
+        return write_signed(estimate.mean, 2) + unit
     decimals = significant_decimals(estimate.interval.half_width)
     return f"{write_signed(estimate.mean, decimals)} ± {estimate.interval.half_width:.{decimals}f}{unit}"
 

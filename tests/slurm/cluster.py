@@ -197,8 +197,15 @@ class Cluster:
         wait_until(self.is_idle, timeout_s, "an idle cluster")
 
     def reset(self, timeout_s: float = 90) -> None:
-        """Cancel all jobs, bring back all that is down, and wait until the cluster is idle."""
+        """Cancel all jobs, bring back all that is down, and wait until the cluster is idle.
+
+        The controller asks a node that it holds for lost only every 20 pings (100 s here); one whose slurmd starts says
+        so itself.
+        """
         self.start_controller()
+        for node, state in self.node_states().items():
+            if state.endswith("*"):
+                self.kill_slurmd(node)
         self.boot(*self.nodes)
         if jobs := self.call("squeue", "--noheader", "--format=%A").split():
             self._daemons.run(["scancel", *sorted(set(jobs))])  # fails if one has just ended

@@ -93,6 +93,14 @@ def test_a_job_whose_node_loses_power_starts_again_elsewhere(idle_cluster: Clust
     idle_cluster.wait_idle()
 
 
+def test_a_node_whose_cable_was_out_until_it_counted_as_down_is_back_at_once(idle_cluster: Cluster) -> None:
+    if idle_cluster.settings.mode != "namespaces":
+        pytest.skip("nodes of this cluster have no cables")
+    idle_cluster.unplug("node1")
+    wait_until(lambda: idle_cluster.node_states()["node1"] == "down*", 90, "a node that counts as down")
+    idle_cluster.reset(timeout_s=30)
+
+
 def test_a_job_outlives_its_slurmd_and_the_controller(idle_cluster: Cluster, tmp_path: Path) -> None:
     script = "echo started; until [ -e go ]; do sleep 0.1; done"
     job_id = submit(idle_cluster, tmp_path, script, "--nodelist=node2")

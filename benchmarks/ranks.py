@@ -1,0 +1,34 @@
+"""Ranks on this machine that meet and are timed together, a process each."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+
+import torch
+import torch.multiprocessing as mp
+
+from suite.spec import Resources
+from suite.training import distributed
+
+
+def spawn(measure: Callable[..., None], num_ranks: int, *arguments: object) -> None:
+    """Call ``measure(rank, port, *arguments)`` in as many processes, and wait for all."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    mp.spawn(measure, (port, *arguments), nprocs=num_ranks)
+
+
+def meet(rank: int, port: int, resources: Resources) -> torch.device:
+    """Join the others; returns this rank's device.
+
+    Args:
+        rank: of this process.
+        port: where the ranks meet.
+        resources: say how many there are, and on which kind of device.
+    """
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": resources.num_ranks, "MASTER_PORT": port}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
+    return distributed.start(resources).device
