@@ -176,7 +176,7 @@ def test_what_another_run_or_another_parent_has_made_is_not_gone_on_from(saved, 
 
 
 class Prepared:
-    """What it becomes when unpickled without care: an open door."""
+    """Becomes an open door when unpickled without care."""
 
     def __init__(self, path):
         self.path = path
