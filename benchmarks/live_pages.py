@@ -26,7 +26,8 @@ from launchers.live.state import COLUMNS, TEXTS, StateReader
 from launchers.request import GridRequest
 from leaderboards.report.suite_page import LiveTable
 from suite import attempts
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Experiment
 
 _NUM_LINES = 40  # that a laptop's run logs

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from launchers.live.address import Address
-from leaderboards.sequential import FIRST_LOOK
+from leaderboards.significance.sequential import FIRST_LOOK
 from suite.errors import SpecError
 from suite.profiles import Profile
 from suite.spec import Resources, StorageFormat, TrackerName

@@ -10,7 +10,7 @@ from pathlib import Path
 from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
-from leaderboards.effects import Effect, find_effects
+from leaderboards.effects import CellEffect, find_effects
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
 from suite.arguments import program
 from suite.challengers import with_recorded_challengers
@@ -33,7 +33,7 @@ class Board:
     table: Table
     paper: PaperTable
     cells: Mapping[tuple[Row, str], Cell]
-    effects: Mapping[tuple[Row, str], Effect] = field(default_factory=dict)  # away from the paper's scale
+    effects: Mapping[tuple[Row, str], CellEffect] = field(default_factory=dict)  # away from the paper's scale
 
     @property
     def columns(self) -> list[str]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from suite.challenger import Challenger
 from suite.challengers import read_challengers, record_challengers
 from suite.errors import RecordError
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
 
 _OUTCOME = ("top1_percent", "top5_percent", "test_loss", "best_top1_percent", "num_steps", "protocol_version")
 

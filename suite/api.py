@@ -23,7 +23,7 @@ import pandas as pd
 
 from imagesets.prepared import find_info
 from leaderboards.boards import check_store, make_leaderboard
-from leaderboards.csv_files import render_long_csv
+from leaderboards.text.csv_files import render_long_csv
 from suite.errors import RecordError
 from suite.records import RunDirectory
 from suite.spec import flat_fields
@@ -43,7 +43,7 @@ def load_runs(store: str | Path) -> pd.DataFrame:
     Returns:
         Columns: ``run`` (its id), ``state`` and ``reason`` as ``suite.standing`` tells them, every field that
         identifies the experiment (recipe and options flat; those of parents after "parent."), every field of
-        ``suite.records.Result`` (missing where the run is not finished), and ``path``.
+        ``suite.results.Result`` (missing where the run is not finished), and ``path``.
 
     Raises:
         SpecError: there is no such store.

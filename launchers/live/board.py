@@ -22,7 +22,7 @@ _FORMATS = ("svg", "pdf")  # that a page carries along
 _DRAWING = threading.Lock()  # Matplotlib's settings are all threads' own
 
 
-class Board:
+class ServedBoard:
     """The page of one suite at one scale. ``mark`` is that of the page that was made last.
 
     Args:

@@ -11,11 +11,10 @@ from launchers.live.board import mark_of
 from launchers.live.kept import Page
 from leaderboards.boards import check_store
 from leaderboards.claims.claim import PaperClaims
-from leaderboards.index import IndexLine
-from leaderboards.judged_claims import JudgedClaim
+from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.index_page import render_index_html
-from leaderboards.survey import judge_all, survey
+from leaderboards.survey import IndexLine, judge_all, survey
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from leaderboards.usable_runs import short_commit
 from suite.arguments import program
 from suite.errors import RecordError
 from suite.profiles import Row
-from suite.records import Result, RunDirectory, find_runs
+from suite.records import RunDirectory, find_runs
+from suite.results import Result
 from suite.spec import Experiment, experiment_fields
 
 COLUMNS = ("seed", "top-1 %", "device hours", "images/s", "loader", "device", "commit", "finished")

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from suite.arguments import program
 from suite.errors import RecordError, RunError, SpecError, SuiteError
+from suite.exit_codes import Exit
 from suite.export.timm_results import render_timm_results
 from suite.files import write_atomically
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.standing import stand_alone
 
 
@@ -28,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write_results(options.runs, options.results_csv)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, SpecError) else 1
-    return 0
+        return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
+    return Exit.DONE
 
 
 def _make_parser() -> argparse.ArgumentParser:

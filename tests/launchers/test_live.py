@@ -29,7 +29,8 @@ from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite import attempts
 from suite.exit_codes import Exit
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]

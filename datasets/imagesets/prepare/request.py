@@ -16,7 +16,7 @@ URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdat
 
 
 @dataclass(frozen=True)
-class Request:
+class PrepareRequest:
     """An image set to prepare, and how.
 
     Attributes:

@@ -24,7 +24,7 @@ from imagesets.originals.samples import Original
 from imagesets.prepare.images import Corrupt, Treated, Treatment, corrupt_error, treat_all
 from imagesets.prepare.portions import Collected, Finished, Journal, Portion, collect, divide
 from imagesets.prepare.progress import show_progress
-from imagesets.prepare.request import Request
+from imagesets.prepare.request import PrepareRequest
 from suite.errors import DataError
 
 Task = TypeVar("Task")
@@ -36,7 +36,7 @@ _TASKS_AHEAD_PER_WORKER = 4
 
 
 def convert_splits(
-    request: Request, original: Original, sink: Sink, journal: Journal, console: Console
+    request: PrepareRequest, original: Original, sink: Sink, journal: Journal, console: Console
 ) -> dict[Split, Collected]:
     """Work through all portions that are not done.
 
@@ -121,7 +121,7 @@ def _tasks(portion: Portion) -> list[range]:
     return [range(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def _skip(request: Request, original: Original, portion: Portion, index: int, reason: str) -> None:
+def _skip(request: PrepareRequest, original: Original, portion: Portion, index: int, reason: str) -> None:
     if not request.skip_corrupt:
         raise corrupt_error(original.samples[portion.split].names[index], original.source, reason)
 

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
-from leaderboards.escaping import escape_cell
-from leaderboards.notation import write_value
 from leaderboards.schemas import LongLine
+from leaderboards.text.escaping import escape_cell
+from leaderboards.text.notation import write_value
 from leaderboards.usable_runs import short_commit
 from suite.errors import RecordError
 from suite.profiles import Profile
-from suite.records import Result, find_runs
+from suite.records import find_runs
+from suite.results import Result
 
 LONG_COLUMNS = tuple(LongLine.model_fields)
 

@@ -16,9 +16,9 @@ from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.claims.claim import Claim, Effect, Logged, PaperClaims, Term
-from leaderboards.estimates import Estimate, Sample, derive, single
 from leaderboards.metrics import in_points, is_accuracy
-from leaderboards.verdicts import ClaimVerdict, Measured, judge_claims, seeds_needed, weakest
+from leaderboards.significance.estimates import Estimate, Sample, derive, single
+from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_needed, weakest
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory, find_runs
 

@@ -4,9 +4,17 @@ import numpy
 import pytest
 from scipy import stats
 
-from leaderboards.estimates import Sample, difference, single
-from leaderboards.sequential import is_decided, widened
-from leaderboards.verdicts import Measured, Printed, judge_claims, judge_table, p_value_of_paper, seeds_needed, weakest
+from leaderboards.significance.estimates import Sample, difference, single
+from leaderboards.significance.sequential import is_decided, widened
+from leaderboards.significance.verdicts import (
+    Measured,
+    Printed,
+    judge_claims,
+    judge_table,
+    p_value_of_paper,
+    seeds_needed,
+    weakest,
+)
 
 SPREAD = numpy.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
-from leaderboards.notation import scale_title
+from leaderboards.text.notation import scale_title
 from suite.figures import Figure
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
     from leaderboards.boards import Leaderboard
-    from leaderboards.figures.runs import Array
+    from leaderboards.figures.parts.recorded import Array
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers repeat the distinction in black and white. With
 # seven of the one and ten of the other, the pairs repeat after seventy.
@@ -109,7 +109,14 @@ def num_columns(num_panels: int, most: int) -> int:
 
 
 def panels(canvas: Canvas, num: int, most: int, **options: Any) -> list[Axes]:
-    """``num`` axes in rows of at most ``most``."""
+    """Divide a canvas into panels.
+
+    Args:
+        canvas: to divide.
+        num: of axes.
+        most: in a row.
+        options: of Matplotlib's ``subplots``, such as ``sharey``.
+    """
     columns = num_columns(num, most)
     grid = canvas.subplots(ceil(num / columns), columns, squeeze=False, **options).ravel()
     for axes in grid[num:]:

@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Sequence
 
 from leaderboards.claims.claim import PaperClaims
-from leaderboards.judged_claims import JudgedClaim
-from leaderboards.notation import NOTHING, pad, section, significant_decimals, write_signed
+from leaderboards.claims.judged import JudgedClaim
+from leaderboards.text.notation import NOTHING, pad, section, significant_decimals, write_signed
 
 CSV_COLUMNS = (
     "claim", "paper", "scale", "verdict", "effect", "low", "high", "p", "n", "seeds_needed", "paper_effect", "unit",

@@ -1,67 +1,27 @@
-"""A place in a table -> the runs behind its cell, and what these have logged over the epochs and recorded as maps."""
+"""Runs -> what they have logged over the epochs: a metric's mean over seeds; a run's attention, and heads, by layer."""
 
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
-from suite.errors import RecordError
-from suite.files import sha256_of
+from leaderboards.figures.parts.runs import runs_behind
 from suite.profiles import Place
 from suite.protocol_changes import void_metrics
-from suite.records import RunDirectory, find_runs
+from suite.records import RunDirectory
 
 if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard
 
-Array = NDArray[Any]
 Floats = NDArray[np.float64]
-When = Literal["before", "after"]
-Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
+Ints = NDArray[np.int64]
 _MOST_KEPT = 2048  # runs whose numbers are kept at hand
-_NO_BREAK = "\N{NO-BREAK SPACE}"
-
-
-def runs_behind(leaderboard: Leaderboard, place: Place, store: Path) -> dict[int, RunDirectory]:
-    """The finished runs whose values the cell shows, by seed in ascending order."""
-    cell = leaderboard.cell(place)
-    if cell is None or cell.provenance.experiment is None:
-        return {}
-    runs = find_runs(store, cell.provenance.experiment)
-    return {seed: runs[seed] for seed in sorted(cell.estimate.values) if seed in runs}
-
-
-def first_runs(leaderboard: Leaderboard, places: Mapping[str, Place], store: Path) -> Chosen:
-    """The run of the lowest finished seed for each title that has one."""
-    runs = {title: runs_behind(leaderboard, place, store) for title, place in places.items()}
-    return {title: min(found.items()) for title, found in runs.items() if found}
-
-
-def name_seeds(runs: Chosen) -> str:
-    """The note that single runs are shown, ``One run of each model, seed 0.``, its numbers not parted from "seed"."""
-    seeds = {title: seed for title, (seed, _) in runs.items()}
-    if len(set(seeds.values())) > 1:
-        return f"One run of each model: {', '.join(f'{title} seed{_NO_BREAK}{seed}' for title, seed in seeds.items())}."
-    of_each = "One run of each model" if len(seeds) > 1 else "One run"
-    return f"{of_each}, seed{_NO_BREAK}{min(seeds.values())}."
-
-
-def name_missing(leaderboard: Leaderboard, places: Mapping[str, Place], drawn: Iterable[str]) -> str:
-    """The note about what this profile plans but cannot show yet."""
-    drawn = set(drawn)
-    missing = [title for title, place in places.items() if title not in drawn and leaderboard.cell(place) is not None]
-    return f"Not there yet: {', '.join(missing)}." if missing else ""
-
-
-# -- metrics.jsonl: a metric's mean over seeds, and a run's attention by layer
 
 
 @dataclass(frozen=True)
@@ -114,15 +74,45 @@ def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
     return Curve(epochs[np.isin(its_steps, steps)], values.mean(axis=0), low, high, len(logged))
 
 
+def curve_behind(
+    leaderboard: Leaderboard, place: Place, store: Path, metric: str, after_parents: bool = False
+) -> Curve | None:
+    """The mean of the finished runs of a cell; None where there is none, or a seed failed.
+
+    Args:
+        leaderboard: has the cell.
+        place: of the cell.
+        store: the run store, which holds the runs' logs.
+        metric: one of those in ``metrics.jsonl``.
+        after_parents: begin where the training ended that these runs took over.
+    """
+    cell = leaderboard.cell(place)
+    runs = runs_behind(leaderboard, place, store) if cell is not None and cell.is_usable else {}
+    curve = read_curve(runs.values(), metric)
+    experiment = None if cell is None else cell.provenance.experiment
+    if curve is None or experiment is None or not after_parents:
+        return curve
+    return curve.begun_at(experiment.epochs_before)
+
+
+def name_num_seeds(curves: Iterable[Curve]) -> str:
+    """The note that says what lines and bands are."""
+    seeds = {curve.num_seeds for curve in curves}
+    if max(seeds) == 1:
+        return "One seed."
+    num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    return f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
+
+
 @dataclass(frozen=True)
 class _Scalars:
     """The numbers that a run has logged, by their metric over ``steps``: NaN where it was not among them."""
 
-    steps: Array
+    steps: Ints
     epochs: Floats
     values: Mapping[str, Floats]
 
-    def of(self, metric: str) -> tuple[Array, Floats, Floats] | None:
+    def of(self, metric: str) -> tuple[Ints, Floats, Floats] | None:
         """Steps, epochs and values of one metric; None where it was never logged."""
         if metric not in self.values:
             return None
@@ -179,63 +169,3 @@ def read_paths(run: RunDirectory) -> HeadPaths | None:
         tuple(layer.reshape(len(lines), -1, 2) for layer in centers),  # also where all heads were pruned
         tuple(layer.reshape(len(lines), -1, 3)[..., [[0, 1], [1, 2]]] for layer in entries),
     )
-
-
-# -- maps.safetensors of a run of kind "maps"; ``suite.training.maps`` says what stands in the file
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """The maps of one run. ``grid`` is (rows, columns) of patches; ``arrays`` has the file's tensors by name;
-    ``queries`` are (row, column) of those whose averages are recorded."""
-
-    layers: tuple[str, ...]
-    grid: tuple[int, int]
-    num_images: int
-    arrays: dict[str, Array]
-    queries: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def query(self) -> tuple[int, int]:
-        """(row, column) of the central query."""
-        return self.grid[0] // 2, self.grid[1] // 2
-
-    @property
-    def moments(self) -> tuple[When, ...]:
-        """Before training, and after it where there was any."""
-        return tuple(when for when in get_args(When) if any(name.startswith(f"{when}/") for name in self.arrays))
-
-    def of_layer(self, when: When, layer: int, what: str) -> Array | None:
-        """One tensor; None where this layer has none, such as gates, or where there is no such layer."""
-        return self.arrays.get(f"{when}/{layer:02d}/{what}")
-
-
-def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
-    """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
-
-    Raises:
-        RecordError: if the file cannot be read, or is not the one that the run has left.
-    """
-    if not run.maps_path.exists():
-        return None
-    kinds = tuple(kinds)
-    result = run.read_result()
-    try:
-        _check_maps(run.maps_path, "" if result is None else result.maps_sha256)
-        with safe_open(run.maps_path, framework="numpy") as file:
-            about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
-            arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
-        rows, columns = about["grid"]
-        queries = tuple((row, column) for row, column in about.get("queries", ()))  # not of the first such files
-        return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays, queries)
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise RecordError(
-            f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."
-        ) from error
-
-
-def _check_maps(path: Path, expected: str) -> None:
-    """Compare a file of maps, which has to be a file, with its result's digest; "" is from before there was one."""
-    found = sha256_of(path)
-    if expected and found != expected:
-        raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")

@@ -6,12 +6,13 @@ import io
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_accounting, render_long_csv
-from leaderboards.escaping import escape_cell, escape_code, escape_markdown
-from leaderboards.markdown import render_markdown
-from leaderboards.notation import pad
-from leaderboards.terminal import print_summary
-from suite.records import Failure, RunDirectory
+from leaderboards.text.csv_files import render_accounting, render_long_csv
+from leaderboards.text.escaping import escape_cell, escape_code, escape_markdown
+from leaderboards.text.markdown import render_markdown
+from leaderboards.text.notation import pad
+from leaderboards.text.terminal import print_summary
+from suite.records import RunDirectory
+from suite.results import Failure
 
 
 @pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])

@@ -6,7 +6,16 @@ import numpy
 import pytest
 from scipy import stats
 
-from leaderboards.estimates import Sample, derive, difference, holm, interval, p_value, rank_intervals, single
+from leaderboards.significance.estimates import (
+    Sample,
+    derive,
+    difference,
+    holm,
+    interval,
+    p_value,
+    rank_intervals,
+    single,
+)
 
 A, B = [70.0, 71.0, 75.0], [66.0, 66.5, 68.0, 69.5]
 SKEWED = [90.0, 91.5, 92.0, 92.25, 92.5, 92.5, 92.75, 93.0, 93.0, 93.25]
@@ -143,7 +152,8 @@ def test_a_chain_of_neighbours_does_not_pull_the_ends_together():
 
 def test_an_interval_does_not_load_scipys_slow_module():
     code = (
-        "import sys; from leaderboards.estimates import Sample, single; single(Sample({0: 1.0, 1: 2.0})).interval;"
+        "import sys; from leaderboards.significance.estimates import Sample, single;"
+        "single(Sample({0: 1.0, 1: 2.0})).interval;"
         "print('scipy.stats' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
-from leaderboards.effects import Effect
+from leaderboards.effects import CellEffect
 from leaderboards.metrics import is_accuracy
 
 NOTHING = "-"
@@ -129,7 +129,7 @@ def write_difference(cell: Cell) -> str:
     return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
 
 
-def write_compared(effect: Effect | None) -> str:
+def write_compared(effect: CellEffect | None) -> str:
     """An effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``; a dash where nothing is compared."""
     if effect is None or effect.difference is None:
         return NOTHING if effect is None else "baseline"

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
-from leaderboards.challenges import find_challenges
-from leaderboards.notation import NOTHING, write_difference
 from leaderboards.usable_runs import short_commit
 from suite.profiles import Row
-
-COMPARISON = ("table", "row", "challenger", "against", "difference", "p", "verdict")
 
 
 @dataclass(frozen=True)
@@ -109,19 +105,3 @@ def _waiting(leaderboard: Leaderboard) -> list[Note]:
             for reason in cell.coverage.waiting:
                 rows.setdefault(reason, {})[_place(leaderboard, name, cell.row)] = None
     return [Note("; ".join(waiting), reason) for reason, waiting in rows.items()]
-
-
-def write_challenges(leaderboard: Leaderboard) -> list[list[str]]:
-    """Each comparison as a list of words, in the columns of ``COMPARISON``."""
-    return [
-        [
-            challenge.board.table.item,
-            " / ".join(challenge.difference.row),
-            challenge.column,
-            challenge.against,
-            write_difference(challenge.difference),
-            NOTHING if challenge.p_value is None else f"{challenge.p_value:.2g}",
-            challenge.verdict or NOTHING,
-        ]
-        for challenge in find_challenges(leaderboard)
-    ]

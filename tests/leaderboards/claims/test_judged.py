@@ -6,9 +6,9 @@ import pytest
 
 from leaderboards.boards import make_leaderboard
 from leaderboards.build import main
-from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.claims.claim import Claim, Logged, NotJudged, PaperClaims, number
-from leaderboards.judged_claims import judge, read_logged
+from leaderboards.claims.judged import judge, read_logged
+from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
 from suite.errors import SpecError
 from suite.profiles import Entry
 from suite.spec import Experiment, Recipe

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
-from leaderboards.escaping import spell_controls
-from leaderboards.notation import NOTHING, readable_decimals, scale_title, write_headline, write_mean, write_status
+from leaderboards.text.escaping import spell_controls
+from leaderboards.text.notation import NOTHING, readable_decimals, scale_title, write_headline, write_mean, write_status
 
 if TYPE_CHECKING:
     from rich.table import Table

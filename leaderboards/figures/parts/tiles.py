@@ -12,14 +12,14 @@ from matplotlib import colormaps
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from leaderboards.figures import style
+from leaderboards.figures.parts import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.figures.runs import Array
+    from leaderboards.figures.parts.recorded import Array
 
 WIDEST_IN = 15.0
 NARROWEST_IN = 5.6
@@ -56,7 +56,7 @@ class Tile:
 
 
 @dataclass
-class Block:
+class MapBlock:
     """A model's tiles at (row, column), where a row is one layer (of one image)."""
 
     title: str
@@ -113,7 +113,7 @@ class Block:
             _draw_tile(axes, tile, left + column * step, top + row * step, self.tile_in, norm)
 
 
-def sheet_size(blocks: Sequence[Block]) -> tuple[float, float]:
+def sheet_size(blocks: Sequence[MapBlock]) -> tuple[float, float]:
     """(width, height) in inches, with the colour bars."""
     places = _arrange(blocks)
     width = max(x + block.width for (x, _), block in zip(places, blocks, strict=True)) + style.MARGIN_IN
@@ -121,7 +121,7 @@ def sheet_size(blocks: Sequence[Block]) -> tuple[float, float]:
     return max(NARROWEST_IN, width), height + (style.BAR_IN if _shared_maps(blocks) else style.MARGIN_IN)
 
 
-def draw_sheet(canvas: Canvas, blocks: Sequence[Block]) -> None:
+def draw_sheet(canvas: Canvas, blocks: Sequence[MapBlock]) -> None:
     """Fill the canvas's lower ``sheet_size`` with the blocks, and below them the bar of the colour scale that they
     share; a block with a scale of its own has its bar below itself."""
     width, height = sheet_size(blocks)
@@ -153,11 +153,11 @@ def _add_bar(canvas: Canvas, axes: Axes, at: tuple[float, float], width: float, 
     style.draw_bar(canvas, canvas.add_axes(place), norm)
 
 
-def _shared_maps(blocks: Iterable[Block]) -> list[Array]:
+def _shared_maps(blocks: Iterable[MapBlock]) -> list[Array]:
     return [pixels for block in blocks if not block.has_own_scale for pixels in block.maps]
 
 
-def _arrange(blocks: Sequence[Block]) -> list[tuple[float, float]]:
+def _arrange(blocks: Sequence[MapBlock]) -> list[tuple[float, float]]:
     """Of each block: where its labels begin and where its tiles do, in rows at most as wide as a page."""
     places: list[tuple[float, float]] = []
     head = max(block.head_in for block in blocks)
@@ -171,7 +171,7 @@ def _arrange(blocks: Sequence[Block]) -> list[tuple[float, float]]:
     return places
 
 
-def _rows(blocks: Sequence[Block]) -> list[Sequence[Block]]:
+def _rows(blocks: Sequence[MapBlock]) -> list[Sequence[MapBlock]]:
     """As few rows as fit a page's width, with about equally many blocks."""
     for num_rows in range(1, len(blocks) + 1):
         in_row = ceil(len(blocks) / num_rows)

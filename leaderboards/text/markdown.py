@@ -10,9 +10,10 @@ from math import ceil
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import STATUSES, Cell
-from leaderboards.escaping import escape_code, escape_markdown
-from leaderboards.legend import explain
-from leaderboards.notation import (
+from leaderboards.text.challenges import COMPARISON, write_challenges
+from leaderboards.text.escaping import escape_code, escape_markdown
+from leaderboards.text.legend import explain
+from leaderboards.text.notation import (
     NOTHING,
     pad,
     scale_title,
@@ -25,7 +26,7 @@ from leaderboards.notation import (
     write_signed,
     write_status,
 )
-from leaderboards.notes import COMPARISON, Note, find_notes, write_challenges
+from leaderboards.text.notes import Note, find_notes
 from suite.tables import ChangeFrom
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width

@@ -4,8 +4,8 @@ import io
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import LONG_COLUMNS, render_long_csv
-from leaderboards.markdown import render_markdown
+from leaderboards.text.csv_files import LONG_COLUMNS, render_long_csv
+from leaderboards.text.markdown import render_markdown
 from suite.profiles import Entry
 from suite.spec import Experiment, Recipe
 

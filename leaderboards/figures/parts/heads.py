@@ -12,8 +12,8 @@ from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from leaderboards.figures import style
-from leaderboards.figures.runs import Array
+from leaderboards.figures.parts import style
+from leaderboards.figures.parts.recorded import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leaderboards.estimates import (
+from leaderboards.significance.estimates import (
     EQUIVALENCE_CONFIDENCE,
     SIGNIFICANCE,
     Estimate,

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 from matplotlib.colors import to_hex
 
-from leaderboards.figures.runs import Array, Recorded, When
-from leaderboards.figures.tiles import GAP_IN, Block, Box, Tile
+from leaderboards.figures.parts.recorded import Array, Recorded, When
+from leaderboards.figures.parts.tiles import GAP_IN, Box, MapBlock, Tile
 
 MOST_LAYERS, MOST_HEADS = 12, 9
 CORNER = 48
@@ -19,7 +19,7 @@ _MAP_IN = 0.66
 _BETWEEN_IN = 1.6  # a dot of the PNG for each of 256 patches
 _PAPER_DEPTH = 12  # layers of every network whose maps a paper shows by number
 
-Blocks = tuple[list[Block], str]
+Blocks = tuple[list[MapBlock], str]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def image_blocks(shown: Sequence[ShownMaps]) -> Blocks:
     and a late one."""
     layers = shown[0].layers or compared_layers(shown)
     pictures = shown[0].maps.arrays["images"][: shown[0].num_images]
-    inputs = Block("Input", [""] * len(pictures), [""], len(layers) * (_MAP_IN + GAP_IN) - GAP_IN)
+    inputs = MapBlock("Input", [""] * len(pictures), [""], len(layers) * (_MAP_IN + GAP_IN) - GAP_IN)
     inputs.tiles = {(i, 0): _picture(picture, shown[0].maps) for i, picture in enumerate(pictures)}
     blocks = [inputs]
     for one in shown:
@@ -65,7 +65,7 @@ def image_blocks(shown: Sequence[ShownMaps]) -> Blocks:
             for head, pixels in enumerate(_of_image(one, layer, image)[:MOST_HEADS]):
                 tiles[row, head] = Tile(pixels, note=_gate_note(one, layer, head))
         labels = [f"Layer {layer + 1}" for layer in layers] * len(pictures)
-        blocks.append(Block(one.title, labels, _head_labels(tiles), _MAP_IN, tiles))
+        blocks.append(MapBlock(one.title, labels, _head_labels(tiles), _MAP_IN, tiles))
     gated = any(tile.note for block in blocks for tile in block.tiles.values())
     gates = "Numbers: the gate, from white (content) to red (position)." if gated else ""
     cut = _name_cut(len(_of_image(one, layer, 0)) for one in shown for layer in layers)
@@ -151,14 +151,14 @@ def _average_block(
     layers: Sequence[tuple[int, Array | list[Array]]],
     query: tuple[int, int],
     make_tile: Callable[[Array, tuple[int, int]], Tile],
-) -> Block:
+) -> MapBlock:
     """A row for each layer, given by its number from 0 and the maps of its heads."""
     tiles = {
         (row, head): make_tile(pixels, query)
         for row, (_, heads) in enumerate(layers)
         for head, pixels in enumerate(heads[:MOST_HEADS])
     }
-    return Block(title, [f"Layer {layer + 1}" for layer, _ in layers], _head_labels(tiles), _MAP_IN, tiles)
+    return MapBlock(title, [f"Layer {layer + 1}" for layer, _ in layers], _head_labels(tiles), _MAP_IN, tiles)
 
 
 def _explain_averages(shown: Sequence[ShownMaps], what: str) -> str:
@@ -204,7 +204,7 @@ def _between(shown: Sequence[ShownMaps], corner: int) -> Blocks:
                 if is_cut:
                     tiles[row, 1] = Tile(pixels[:corner, :corner], _diagonal(corner, columns))
         heads = ["All patches", f"The first {corner}"] if (0, 1) in tiles else [""]
-        blocks.append(Block(one.title, [f"Layer {row + 1}" for row in range(num_layers)], heads, _BETWEEN_IN, tiles))
+        blocks.append(MapBlock(one.title, [f"Layer {row + 1}" for row in range(num_layers)], heads, _BETWEEN_IN, tiles))
     return blocks, _explain(shown[0].maps, max(sides, default=0), corner)
 
 

@@ -9,7 +9,7 @@ never looked at: stopping for that would find effects that are not there.
 
 from __future__ import annotations
 
-from leaderboards.estimates import Estimate, Interval
+from leaderboards.significance.estimates import Estimate, Interval
 
 FIRST_LOOK = 5
 WIDENING = 1.15
