@@ -26,7 +26,6 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from suite.models.build import build_model
 from suite.spec import Resources
-from suite.training import distributed
 from suite.training.evaluate import wait_for
 
 _AT_ONCE = "all at once, after the backward pass"
@@ -54,7 +53,6 @@ def measure(rank: int, port: int, options: argparse.Namespace) -> None:
     seconds = time_in_turn(timed, options.rounds)
     if rank == 0:
         show(seconds, 4 * len(gradients), options)
-    distributed.stop()
 
 
 def show(seconds: dict[str, list[float]], num_bytes: int, options: argparse.Namespace) -> None:

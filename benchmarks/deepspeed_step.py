@@ -63,7 +63,6 @@ def measure(rank: int, port: int, num_ranks: int, options: argparse.Namespace) -
             if name != plain:
                 title = f"training step, {options.model}, {num_ranks} ranks ({options.clock} seconds)"
                 note(f"{title}: {name}", plain, values, seconds[plain])
-    distributed.stop()
 
 
 def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:

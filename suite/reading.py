@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from typing import Any
 
 from pydantic import ValidationError
@@ -79,8 +80,8 @@ def check_each_once(data: bytes) -> None:
 
 
 def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
-    names = [name for name, _ in pairs]
-    if doubled := next((name for name in names if names.count(name) > 1), None):
+    if len(dict(pairs)) < len(pairs):
+        doubled, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"{doubled!r} is there twice")
 
 
