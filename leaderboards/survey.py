@@ -6,7 +6,6 @@ What ``build`` writes and a live server shows; nothing is written here.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from leaderboards.cells import Cell
 from leaderboards.claims.judged import JudgedClaim, judge
 from leaderboards.cost import Cost, estimate_cost
 from suite.errors import RecordError, SuiteError
+from suite.run_store import list_arms
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
 
@@ -58,13 +58,12 @@ def survey(
 
 def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     """Whether at least one experiment of an entry has a folder in the store."""
-    try:
-        found = set(os.listdir(store / "experiments"))
-    except FileNotFoundError:
+    found = list_arms(store)
+    if not found:
         return False
     entries = _enter_readable(suite, profile, store).profile(profile).entries
     candidates = (candidate for entry in entries for candidate in entry.candidates)
-    return any(f"{candidate.model}-{candidate.arm_id}" in found for candidate in candidates)
+    return any(candidate.arm in found for candidate in candidates)
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:

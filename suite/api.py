@@ -26,6 +26,7 @@ from leaderboards.boards import check_store, make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
 from suite.errors import RecordError
 from suite.records import RunDirectory
+from suite.run_store import list_runs
 from suite.spec import flat_fields
 from suite.standing import stand_alone
 from suite.suites import get_suite
@@ -101,9 +102,8 @@ def load_model(run: str | Path) -> nn.Module:
 
 
 def _lines(store: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(store.glob("experiments/*/seed-*")):
-        run = RunDirectory(path)
-        line: dict[str, Any] = {"run": "/".join(path.parts[-2:]), "path": str(path)}
+    for run in list_runs(store):
+        line: dict[str, Any] = {"run": run.id, "path": str(run.path)}
         try:
             experiment = run.read_experiment()
         except RecordError as error:

@@ -37,6 +37,7 @@ from suite.reading import check_each_once, describe, read_metrics_line, seal, un
 from suite.results import RESULT_FORMAT, Failure, Result, format_of
 from suite.spec import Experiment
 
+EXPERIMENTS = "experiments"  # the folder of all runs in a store
 _CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
@@ -74,7 +75,12 @@ class RunDirectory:
 
     @classmethod
     def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
-        return cls(Path(store, "experiments", experiment.id), experiment)
+        return cls(Path(store, EXPERIMENTS, experiment.id), experiment)
+
+    @property
+    def id(self) -> str:
+        """The experiment's id, by the names of the folders."""
+        return "/".join(self.path.parts[-2:])
 
     def of_parent(self, parent: Experiment) -> RunDirectory:
         """Find the run of an experiment that this one depends on, in the same store."""
@@ -172,7 +178,7 @@ class RunDirectory:
         if not self._is_of(result.experiment):
             raise RecordError(
                 f"{self.result_path} records {result.experiment.id}, but its folder is "
-                f"{'/'.join(self.path.parts[-2:])}. Use --retry-failed: it sets the file aside and trains again."
+                f"{self.id}. Use --retry-failed: it sets the file aside and trains again."
             )
         return result
 
@@ -183,7 +189,7 @@ class RunDirectory:
         known = self._experiment
         if known is not None and _without_seed(found) == _without_seed(known):
             return True
-        return self.path.parent.name == f"{found.model}-{found.arm_id}"
+        return self.path.parent.name == found.arm
 
     def _refuse_newer(self, data: bytes) -> None:
         if (version := format_of(data)) > RESULT_FORMAT:
@@ -283,30 +289,3 @@ class RunDirectory:
         return RecordError(
             f"cannot read {path}: {describe(error)}. Use --retry-failed: it sets the file aside and trains again."
         )
-
-
-def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
-    """Find this experiment's run directories by seed, in order; cheaper than one ``RunDirectory.of`` each.
-
-    Raises:
-        RecordError: if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
-    """
-    arm = RunDirectory.of(store, experiment).path.parent
-    try:
-        names = os.listdir(arm)
-    except FileNotFoundError:
-        return {}
-    folders: dict[int, list[str]] = {}
-    for name in sorted(names):
-        if name.startswith("seed-") and name[5:].isdecimal():
-            folders.setdefault(int(name[5:]), []).append(name)
-    for seed, found in folders.items():
-        if found != [f"seed-{seed}"]:
-            raise RecordError(
-                f"{arm} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
-                "Move the others out of the run store, or rename the only one."
-            )
-    paths = {seed: arm / f"seed-{seed}" for seed in sorted(folders)}
-    return {  # of joined stores the folders are links, and messages name what they lead to
-        seed: RunDirectory(path.resolve() if path.is_symlink() else path, experiment) for seed, path in paths.items()
-    }

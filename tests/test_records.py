@@ -12,8 +12,9 @@ from suite.errors import RecordError, RunError
 from suite.files import write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory, find_runs
+from suite.records import RunDirectory
 from suite.results import Failure, Result
+from suite.run_store import find_runs
 from suite.spec import Experiment
 from suite.standing import reopen, stand, stand_alone
 

@@ -9,7 +9,15 @@ import importlib
 import pkgutil
 
 PAGES = {
-    "running": ("suite.api", "suite.spec", "suite.results", "suite.records", "suite.standing", "suite.errors"),
+    "running": (
+        "suite.api",
+        "suite.spec",
+        "suite.results",
+        "suite.records",
+        "suite.run_store",
+        "suite.standing",
+        "suite.errors",
+    ),
     "suites": ("suite.tables", "suite.profiles", "suite.figures", "suite.challengers", "suite.plugins"),
     "models": ("suite.models.*",),
     "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),

@@ -13,7 +13,8 @@ from launchers.status import Need, RunStatus, duration, in_order, read_status, s
 from launchers.submission import find_submissions
 from launchers.troubles import find_troubles
 from suite.errors import SuiteError
-from suite.records import RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.run_store import find_runs
 from suite.spec import Experiment
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by

@@ -29,6 +29,7 @@ from suite.files import open_file, write_atomically
 from suite.reading import read_metrics_line
 from suite.records import RunDirectory
 from suite.results import Result
+from suite.run_store import experiments_folder
 from suite.spec import Frozen, TrackerName
 from suite.standing import stand_alone
 from suite.suites import get_suite
@@ -113,7 +114,7 @@ class Following:
 
     def __init__(self, request: FollowRequest, name: str, papers: Papers, moves: Callable[[], object]) -> None:
         self._moves = moves
-        self._run = RunDirectory(Path(request.store, "experiments", name))
+        self._run = RunDirectory(experiments_folder(Path(request.store)) / name)
         self.name, self._papers = name, papers
         self._open, self._tags = TRACKERS[request.tracker], (request.suite, request.profile)
         folder = Path(request.store, "tracking", request.tracker, name)

@@ -20,7 +20,8 @@ from leaderboards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, Sample, derive, single
 from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_needed, weakest
 from suite.protocol_changes import void_metrics
-from suite.records import RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.run_store import find_runs
 
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down
 FindLeaderboard = Callable[[str], Leaderboard | None]  # a suite's, at the scale that is judged

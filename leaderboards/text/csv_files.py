@@ -19,8 +19,8 @@ from leaderboards.text.notation import write_value
 from leaderboards.usable_runs import short_commit
 from suite.errors import RecordError
 from suite.profiles import Profile
-from suite.records import find_runs
 from suite.results import Result
+from suite.run_store import find_runs
 
 LONG_COLUMNS = tuple(LongLine.model_fields)
 
@@ -95,7 +95,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "best_rank": best_rank,
         "worst_rank": worst_rank,
         "status": coverage.status,
-        "chosen": f"{shown.model}-{shown.arm_id}" if coverage.search and coverage.num_done and shown else "",
+        "chosen": shown.arm if coverage.search and coverage.num_done and shown else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},

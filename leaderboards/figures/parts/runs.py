@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suite.profiles import Place
-from suite.records import RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.run_store import find_runs
 
 if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard
