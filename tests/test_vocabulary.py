@@ -1,4 +1,4 @@
-"""One name stands for one thing: no two packages give different classes the same name."""
+"""One name stands for one thing, and CONTRIBUTING.md has a place for each thing."""
 
 import ast
 from pathlib import Path
@@ -15,3 +15,10 @@ def test_no_two_classes_have_one_name():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in OF_EACH_PAPER:
                 assert node.name not in found, f"{path} and {found[node.name]} both have a class {node.name}"
                 found[node.name] = path
+
+
+def test_contributing_names_every_folder_of_the_packages_and_every_module_of_the_suite():
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## Add a model")[0]
+    folders = {path.parent for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+    named = [f"{folder.name}/" for folder in folders] + [path.name for path in (ROOT / "suite").glob("[a-z]*.py")]
+    assert not [name for name in named if f"`{name}" not in table and f"/{name}" not in table]
