@@ -17,6 +17,7 @@ from rich.console import Console
 from imagesets.fetch import lock
 from imagesets.fetch.storage import disk_error
 from imagesets.formats import find_format
+from imagesets.formats.portions import Collected
 from imagesets.formats.sinks import Output
 from imagesets.manifest import (
     INDEX,
@@ -31,7 +32,7 @@ from imagesets.manifest import (
 )
 from imagesets.originals.opening import open_original
 from imagesets.originals.samples import Original
-from imagesets.prepare.portions import Collected, Journal
+from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress import show_status
 from imagesets.prepare.request import Prepared, PrepareRequest
 from imagesets.prepare.work import convert_splits

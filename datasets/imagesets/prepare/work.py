@@ -18,11 +18,12 @@ from typing import TypeVar
 
 from rich.console import Console
 
+from imagesets.formats.portions import Collected, Finished, Portion, collect, divide
 from imagesets.formats.sinks import Sink
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
-from imagesets.prepare.images import Corrupt, Treated, Treatment, corrupt_error, treat_all
-from imagesets.prepare.portions import Collected, Finished, Journal, Portion, collect, divide
+from imagesets.originals.treatment import Corrupt, Treated, Treatment, corrupt_error, treat_all
+from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress import show_progress
 from imagesets.prepare.request import PrepareRequest
 from suite.errors import DataError
