@@ -3,7 +3,7 @@
 Where to look, in the order in which a grid passes:
 
     grid             the main command; commands: it and the other scripts as subcommands of one
-    command_line     text -> options, as frozen data; request: the experiments that they choose
+    command_line     text -> options, as frozen data, such as an address; request: the experiments that they choose
     challengers      models of one's own, and whether they could be trained; check: the same without a grid
     plan             the experiments of a grid beside where their runs stand
     show, report     a profile as it is resolved; suites, plan and failures; cost: FLOPs before a run starts

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
-from launchers.live.address import DEFAULT, parse_address
+from launchers.address import DEFAULT, parse_address
 from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.significance.sequential import FIRST_LOOK
 from suite.arguments import num_seeds, positive, program

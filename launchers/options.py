@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from launchers.live.address import Address
+from launchers.address import Address
 from leaderboards.significance.sequential import FIRST_LOOK
 from suite.errors import SpecError
 from suite.profiles import Profile

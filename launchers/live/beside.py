@@ -17,8 +17,8 @@ from dataclasses import asdict
 
 from rich.console import Console
 
+from launchers.address import Address
 from launchers.helper import NICER, Helper
-from launchers.live.address import Address
 from suite.exit_codes import Exit
 
 

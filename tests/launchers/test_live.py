@@ -16,9 +16,9 @@ from urllib.parse import urljoin
 
 import pytest
 
+from launchers.address import Address, parse_address
 from launchers.command_line import parse_options
 from launchers.grid import main
-from launchers.live.address import Address, parse_address
 from launchers.live.kept import KeptPage, Page
 from launchers.live.server import Server
 from launchers.live.site import Site, make_site
