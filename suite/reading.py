@@ -76,13 +76,16 @@ def check_each_once(data: bytes) -> None:
     Raises:
         ValueError: for the first such name.
     """
-    json.loads(data, object_pairs_hook=_check_pairs)
+    _EACH_ONCE.decode(data.decode())
 
 
 def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) < len(pairs):
         doubled, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"{doubled!r} is there twice")
+
+
+_EACH_ONCE = json.JSONDecoder(object_pairs_hook=_check_pairs)
 
 
 def describe(error: Exception) -> str:
