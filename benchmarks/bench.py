@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from measured import LINES_VARIABLE, Measurement
+from measured import LINES_VARIABLE, TIMM_VARIABLE, Measurement
 from pydantic import ValidationError
 
 from suite.spec import Frozen
@@ -86,8 +86,8 @@ def why_not(needs: str) -> str:
         return "no GPU"
     if needs == "slurm" and shutil.which("sbatch") is None:
         return "no SLURM cluster"
-    if needs == "timm's repository" and not (Path(os.environ.get("TIMM_CHECKOUT", "-")) / "train.py").is_file():
-        return "no checkout of timm's repository: TIMM_CHECKOUT names its folder (benchmarks/timm_train.py)"
+    if needs == "timm's repository" and not (Path(os.environ.get(TIMM_VARIABLE, "-")) / "train.py").is_file():
+        return f"no checkout of timm's repository: {TIMM_VARIABLE} names its folder (benchmarks/timm_train.py)"
     return ""
 
 

@@ -22,10 +22,10 @@ from fault_records import (
 from rich.console import Console
 
 from imagesets.prepare.check import check_prepared
-from leaderboards.figures.runs import read_recorded
+from leaderboards.figures.parts.recorded import read_recorded
 from suite.errors import SuiteError
 from suite.records import RunDirectory
-from suite.training.checkpoint_manifest import DamageError, Manifest
+from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 
 _ROUND = 25  # bits
@@ -81,7 +81,7 @@ def _checkpoint(folder: Path) -> tuple[Reader, Sequence[Path]]:
     if not run_alone(commit_checkpoint, folder):
         raise RuntimeError((folder / "log.txt").read_text())
     newest = RunDirectory(folder).checkpoint_at(3)
-    return lambda: bool(Manifest.read(newest)), sorted(newest.iterdir())
+    return lambda: bool(CheckpointManifest.read(newest)), sorted(newest.iterdir())
 
 
 def _weights(folder: Path) -> tuple[Reader, Sequence[Path]]:

@@ -34,13 +34,13 @@ from hypothesis import strategies as st
 from imagesets.manifest import read_index, read_manifest
 from launchers.starts import LostStart, read_starts
 from launchers.submission import read_submission
-from leaderboards.figures.runs import read_recorded
+from leaderboards.figures.parts.recorded import read_recorded
 from suite.attempts import read_attempts
 from suite.errors import SuiteError
 from suite.heartbeat import find_silence, read_beat
 from suite.records import RunDirectory
 from suite.standing import stand
-from suite.training.checkpoint_manifest import DamageError, Manifest
+from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 
 _ROUND = 50  # inputs
@@ -227,7 +227,7 @@ def _images_index(folder: Path) -> Subject:
 def _checkpoint_manifest(folder: Path) -> Subject:
     run_alone(commit_checkpoint, folder)
     newest = RunDirectory(folder).checkpoint_at(3)
-    return Subject(newest / "manifest.json", lambda: Manifest.read(newest))
+    return Subject(newest / "manifest.json", lambda: CheckpointManifest.read(newest))
 
 
 def _weights(folder: Path) -> Subject:

@@ -16,8 +16,10 @@ from suite.attempts import record_end, record_start
 from suite.files import sha256_of
 from suite.heartbeat import Heartbeat
 from suite.models.build import build_model
+from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import PROTOCOL_VERSION, Failure, Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure, Result
 from suite.spec import Experiment, Resources
 from suite.training.checkpoint import save_weights
 

@@ -130,7 +130,7 @@ _BASE = Setting()
 _NINE = Setting(dim=54, num_heads=9, depth=5, num_gpsa_layers=3, images_seen=16_000, weight_std=0.08)
 _LONGER = replace(_NINE, images_seen=32_000)
 CHOSEN = replace(_NINE, images_seen=24_000)
-"""What ``suite.protocols.convit.micro`` trains on 1,000 images."""
+"""The setting of ``suite.protocols.convit.micro`` on 1,000 images."""
 _NARROW = replace(_LONGER, dim=36)
 STAGES: dict[str, list[Trial]] = {
     "four_heads": list(compare(_BASE)),

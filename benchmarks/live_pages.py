@@ -20,13 +20,14 @@ from read_results import make_result
 from timing import time_in_turn
 
 from launchers.command_line import parse_options
-from launchers.live.board import Board
+from launchers.live.board import ServedBoard
 from launchers.live.overview import Overview, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from launchers.request import GridRequest
 from leaderboards.report.suite_page import LiveTable
 from suite import attempts
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Experiment
 
 _NUM_LINES = 40  # that a laptop's run logs
@@ -70,7 +71,7 @@ def main() -> None:
         grid = GridRequest.of(parse_options(words))
         runs = [leave_run(store, e, e.seed < args.share_done * args.seeds) for e in grid.experiments]
         reader, overview = StateReader(grid), Overview(store, ("sample_efficiency", "laptop"))
-        board = Board(grid.suite, "laptop", store, args.seeds, LiveTable(COLUMNS, TEXTS, "state.json"))
+        board = ServedBoard(grid.suite, "laptop", store, args.seeds, LiveTable(COLUMNS, TEXTS, "state.json"))
 
         def kill_anew() -> None:
             runs[-1].write_failure(Failure(kind="killed", reason="killed", log_path=""))

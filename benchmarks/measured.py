@@ -18,6 +18,8 @@ from suite.spec import Frozen
 
 LINES_VARIABLE = "BENCHMARK_LINES"
 """Names the file that gets the lines; a benchmark that is started by hand only prints."""
+TIMM_VARIABLE = "TIMM_CHECKOUT"
+"""Names the folder of timm's repository, without which ``timm_train`` is left out."""
 
 
 class Measurement(Frozen):

@@ -21,7 +21,8 @@ from launchers.plan import Job
 from launchers.status import read_status
 from leaderboards.collect import collect
 from suite.profiles import Entry, Profile
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.spec import Experiment, Recipe, Resources
 
 RECIPE = Recipe(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from leaderboards.estimates import (
+from leaderboards.significance.estimates import (
     SIGNIFICANCE,
     Estimate,
     Sample,
@@ -25,8 +25,8 @@ from leaderboards.estimates import (
     rank_intervals,
     single,
 )
-from leaderboards.sequential import FIRST_LOOK, is_decided, widened
-from leaderboards.verdicts import Measured, Printed, judge_claims, judge_table
+from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
+from leaderboards.significance.verdicts import Measured, Printed, judge_claims, judge_table
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 SHAPES: dict[str, Draw] = {

@@ -22,12 +22,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from measured import note
+from measured import TIMM_VARIABLE, note
 from photographs import PHOTOGRAPHS, make_image_sets, tiles
 from timing import Contender, describe_machine, load, rates_in_turn
 
@@ -43,8 +45,6 @@ _SUBSET = "photographs_for_timm"
 _NUM_IMAGES, _SIZE = 640, 224
 _MODELS = {"deit_ti": ("deit_tiny_patch16_224", 1.05), "convit_ti": ("convit_tiny", 1.4)}  # timm's name, the goal
 _LOADED, _LOADERS_GOAL = 64, 2.0  # images of a batch; times timm's rate
-CHECKOUT_VARIABLE = "TIMM_CHECKOUT"
-"""Names the folder where ``--timm`` does not."""
 _START_TRAIN_PY = """
 import runpy, sys
 from suite.torchvision_ops import make_torchvision_importable
@@ -56,6 +56,33 @@ _UPDATE = re.compile(r"Train: 0 \[ *(\d+)/.*?Time: ([\d.]+)s")
 _RAND_AUGMENT = "rand-m9-inc1"  # DeiT's but for its noise, by which timm asks Pillow for 0 bits, and newer ones raise
 _MIXED = {"mixup": DEIT.mixup, "cutmix": DEIT.cutmix, "mix_switch_probability": DEIT.mix_switch_probability}
 _UNMIXED = dict.fromkeys(_MIXED, 0.0)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Where both sides find what they run and read.
+
+    Args:
+        checkout: of timm's repository, from which its side takes timm, too.
+        classes: the photographs as a folder of each class, for timm.
+        folder: of our prepared sets, with the same ones.
+        options: of the command line.
+    """
+
+    checkout: Path
+    classes: Path
+    folder: Path
+    options: argparse.Namespace
+
+
+class Comparison(NamedTuple):
+    """Images a second of both sides, round by round, and how many times as fast as theirs ours is to be."""
+
+    title: str
+    reference: str
+    theirs: Sequence[float]
+    ours: Sequence[float]
+    goal: float
 
 
 def recipe(batch_size: int, num_steps: int, **changes: float) -> Recipe:
@@ -108,35 +135,15 @@ def formats() -> tuple[str, ...]:
 # -- training
 
 
-def timm_rate(checkout: Path, classes: Path, model: str, options: argparse.Namespace) -> float:
-    """Images a second of train.py's own log; it is ended once it has taken enough steps.
-
-    Args:
-        checkout: of its repository, which it takes timm from, too.
-        classes: the photographs.
-        model: timm's name.
-        options: of the command line.
-    """
-    num_classes = len(list((classes / "train").iterdir()))
-    data = ["--data-dir", str(classes), "--val-split", "", "--num-classes", str(num_classes), "--device", "cpu"]
-    sizes = ["-b", str(options.batch), "--workers", str(options.cores), "--epochs", "1", "--log-interval", "1"]
-    command = [
-        sys.executable,
-        "-c",
-        _START_TRAIN_PY,
-        str(checkout / "train.py"),
-        *data,
-        *sizes,
-        *timm_options(),
-        "--model",
-        model,
-    ]
-    python_path = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
+def timm_rate(sides: Sides, model: str) -> float:
+    """Images a second of train.py's own log, for timm's name of a model; it is ended once it has taken enough steps."""
+    options = sides.options
     seconds: list[float] = []
     with tempfile.TemporaryDirectory() as output:
         process = subprocess.Popen(
-            [*command, "--output", output], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "PYTHONPATH": python_path, "OMP_NUM_THREADS": str(options.cores)},
+            [*timm_command(sides), "--model", model, "--output", output],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "PYTHONPATH": timm_path(sides), "OMP_NUM_THREADS": str(options.cores)},
         )  # fmt: skip
         assert process.stdout
         lines = []
@@ -153,19 +160,30 @@ def timm_rate(checkout: Path, classes: Path, model: str, options: argparse.Names
     return options.batch / statistics.fmean(seconds[options.skipped :])
 
 
-def our_rate(folder: Path, model: str, options: argparse.Namespace) -> float:
-    """Images a second of a run's own metrics.
+def timm_command(sides: Sides) -> list[str]:
+    """train.py on the photographs, but for the model and where it writes."""
+    num_classes, batch, cores = len(list((sides.classes / "train").iterdir())), sides.options.batch, sides.options.cores
+    start = [sys.executable, "-c", _START_TRAIN_PY, str(sides.checkout / "train.py")]
+    data = ["--data-dir", str(sides.classes), "--val-split", "", "--num-classes", str(num_classes), "--device", "cpu"]
+    sizes = ["-b", str(batch), "--workers", str(cores), "--epochs", "1", "--log-interval", "1"]
+    return [*start, *data, *sizes, *timm_options()]
 
-    Args:
-        folder: of prepared sets.
-        model: our name.
-        options: of the command line.
-    """
+
+def timm_path(sides: Sides) -> str:
+    """PYTHONPATH with timm's checkout first."""
+    return os.pathsep.join([str(sides.checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def our_rate(sides: Sides, model: str) -> float:
+    """Images a second of a run's own metrics, for our name of a model."""
+    options = sides.options
     num_steps = options.skipped + options.steps
     experiment = Experiment(
         model=model, dataset=_SUBSET, image_size=_SIZE, recipe=recipe(options.batch, num_steps, **_MIXED)
     )
-    resources = Resources(data_dir=str(folder), loader="webdataset", threads_per_rank=options.cores, num_evaluations=1)
+    resources = Resources(
+        data_dir=str(sides.folder), loader="webdataset", threads_per_rank=options.cores, num_evaluations=1
+    )
     with tempfile.TemporaryDirectory() as store:
         run = RunDirectory(Path(store))
         run.create(experiment)
@@ -178,42 +196,14 @@ def our_rate(folder: Path, model: str, options: argparse.Namespace) -> float:
     return statistics.harmonic_mean(rates[options.skipped :])
 
 
-def compare_training(checkout: Path, folder: Path, classes: Path, options: argparse.Namespace) -> None:
-    """Train each model by both, in turn.
-
-    Args:
-        checkout: of timm's repository.
-        folder: with our prepared photographs.
-        classes: the same as a folder of each class.
-        options: of the command line.
-    """
+def compare_training(sides: Sides) -> Iterator[Comparison]:
+    """Train each model by both, in turn."""
+    options = sides.options
     for model in options.models:
         name, goal = _MODELS[model]
-        pairs = [
-            (timm_rate(checkout, classes, name, options), our_rate(folder, model, options))
-            for _ in range(options.rounds)
-        ]
-        theirs, our = zip(*pairs, strict=True)
+        pairs = [(timm_rate(sides, name), our_rate(sides, model)) for _ in range(options.rounds)]
         title = f"training {model} at {_SIZE}, batch {options.batch}, {options.cores} cores"
-        report(title, "timm's train.py", theirs, our, goal)
-
-
-def report(title: str, reference: str, theirs: list[float] | tuple[float, ...], our: list[float], goal: float) -> None:
-    """Print both sides' median rates, and the median over rounds of the ratio, with its spread.
-
-    Args:
-        title: what both do.
-        reference: the other side.
-        theirs, our: images a second of each round.
-        goal: that the ratio is to reach.
-    """
-    note(title, reference, theirs, our)
-    ratios = sorted(b / a for a, b in zip(theirs, our, strict=True))
-    print(
-        f"{title}: ours {statistics.median(our):.1f} images/s, {reference} {statistics.median(theirs):.1f}: "
-        f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] (goal {goal})",
-        flush=True,
-    )
+        yield Comparison(title, "timm's train.py", *zip(*pairs, strict=True), goal)
 
 
 # -- loaders
@@ -250,23 +240,31 @@ def our_loader(folder: Path, storage_format: str, cores: int) -> Callable[[], in
     return run
 
 
-def compare_loaders(checkout: Path, folder: Path, classes: Path, options: argparse.Namespace) -> None:
-    """Read the photographs by both, in turn, on one core and on all that are asked for.
-
-    Args:
-        checkout: of timm's repository.
-        folder: with our prepared photographs.
-        classes: the same as a folder of each class.
-        options: of the command line.
-    """
-    for cores in sorted({1, options.cores}):
-        contenders = {"timm": Contender(cores, timm_loader, (checkout, classes, cores))}
+def compare_loaders(sides: Sides) -> Iterator[Comparison]:
+    """Read the photographs by both, in turn, on one core and on all that are asked for."""
+    for cores in sorted({1, sides.options.cores}):
+        contenders = {"timm": Contender(cores, timm_loader, (sides.checkout, sides.classes, cores))}
         for storage_format in formats():
-            contenders[storage_format] = Contender(cores, our_loader, (folder, storage_format, cores))
-        rates = rates_in_turn(contenders, options.rounds)
+            contenders[storage_format] = Contender(cores, our_loader, (sides.folder, storage_format, cores))
+        rates = rates_in_turn(contenders, sides.options.rounds)
         for storage_format in formats():
             title = f"loading by {storage_format} at {_SIZE}, DeiT's augmentation without mixup, {cores} cores"
-            report(title, "timm's create_loader", rates["timm"], rates[storage_format], _LOADERS_GOAL)
+            yield Comparison(title, "timm's create_loader", rates["timm"], rates[storage_format], _LOADERS_GOAL)
+
+
+PARTS = {"training": compare_training, "loaders": compare_loaders}
+
+
+def report(comparison: Comparison) -> None:
+    """Print both sides' median rates, and the median over rounds of the ratio, with its spread."""
+    title, reference, theirs, ours, goal = comparison
+    note(title, reference, theirs, ours)
+    ratios = sorted(b / a for a, b in zip(theirs, ours, strict=True))
+    print(
+        f"{title}: ours {statistics.median(ours):.1f} images/s, {reference} {statistics.median(theirs):.1f}: "
+        f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] (goal {goal})",
+        flush=True,
+    )
 
 
 def find_checkout(path: Path | None) -> Path:
@@ -285,8 +283,8 @@ def find_checkout(path: Path | None) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--timm", type=Path, default=os.environ.get(CHECKOUT_VARIABLE), help="a checkout, see above")
-    parser.add_argument("--part", choices=["training", "loaders"], help="default: both")
+    parser.add_argument("--timm", type=Path, default=os.environ.get(TIMM_VARIABLE), help="a checkout, see above")
+    parser.add_argument("--part", choices=list(PARTS), help="default: both")
     parser.add_argument("--models", nargs="+", choices=list(_MODELS), default=list(_MODELS))
     parser.add_argument("--batch", type=int, default=16, help="images of a training step")
     parser.add_argument("--steps", type=int, default=6, help="that are timed of each training")
@@ -300,10 +298,10 @@ def main() -> None:
     print(describe_machine(), load())
     classes = make_subset(options.folder, options.photographs)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-options.cores :])  # of both sides' processes
-    if options.part in (None, "training"):
-        compare_training(checkout, options.folder, classes, options)
-    if options.part in (None, "loaders"):
-        compare_loaders(checkout, options.folder, classes, options)
+    sides = Sides(checkout, classes, options.folder, options)
+    for part in [options.part] if options.part else PARTS:
+        for comparison in PARTS[part](sides):
+            report(comparison)
     print(load())
 
 

@@ -12,12 +12,12 @@ import submitit
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
 REFUSALS = (FailedJobError, FailedSubmissionError, OSError)
-"""What ``Batch.submit`` raises where sbatch takes no job."""
+"""Raised by ``BatchScript.submit`` where sbatch takes no job."""
 
 PYTHON = sys.executable
 
 
-class Batch:
+class BatchScript:
     """A batch script of one job, or of an array of jobs.
 
     Args:

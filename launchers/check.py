@@ -50,7 +50,7 @@ def check(options: GridOptions, console: Console) -> int:
         return Exit.FAILED
     console.print(_costs(profile, options))
     console.print(_LEGEND)
-    return 0
+    return Exit.DONE
 
 
 def _networks(profile: Profile, of_challenger: bool) -> list[Experiment]:

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers import slurm
-from launchers.batch import PYTHON, REFUSALS, Batch
+from launchers.batch import PYTHON, REFUSALS, BatchScript
 from launchers.node import STEP_END_S, WARNING_S
 from launchers.plan import PlannedRun
 from launchers.snapshot import Snapshot
@@ -235,7 +235,9 @@ class Submitter:
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         options += ["--seeds", str(submission.num_seeds)]
         parameters["setup"] = [self._path()]
-        Batch(self._folder, parameters).submit(f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}")
+        BatchScript(self._folder, parameters).submit(
+            f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}"
+        )
 
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
@@ -258,7 +260,7 @@ class Submitter:
             'exit "$status"',
         ]
 
-    def _batch(self, tasks: range) -> Batch:
+    def _batch(self, tasks: range) -> BatchScript:
         wanted, name = self._allocation, self.submission.name
         parameters: dict[str, Any] = {
             "job_name": array_name(name, tasks.start),
@@ -285,7 +287,7 @@ class Submitter:
             ],
             "teardown": self._ending(tasks.start),
         }
-        return Batch(self._folder, parameters, num_jobs=len(tasks))
+        return BatchScript(self._folder, parameters, num_jobs=len(tasks))
 
 
 def _limit_of_step(wanted: Allocation) -> list[str]:

@@ -10,9 +10,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
-from launchers.live.address import DEFAULT, parse_address
+from launchers.address import DEFAULT, parse_address
 from launchers.options import Cluster, GridOptions, SlurmOptions
-from leaderboards.sequential import FIRST_LOOK
+from leaderboards.significance.sequential import FIRST_LOOK
 from suite.arguments import num_seeds, positive, program
 from suite.errors import SpecError
 from suite.spec import StorageFormat, TrackerName

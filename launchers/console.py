@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from leaderboards.escaping import spell_controls
+from leaderboards.text.escaping import spell_controls
 
 
 class SafeConsole(Console):

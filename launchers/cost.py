@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suite import costs
+from suite.known_flops import Flops, find_flops
 from suite.spec import Experiment, Resources
 
 
@@ -15,13 +16,13 @@ def run_flops(experiment: Experiment, resources: Resources) -> float:
     return flops
 
 
-def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> costs.Flops:
+def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
     """Of one image's forward pass, as ``suite.models.flops`` does, which is not imported for what is known.
 
     Args:
         model, num_classes, image_size, options: as there.
     """
-    known = costs.find_flops(model, num_classes=num_classes, image_size=image_size, **options)
+    known = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     if known is not None:
         return known
     from suite.models import flops

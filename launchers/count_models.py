@@ -1,6 +1,6 @@
 """``python -m launchers.count_models``: count the operations of every suite's models anew, and ship them as data.
 
-For developers, whenever a file of ``suite/models/`` has changed; ``suite.shipped_flops`` reads them.
+For developers, whenever a file of ``suite/models/`` has changed; ``suite.known_flops`` reads them.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from suite.costs import Flops, run_flops
+from suite.costs import run_flops
+from suite.exit_codes import Exit
+from suite.known_flops import PATH, Flops, key_of, write_shipped
 from suite.models.flops import count_anew
-from suite.shipped_flops import PATH, key_of, write_shipped
 from suite.spec import Experiment, Resources
 from suite.suites import get_suite, list_suites
 
@@ -36,7 +37,7 @@ def main() -> int:
         run_flops(experiment, Resources(), count)
     write_shipped(counts)
     print(f"{PATH}: {len(counts)} models")
-    return 0
+    return Exit.DONE
 
 
 if __name__ == "__main__":

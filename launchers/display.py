@@ -12,7 +12,7 @@ from rich.text import Text
 from launchers.local import LocalPool, LocalRun, PoolState
 from launchers.names import describe
 from launchers.progress import read_progress
-from leaderboards.escaping import spell_controls
+from leaderboards.text.escaping import spell_controls
 from suite.heartbeat import find_silence
 
 _STYLES: dict[PoolState, str] = {

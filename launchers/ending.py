@@ -24,7 +24,8 @@ from launchers.submission import cancel_mark, read_submission, submissions_folde
 from suite import attempts
 from suite.errors import RunError
 from suite.exit_codes import Exit
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.standing import stand_alone
 
 _MAX_ATTEMPTS_WITHOUT_PROGRESS = 3

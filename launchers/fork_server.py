@@ -42,7 +42,7 @@ def main() -> int:
         while True:
             request, logs, *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 1)
             if not request:
-                return 0
+                return Exit.DONE
             _fork_twice(grid, lambda: _become_run(json.loads(request), logs[0], requests, resources))  # noqa: B023  called here only
             os.close(logs[0])
 

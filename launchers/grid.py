@@ -75,7 +75,7 @@ def _drop_output() -> None:
 def _run(options: GridOptions, console: Console) -> int:
     if options.list_suites:
         print_suites(console)
-        return 0
+        return Exit.DONE
     if options.check:
         return check(options, console)
     if options.until is not None and not options.starts_nothing:
@@ -83,7 +83,7 @@ def _run(options: GridOptions, console: Console) -> int:
     grid = GridRequest.of(options)
     if options.show:
         print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
-        return 0
+        return Exit.DONE
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers import on_slurm  # imports submitit
 
@@ -101,7 +101,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
     plan = grid.plan(resources, console)
     if options.dry_run:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
-        return 0
+        return Exit.DONE
     to_do = [run for run in plan if run.standing.is_open]
     if to_do:
         if grid.profile.device == "gpu":
@@ -119,7 +119,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
                 failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), followers, console)
     print_failures(console, failed)
     build(options.suite or "", grid.profile_name, options.runs, options.seeds)
-    return Exit.FAILED if failed else 0
+    return Exit.FAILED if failed else Exit.DONE
 
 
 def _followers(

@@ -24,7 +24,7 @@ from suite.errors import SuiteError
 from suite.exit_codes import Exit
 from suite.files import open_log
 from suite.heartbeat import Watch
-from suite.records import Failure
+from suite.results import Failure
 from suite.spec import Resources
 
 PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]

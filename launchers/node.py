@@ -28,7 +28,8 @@ from suite.execute import die_with_parent, run_as_rank
 from suite.exit_codes import Exit
 from suite.files import open_log
 from suite.heartbeat import Watch
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Experiment, Resources
 
 WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early

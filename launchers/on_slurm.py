@@ -18,7 +18,6 @@ from launchers import slurm
 from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job, PlannedRun
-from launchers.reasons import find_troubles
 from launchers.report import print_cost, print_failures
 from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, read_status, render_status
@@ -30,6 +29,7 @@ from launchers.submission import (
     owner_of,
     submissions_folder,
 )
+from launchers.troubles import find_troubles
 from leaderboards.build import build
 from suite.errors import RunError, SpecError
 from suite.exit_codes import Exit
@@ -75,7 +75,7 @@ def train(grid: GridRequest, console: Console) -> int:
                 f"{num_left} more need runs that another grid trains: start this one again once they are done"
             )
     if options.slurm.detach:
-        return 0
+        return Exit.DONE
     return watch(grid, console, until_all_ended=True)
 
 
@@ -112,17 +112,17 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
         console.print(render_status(found, grid.profile, need, _troubles(grid, found)))
-        return 0
+        return Exit.DONE
     try:
         found = _follow(grid, jobs, need, console)
     except KeyboardInterrupt:
         console.print("left; the jobs go on. --status shows them, --cancel ends them")
-        return 0
+        return Exit.DONE
     failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
     if not options.status:
         build(options.suite or "", grid.profile_name, options.runs, options.seeds)
-    return 0 if all(status.state == "done" for status in found) else Exit.FAILED
+    return Exit.DONE if all(status.state == "done" for status in found) else Exit.FAILED
 
 
 def cancel(grid: GridRequest, console: Console) -> int:
@@ -143,7 +143,7 @@ def cancel(grid: GridRequest, console: Console) -> int:
                 mark.unlink(missing_ok=True)
             raise
     console.print(f"cancelled {num_jobs} jobs; what is trained stays, and the same grid goes on from there")
-    return 0
+    return Exit.DONE
 
 
 @contextlib.contextmanager
@@ -215,7 +215,7 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, 
         console.print(submitter.describe_order())
     num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.slurm.runs_per_job)
     print_cost(console, grid.profile, plan, max(1, num_jobs) * plan[0].job.resources.num_ranks)
-    return 0
+    return Exit.DONE
 
 
 def _submitter(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from launchers.live.address import Address
-from leaderboards.sequential import FIRST_LOOK
+from launchers.address import Address
+from leaderboards.significance.sequential import FIRST_LOOK
 from suite.errors import SpecError
 from suite.profiles import Profile
 from suite.spec import Resources, StorageFormat, TrackerName

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING
 
 from launchers.slurm import EndedJob
-from launchers.starts import bad_nodes, read_starts
-from launchers.submission import Submission, submissions_folder
+from launchers.submission import submissions_folder
 from suite.files import open_file
-
-if TYPE_CHECKING:
-    from launchers.status import RunStatus
 
 _TAIL_BYTES = 8192
 _FULL_BYTES = 1_000_000
-_STRAGGLES = 0.5  # of the others' pace
 _ENDED = {
     "OUT_OF_MEMORY": "out of memory; raise --mem-gb",
     "TIMEOUT": "its time limit came before it could stop",
@@ -74,36 +65,3 @@ def _last_words(log: Path) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]
     return (telling or lines or [""])[-1][:200]
-
-
-def find_troubles(store: Path, submissions: Sequence[Submission], found: Sequence[RunStatus]) -> list[str]:
-    """Name the nodes that could not begin jobs, with a log, and those that are much slower than others."""
-    waiting = {status.job.experiment.id for status in found if status.goes_on}
-    troubles = []
-    for submission in submissions:
-        if waiting.isdisjoint(submission.task_of):
-            continue
-        for node, starts in bad_nodes(read_starts(submissions_folder(store) / submission.name)).items():
-            last = starts[-1]
-            troubles.append(
-                f"{node} could not begin {len(starts)} jobs, and is left out: {last.reason}; see {last.log}"
-            )
-    return troubles + _name_stragglers(found)
-
-
-def _name_stragglers(found: Sequence[RunStatus]) -> list[str]:
-    """Name nodes at less than half the pace of others that train the same model at the same number of ranks."""
-    rates: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for status in found:
-        rate = (status.metrics or {}).get("images_per_s")
-        if status.state == "running" and status.node and rate and not status.silence:
-            experiment = status.job.experiment
-            work = (experiment.model, str(experiment.model_options), experiment.image_size, experiment.kind)
-            rates[(*work, experiment.recipe.precision, status.job.resources.num_ranks)][status.node].append(rate)
-    slow = {}
-    for nodes in rates.values():
-        for node, own in nodes.items():
-            others = [rate for other, values in nodes.items() if other != node for rate in values]
-            if others and median(own) < _STRAGGLES * median(others):
-                slow[node] = f"{node} is slow: {median(own):,.0f} images/s, where others reach {median(others):,.0f}"
-    return list(slow.values())

@@ -20,6 +20,7 @@ from suite.challenger import Challenger
 from suite.challengers import record_challengers, with_challengers
 from suite.errors import DataError, SpecError, missing_weights
 from suite.profiles import Profile
+from suite.run_store import experiments_folder
 from suite.spec import Experiment, Resources
 from suite.standing import reopen
 from suite.suites import get_suite, list_suites
@@ -73,7 +74,7 @@ class GridRequest:
         Raises:
             SpecError: this user may not write there, or the disk is full.
         """
-        folder = self.options.runs / "experiments"
+        folder = experiments_folder(self.options.runs)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):

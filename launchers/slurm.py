@@ -76,7 +76,7 @@ def call(*command: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RunError(f"{command[0]} did not answer: {error}. The jobs go on; try again.") from error
     if done.returncode != 0:
-        raise RunError(f"{command[0]} failed: {_first_line(done.stderr)}. The jobs go on; try again.")
+        raise RunError(f"{command[0]} failed: {_last_line(done.stderr)}. The jobs go on; try again.")
     return done.stdout
 
 
@@ -215,6 +215,6 @@ def max_array_size() -> int:
     return int(found[1]) if found else 1001  # SLURM's default
 
 
-def _first_line(text: str) -> str:
+def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"

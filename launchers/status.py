@@ -25,7 +25,7 @@ from launchers.reasons import explain_end, explain_wait
 from launchers.slurm import EndedJob, QueuedJob
 from launchers.starts import LostStart, read_starts
 from launchers.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
-from leaderboards.escaping import spell_controls
+from leaderboards.text.escaping import spell_controls
 from suite import attempts, standing
 from suite.attempts import Attempt
 from suite.heartbeat import find_silence
@@ -231,13 +231,13 @@ class Need:
             return 0.0
         if status.remaining_s is not None:
             return status.remaining_s * status.job.resources.num_ranks / 3600
-        cell = status.job.experiment.arm_id
-        if cell not in self._by_flops:
+        arm = status.job.experiment.arm_id
+        if arm not in self._by_flops:
             from launchers.cost import run_flops
 
             flops = run_flops(status.job.experiment, status.job.resources)
-            self._by_flops[cell] = flops / self._rate / 3600
-        return self._by_flops[cell]
+            self._by_flops[arm] = flops / self._rate / 3600
+        return self._by_flops[arm]
 
     def describe(self, found: Sequence[RunStatus], profile: Profile) -> str:
         """Say in one line what the runs have used, and what they still need."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from launchers.options import GridOptions
 from leaderboards.boards import make_leaderboard
 from leaderboards.cells import Cell
-from leaderboards.sequential import FIRST_LOOK, is_decided, widened
+from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
 from suite.errors import SpecError
 from suite.suites import get_suite
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards import Leaderboard
-from leaderboards.challenges import find_challenges, render_challenges_csv
-from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
-from leaderboards.index import IndexLine
-from leaderboards.judged_claims import JudgedClaim
-from leaderboards.markdown import render_markdown
+from leaderboards.challenges import find_challenges
+from leaderboards.claims.judged import JudgedClaim
+from leaderboards.survey import IndexLine
+from leaderboards.text.challenges import render_challenges_csv
+from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
+from leaderboards.text.markdown import render_markdown
 from suite.errors import RunError
 from suite.files import write_atomically
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,12 +9,13 @@ from pathlib import Path
 from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
-from leaderboards.effects import Effect, find_effects
+from leaderboards.effects import CellEffect, find_effects
 from leaderboards.paper_tables import PaperTable, check_layout, lay_out
 from suite.arguments import program
 from suite.challengers import with_recorded_challengers
 from suite.errors import SpecError
 from suite.profiles import Place, Profile, Row
+from suite.run_store import experiments_folder, list_arms
 from suite.tables import Suite, Table
 
 
@@ -33,7 +33,7 @@ class Board:
     table: Table
     paper: PaperTable
     cells: Mapping[tuple[Row, str], Cell]
-    effects: Mapping[tuple[Row, str], Effect] = field(default_factory=dict)  # away from the paper's scale
+    effects: Mapping[tuple[Row, str], CellEffect] = field(default_factory=dict)  # away from the paper's scale
 
     @property
     def columns(self) -> list[str]:
@@ -125,8 +125,7 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
 def enter_challengers(suite: Suite, profile_name: str, store: Path) -> Suite:
     """Enter the models beside the papers' that a store has runs of in this suite at this scale."""
     check_store(store)
-    folder = store / "experiments"
-    return with_recorded_challengers(suite, profile_name, store, set(os.listdir(folder)) if folder.exists() else set())
+    return with_recorded_challengers(suite, profile_name, store, list_arms(store))
 
 
 def read_runs(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Collection:
@@ -147,7 +146,6 @@ def check_store(store: Path) -> None:
             f"there is no run store {store}: expected a folder that holds experiments/. "
             f"Run {program('grid', 'launchers/grid.py')} first, or name another folder with --runs."
         )
-    if (store / "experiments").exists() and not (store / "experiments").is_dir():
-        raise SpecError(
-            f"{store / 'experiments'} is a file, expected a folder of runs. Name another store with --runs."
-        )
+    folder = experiments_folder(store)
+    if folder.exists() and not folder.is_dir():
+        raise SpecError(f"{folder} is a file, expected a folder of runs. Name another store with --runs.")

@@ -14,16 +14,17 @@ from pathlib import Path
 
 from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages
 from leaderboards.boards import check_store, make_leaderboard
-from leaderboards.challenges import summarize_challenges
-from leaderboards.claim_pages import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.index import IndexLine, render_index, render_index_csv
+from leaderboards.claims.judged import JudgedClaim
 from leaderboards.joined_stores import joined
-from leaderboards.judged_claims import JudgedClaim
-from leaderboards.survey import find_claims, judge_all, survey
-from leaderboards.terminal import print_summary
+from leaderboards.survey import IndexLine, find_claims, judge_all, survey
+from leaderboards.text.challenges import summarize_challenges
+from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
+from leaderboards.text.index import render_index, render_index_csv, summarize_line
+from leaderboards.text.terminal import print_summary
 from suite.arguments import positive, program
 from suite.errors import SpecError, SuiteError
+from suite.exit_codes import Exit
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
 
@@ -99,7 +100,7 @@ def _write_line(line: IndexLine, store: Path, out: Path) -> IndexLine:
     if line.error:
         scale = line.profile_name and f", {line.profile_name}"
         print(f"error: {line.suite.name}{scale}: {line.error}", file=sys.stderr)
-    print(line.summary)
+    print(summarize_line(line))
     return line
 
 
@@ -151,12 +152,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with joined(args.runs) as store:
             if args.all:
-                return 0 if build_all(store, args.profile, args.seeds, args.out) else 1
+                return Exit.DONE if build_all(store, args.profile, args.seeds, args.out) else Exit.FAILED
             build(args.suite, args.profile or "laptop", store, args.seeds, args.out)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+        return Exit.FAILED
+    return Exit.DONE
 
 
 if __name__ == "__main__":

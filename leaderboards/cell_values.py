@@ -1,7 +1,7 @@
 """Collected runs -> the cells of a table: measured ones, those derived from them, and how they compare.
 
 The mean of a derived cell is derived from the means, as the paper does; its interval follows from the seeds of those
-cells, as ``leaderboards.estimates`` says.
+cells, as ``leaderboards.significance.estimates`` says.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from leaderboards.cells import Cell, CellStatus, Coverage, Provenance, Search
 from leaderboards.collect import Collection
-from leaderboards.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.metrics import PRUNED_HEADS, in_points, is_accuracy
 from leaderboards.paper_tables import PaperTable
+from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
+from leaderboards.significance.verdicts import Printed, judge_table
 from leaderboards.usable_runs import UsableRuns, choose, usable_runs
-from leaderboards.verdicts import Printed, judge_table
 from suite.profiles import Entry, Row
 from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
 

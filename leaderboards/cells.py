@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from leaderboards.collect import SeedFailure
-from leaderboards.estimates import Estimate, Interval
-from leaderboards.verdicts import Verdict
+from leaderboards.significance.estimates import Estimate, Interval
+from leaderboards.significance.verdicts import Verdict
 from suite.profiles import Row
 from suite.spec import Experiment
 

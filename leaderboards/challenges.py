@@ -6,21 +6,16 @@ a common parent; by Holm's method over a challenger's comparisons by one metric 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cell_values import difference_of
 from leaderboards.cells import Cell
-from leaderboards.escaping import escape_cell
-from leaderboards.estimates import SIGNIFICANCE, holm, p_value
 from leaderboards.metrics import is_accuracy
+from leaderboards.significance.estimates import SIGNIFICANCE, holm, p_value
 from suite.challengers import data_of
 from suite.profiles import Entry
-
-CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
 
 
 @dataclass(frozen=True)
@@ -87,40 +82,3 @@ def _adjust(family: list[Challenge]) -> list[Challenge]:
         challenge if p is None else replace(challenge, p_value=next(adjusted))
         for challenge, p in zip(family, p_values, strict=True)
     ]
-
-
-def summarize_challenges(leaderboard: Leaderboard) -> list[str]:
-    """A line for each challenger: against how many of the papers' numbers it is better, and worse."""
-    lines = []
-    challenges = find_challenges(leaderboard)
-    for name in (challenger.name for challenger in leaderboard.suite.challengers):
-        own = [challenge.verdict for challenge in challenges if challenge.challenger == name]
-        found = f"better in {own.count('better')}, worse in {own.count('worse')} of {len(own)} comparisons"
-        lines.append(f"{name}: {found} with the papers' models")
-    return lines
-
-
-def render_challenges_csv(challenges: Iterable[Challenge]) -> str:
-    """A line a comparison; differences in percentage points."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for challenge in challenges:
-        interval = challenge.difference.interval
-        numbers = {
-            "difference": challenge.difference.mean,
-            "low": interval and interval.low,
-            "high": interval and interval.high,
-            "p_value": challenge.p_value,
-        }
-        line = {
-            "table": challenge.board.table.name,
-            "row": " / ".join(challenge.difference.row),
-            "column": challenge.column,
-            "against": challenge.against,
-            "n": min(challenge.difference.estimate.sizes, default=challenge.difference.coverage.num_done),
-            "verdict": challenge.verdict,
-            **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
-        }
-        writer.writerow({name: escape_cell(value) for name, value in line.items()})
-    return text.getvalue()

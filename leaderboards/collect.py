@@ -16,7 +16,9 @@ from suite.attempts import device_hours, read_attempts
 from suite.errors import RecordError
 from suite.profiles import Profile
 from suite.protocol_changes import void_metrics
-from suite.records import Result, RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.results import Result
+from suite.run_store import find_runs
 from suite.spec import Experiment, with_ancestors
 from suite.standing import NEW, Standing, beside_needed, stand
 from suite.tables import RelativeTo, Table

@@ -18,14 +18,14 @@ Key = tuple[Row, str]
 
 
 @dataclass(frozen=True)
-class Effect:
+class CellEffect:
     """``difference`` is in points, ours and the paper's; None at the baseline itself."""
 
     baseline: Key
     difference: Cell | None
 
 
-def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[Key, Effect]:
+def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[Key, CellEffect]:
     """Compare the accuracies that compete with each other, where nothing else does: a column of changes, a challenge.
 
     Args:
@@ -45,7 +45,7 @@ def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[
         baseline = choose_baseline(keys, like)
         for key in keys if len(keys) > 1 else ():
             found = None if key == baseline else difference_of(cells[key], cells[baseline])
-            effects[key] = Effect(baseline, found)
+            effects[key] = CellEffect(baseline, found)
     return effects
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from suite.challenger import Challenger
 from suite.challengers import read_challengers, record_challengers
 from suite.errors import RecordError
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
+from suite.run_store import experiments_folder, list_runs
 
 _OUTCOME = ("top1_percent", "top5_percent", "test_loss", "best_top1_percent", "num_steps", "protocol_version")
 
@@ -32,9 +34,9 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
         yield stores[0]
         return
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "experiments").mkdir()
+        experiments_folder(Path(folder)).mkdir()
         for name, runs in _runs_by_id(stores).items():
-            link = Path(folder, "experiments", name)
+            link = experiments_folder(Path(folder)) / name
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(_choose(runs).path)
         for store in stores:
@@ -60,10 +62,10 @@ def _unlike_none(entered: Sequence[Challenger], known: Sequence[Challenger], sto
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:
     found: dict[str, list[RunDirectory]] = {}
     for store in stores:
-        for path in sorted(store.resolve().glob("experiments/*/seed-*")):
-            runs = found.setdefault("/".join(path.parts[-2:]), [])
-            if all(path != run.path for run in runs):  # a store may be named twice
-                runs.append(RunDirectory(path))
+        for run in list_runs(store.resolve()):
+            runs = found.setdefault(run.id, [])
+            if all(run.path != other.path for other in runs):  # a store may be named twice
+                runs.append(run)
     return found
 
 

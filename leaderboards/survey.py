@@ -6,16 +6,35 @@ What ``build`` writes and a live server shows; nothing is written here.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards import Leaderboard, aggregate, enter_challengers, make_leaderboard, read_runs
-from leaderboards.index import IndexLine, estimate_cost
-from leaderboards.judged_claims import JudgedClaim, judge
+from leaderboards.cells import Cell
+from leaderboards.claims.judged import JudgedClaim, judge
+from leaderboards.cost import Cost, estimate_cost
 from suite.errors import RecordError, SuiteError
+from suite.run_store import list_arms
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
+
+
+@dataclass(frozen=True)
+class IndexLine:
+    """A suite at one scale. Without runs, ``profile_name`` is "" and ``leaderboard`` tells of the paper alone; a suite
+    that cannot be built has its ``error``."""
+
+    suite: Suite
+    profile_name: str = ""
+    leaderboard: Leaderboard | None = None
+    cost: Cost | None = None
+    planned: Cost | None = None  # of one without runs
+    error: str = ""
+
+    @property
+    def headline(self) -> Cell | None:
+        return None if self.leaderboard is None else self.leaderboard.headline
 
 
 def survey(
@@ -32,36 +51,35 @@ def survey(
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):
         suite = get_suite(name)
-        scales = [profile] if profile else dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])])
-        for scale in [scale for scale in scales if has_runs(suite, scale, store)] or [""]:
-            yield read_line(suite, scale, store, num_seeds)
+        known = [profile] if profile else dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])])
+        for found in [one for one in known if has_runs(suite, one, store)] or [""]:
+            yield read_line(suite, found, store, num_seeds)
 
 
 def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     """Whether at least one experiment of an entry has a folder in the store."""
-    try:
-        found = set(os.listdir(store / "experiments"))
-    except FileNotFoundError:
+    found = list_arms(store)
+    if not found:
         return False
     entries = _enter_readable(suite, profile, store).profile(profile).entries
     candidates = (candidate for entry in entries for candidate in entry.candidates)
-    return any(f"{candidate.model}-{candidate.arm_id}" in found for candidate in candidates)
+    return any(candidate.arm in found for candidate in candidates)
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
-    """Read one suite at one scale. One that cannot be read is told of in its line, and keeps no other from the index.
+    """Read one suite in one profile. One that cannot be read is told of in its line, and keeps no other from the index.
 
     Args:
         suite: as it is published.
-        profile: its scale; "": it has no runs, and only the paper's numbers are read.
+        profile: of the suite; "": it has no runs, and only the paper's numbers are read.
         store: the run store.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
     """
     try:
-        scale = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
-        suite = enter_challengers(suite, scale, store)
-        runs = read_runs(suite, scale, store, num_seeds)
-        leaderboard = aggregate(suite, scale, runs)
+        shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
+        suite = enter_challengers(suite, shown, store)
+        runs = read_runs(suite, shown, store, num_seeds)
+        leaderboard = aggregate(suite, shown, runs)
         cost = estimate_cost(leaderboard.profile, runs)
         if not profile:
             return IndexLine(suite, leaderboard=leaderboard, planned=cost)

@@ -23,9 +23,10 @@ import pandas as pd
 
 from imagesets.prepared import find_info
 from leaderboards.boards import check_store, make_leaderboard
-from leaderboards.csv_files import render_long_csv
+from leaderboards.text.csv_files import render_long_csv
 from suite.errors import RecordError
 from suite.records import RunDirectory
+from suite.run_store import list_runs
 from suite.spec import flat_fields
 from suite.standing import stand_alone
 from suite.suites import get_suite
@@ -43,7 +44,7 @@ def load_runs(store: str | Path) -> pd.DataFrame:
     Returns:
         Columns: ``run`` (its id), ``state`` and ``reason`` as ``suite.standing`` tells them, every field that
         identifies the experiment (recipe and options flat; those of parents after "parent."), every field of
-        ``suite.records.Result`` (missing where the run is not finished), and ``path``.
+        ``suite.results.Result`` (missing where the run is not finished), and ``path``.
 
     Raises:
         SpecError: there is no such store.
@@ -101,9 +102,8 @@ def load_model(run: str | Path) -> nn.Module:
 
 
 def _lines(store: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(store.glob("experiments/*/seed-*")):
-        run = RunDirectory(path)
-        line: dict[str, Any] = {"run": "/".join(path.parts[-2:]), "path": str(path)}
+    for run in list_runs(store):
+        line: dict[str, Any] = {"run": run.id, "path": str(run.path)}
         try:
             experiment = run.read_experiment()
         except RecordError as error:

@@ -212,7 +212,7 @@ def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms
         suite: as it is published.
         profile_name: the scale.
         store: the run store.
-        arms: names of the folders in ``store/experiments``.
+        arms: names of those that the store has runs of.
     """
     entered = []
     for challenger in read_challengers(store):
@@ -223,6 +223,6 @@ def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms
         except SpecError:  # no row of this suite, or no recipe at this scale
             continue
         own = (e for entry in profile.entries if entry.beside for e in entry.candidates)
-        if any(f"{e.model}-{e.arm_id}" in arms for e in own):
+        if any(e.arm in arms for e in own):
             entered.append(challenger)
     return with_challengers(suite, entered, profile_name)

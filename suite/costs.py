@@ -1,50 +1,26 @@
 """The cost of a run: floating-point operations, from those of one image in its model. No torch.
 
-Building a large model takes a second, reading its count none: the suites' models come counted, see ``shipped_flops``;
-who counts others, ``suite.models.flops``, keeps the count on disk, and ``grid.py --list`` and the leaderboards find it
-here. Files that cannot be read or written count as not there.
+Building a large model takes a second, so that a model is counted once: who asks says by which ``Counter``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from functools import lru_cache
-from importlib.metadata import version
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
 from imagesets.catalog import ImageSetInfo
-from suite.errors import RunError
-from suite.files import cache_folder, write_atomically
-from suite.model_options import digest_of_sources, options_that_matter
-from suite.shipped_flops import key_of, read_shipped
+from suite.known_flops import Flops, find_flops
+from suite.model_options import options_that_matter
 from suite.spec import Experiment, Resources
 
 TRAINING = 3  # forward passes that one image costs, the backward one included
-
-
-@dataclass(frozen=True)
-class Flops:
-    """Of one image's forward pass, 2 per multiply-add, matrix products and convolutions only.
-
-    ``linear`` leaves out attention maps and their products with the values: the convention that fits the papers.
-    """
-
-    total: int
-    linear: int
 
 
 class Counter(Protocol):
     """Tells the FLOPs of a model by its name, as ``find_flops`` and ``suite.models.flops.count_flops`` do."""
 
     def __call__(self, model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops | None: ...
-
-
-# -- a run
 
 
 def run_flops(experiment: Experiment, resources: Resources, counter: Counter) -> float | None:
@@ -109,57 +85,3 @@ def _find_info(experiment: Experiment, resources: Resources) -> ImageSetInfo:
     from imagesets.prepared import find_info  # takes a moment
 
     return find_info(experiment.dataset, Path(resources.data_dir) if resources.data_dir else None)
-
-
-# -- counts that are kept
-
-
-def find_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops | None:
-    """Find the count of a model; None if it is not known.
-
-    Args:
-        model: its name.
-        num_classes: of its classifier.
-        image_size: side of its images, in pixels.
-        options: its keyword arguments.
-    """
-    if shipped := read_shipped().get(key_of(model, num_classes, image_size, options)):
-        return Flops(*shipped)
-    try:
-        return _read(_path(model, num_classes, image_size, options))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def keep_flops(flops: Flops, model: str, *, num_classes: int, image_size: int, **options: Any) -> None:
-    """Remember a count, where there is a place to write.
-
-    Args:
-        flops: of one image's forward pass.
-        model, num_classes, image_size, options: as for ``find_flops``.
-    """
-    path = _path(model, num_classes, image_size, options)
-    with contextlib.suppress(OSError, RunError):  # nowhere to write: it is counted again
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps({"model": model, **asdict(flops)}).encode())
-
-
-@lru_cache
-def _read(path: Path) -> Flops:
-    kept = json.loads(path.read_bytes())
-    found = Flops(total=kept["total"], linear=kept["linear"])
-    if not all(isinstance(number, int) and number > 0 for number in asdict(found).values()):
-        raise ValueError(f"{path} holds {found}")
-    return found
-
-
-def _path(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> Path:
-    known = [model, num_classes, image_size, options_that_matter(model, options), _versions()]
-    text = json.dumps(known, default=str)  # a model that is none of ours counts by its source
-    return cache_folder("suite-flops") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-
-
-@lru_cache
-def _versions() -> tuple[str, ...]:
-    """List what else a count depends on: the libraries, and the models' own source."""
-    return version("torch"), version("timm"), digest_of_sources()

@@ -25,7 +25,8 @@ from suite import attempts
 from suite.errors import LostPeerError, RecordError, SuiteError
 from suite.exit_codes import Exit
 from suite.files import write_atomically
-from suite.records import Failure, FailureKind, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure, FailureKind
 from suite.spec import Resources
 from suite.standing import State, stand_alone
 
@@ -178,7 +179,7 @@ def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
             with contextlib.suppress(SuiteError):
                 directory.write_failure(Failure(kind="killed", reason=reason, log_path=str(directory.log_path)))
         return Exit.FAILED
-    return 0
+    return Exit.DONE
 
 
 def die_with_parent() -> None:

@@ -13,7 +13,8 @@
         log.txt            everything the processes printed
         claim.lock         locked by the process that trains it
 
-Training and leaderboards meet only through these files.
+What stands in ``result.json`` and ``failure.json`` is ``suite.results``. Training and leaderboards meet only through
+these files.
 """
 
 from __future__ import annotations
@@ -26,103 +27,20 @@ import shutil
 from collections.abc import Collection, Iterator
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any
 
 import filelock
-from pydantic import (
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    model_validator,
-)
 
 from suite.errors import RecordError
 from suite.files import disk_error, open_file, open_to_append, read_file, write_atomically
-from suite.protocol_changes import PROTOCOL_VERSION as PROTOCOL_VERSION  # results bear it
 from suite.reading import check_each_once, describe, read_metrics_line, seal, unseal
-from suite.spec import Experiment, Frozen, StorageFormat
+from suite.results import RESULT_FORMAT, Failure, Result, format_of
+from suite.spec import Experiment
 
-RESULT_FORMAT = 3  # of result.json: 2 knew no compiled steps; 1 no number of its own, digest of maps, or foreign models
+EXPERIMENTS = "experiments"  # the folder of all runs in a store
 _CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
-
-FailureKind = Literal["error", "killed"]
-
-
-Percent = Annotated[float, Field(ge=0, le=100)]
-
-
-class Result(Frozen):
-    """The outcome of a finished run. Accuracies are of the last weights on the whole test split, in percent.
-
-    Only what a run can have measured is valid: finite numbers of the right type, in range, that fit each other and the
-    experiment.
-    """
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    format_version: int = Field(1, ge=1, le=RESULT_FORMAT)
-    experiment: Experiment
-    top1_percent: Percent
-    top5_percent: Percent
-    test_loss: NonNegativeFloat
-    best_top1_percent: Percent  # of all evaluations
-    num_evaluations: NonNegativeInt = 0  # during the training, the last one included; 0 = not recorded
-    num_parameters: PositiveInt
-    num_train_images: PositiveInt
-    num_test_images: PositiveInt
-    loader: StorageFormat = "memory"
-    num_corrupt_images: NonNegativeInt = 0  # that could not be decoded and were skipped, of both splits
-    num_steps: NonNegativeInt
-    images_seen: NonNegativeInt
-    train_s: NonNegativeFloat  # seconds of training steps over all attempts, without start-up and evaluation
-    images_per_s: NonNegativeFloat
-    device: str
-    num_ranks: PositiveInt
-    compiled: bool = False  # its training steps, by torch.compile
-    num_nodes: PositiveInt = 1
-    num_attempts: NonNegativeInt
-    num_requeues: NonNegativeInt = 0  # by SLURM
-    num_unusable_checkpoints: NonNegativeInt = 0  # damaged or another run's, and not gone on from
-    device_hours: NonNegativeFloat = 0.0  # of all ranks in all attempts, start-up and evaluation included
-    mfu_percent: float | None = Field(None, ge=0)  # model FLOPs over the device's peak; None where that is not known
-    inference_images_per_s: NonNegativeFloat = 0.0  # of the last evaluation's forward passes, on one device
-    num_macs: NonNegativeInt = 0  # multiply-adds of one image's forward pass
-    num_linear_macs: NonNegativeInt = 0  # of these, in linear layers and convolutions
-    num_pruned_heads: tuple[NonNegativeInt, ...] = ()  # of each layer; () where nothing was pruned
-    lineage_train_s: NonNegativeFloat = 0.0  # ``train_s``, and that of the runs whose weights this one started from
-    mean_nonlocality: float | None = Field(None, ge=0)  # over layers and heads, in patches
-    mean_gate: float | None = Field(None, ge=0, le=1)  # over GPSA layers and heads
-    weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
-    maps_sha256: str = ""  # of ``maps.safetensors``, likewise
-    parent: str = ""  # id of the experiment whose finished run this one took over
-    teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
-    protocol_version: NonNegativeInt = 1
-    commit: str
-    finished_at: str  # ISO 8601, UTC
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        num_steps = self.experiment.num_steps(self.num_train_images)
-        images_seen = num_steps * self.experiment.recipe.batch_size
-        for name, expected in (("num_steps", num_steps), ("images_seen", images_seen)):
-            if (found := getattr(self, name)) != expected:
-                raise ValueError(f"{name} is {found}, expected {expected} of this experiment")
-        for name in ("top5_percent", "best_top1_percent"):
-            if (found := getattr(self, name)) < self.top1_percent:
-                raise ValueError(f"{name} is {found}, below top1_percent, which is {self.top1_percent}")
-        return self
-
-
-class Failure(Frozen):
-    """Why an attempt ended. ``error`` needs ``--retry-failed``; ``killed`` is resumed by the next grid."""
-
-    kind: FailureKind
-    reason: str
-    log_path: str
 
 
 class _FileOfRun:
@@ -157,7 +75,12 @@ class RunDirectory:
 
     @classmethod
     def of(cls, store: Path, experiment: Experiment) -> RunDirectory:
-        return cls(Path(store, "experiments", experiment.id), experiment)
+        return cls(Path(store, EXPERIMENTS, experiment.id), experiment)
+
+    @property
+    def id(self) -> str:
+        """The experiment's id, by the names of the folders."""
+        return "/".join(self.path.parts[-2:])
 
     def of_parent(self, parent: Experiment) -> RunDirectory:
         """Find the run of an experiment that this one depends on, in the same store."""
@@ -255,7 +178,7 @@ class RunDirectory:
         if not self._is_of(result.experiment):
             raise RecordError(
                 f"{self.result_path} records {result.experiment.id}, but its folder is "
-                f"{'/'.join(self.path.parts[-2:])}. Use --retry-failed: it sets the file aside and trains again."
+                f"{self.id}. Use --retry-failed: it sets the file aside and trains again."
             )
         return result
 
@@ -266,7 +189,7 @@ class RunDirectory:
         known = self._experiment
         if known is not None and _without_seed(found) == _without_seed(known):
             return True
-        return self.path.parent.name == f"{found.model}-{found.arm_id}"
+        return self.path.parent.name == found.arm
 
     def _refuse_newer(self, data: bytes) -> None:
         if (version := format_of(data)) > RESULT_FORMAT:
@@ -366,39 +289,3 @@ class RunDirectory:
         return RecordError(
             f"cannot read {path}: {describe(error)}. Use --retry-failed: it sets the file aside and trains again."
         )
-
-
-def format_of(result: bytes) -> int:
-    """The version of a result's form; 0 where it says none."""
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(result)
-        version = found.get("format_version", 0) if isinstance(found, dict) else 0
-        return version if type(version) is int else 0
-    return 0
-
-
-def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
-    """Find this experiment's run directories by seed, in order; cheaper than one ``RunDirectory.of`` each.
-
-    Raises:
-        RecordError: if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
-    """
-    cell = RunDirectory.of(store, experiment).path.parent
-    try:
-        names = os.listdir(cell)
-    except FileNotFoundError:
-        return {}
-    folders: dict[int, list[str]] = {}
-    for name in sorted(names):
-        if name.startswith("seed-") and name[5:].isdecimal():
-            folders.setdefault(int(name[5:]), []).append(name)
-    for seed, found in folders.items():
-        if found != [f"seed-{seed}"]:
-            raise RecordError(
-                f"{cell} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
-                "Move the others out of the run store, or rename the only one."
-            )
-    paths = {seed: cell / f"seed-{seed}" for seed in sorted(folders)}
-    return {  # of joined stores the folders are links, and messages name what they lead to
-        seed: RunDirectory(path.resolve() if path.is_symlink() else path, experiment) for seed, path in paths.items()
-    }

@@ -227,8 +227,13 @@ class Experiment(Frozen):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
+    def arm(self) -> str:
+        """The arm's name, which its folder bears."""
+        return f"{self.model}-{self.arm_id}"
+
+    @property
     def id(self) -> str:
-        return f"{self.model}-{self.arm_id}/seed-{self.seed}"
+        return f"{self.arm}/seed-{self.seed}"
 
     @property
     def is_trained(self) -> bool:

@@ -14,7 +14,8 @@ from typing import Literal
 
 from suite.errors import RecordError
 from suite.protocol_changes import why_void
-from suite.records import Failure, Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure, Result
 from suite.spec import Experiment
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]

@@ -1,4 +1,4 @@
-"""What a run has cost, from the lines that its attempts leave."""
+"""The lines that its attempts leave tell what a run has cost."""
 
 import os
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("suite", "launchers", "datasets/imagesets", "leaderboards", "benchmarks")
+FOLDERS = ("suite", "launchers", "datasets/imagesets", "leaderboards", "benchmarks", "docs/building", "examples")
 FILES = [str(path.relative_to(ROOT)) for name in FOLDERS for path in sorted((ROOT / name).rglob("*.py"))]
 MANY = 4
+NO_SUMMARY = ("What ", "Args:", "Returns:", "Raises:")
 
 
 def definitions(node):
@@ -27,8 +28,15 @@ def definitions(node):
 def test_docstrings_open_with_a_summary_and_describe_the_parameters_where_there_are_many(path):
     for node in definitions(ast.parse(Path(ROOT, path).read_text())):
         name, text = getattr(node, "name", "the module"), ast.get_docstring(node) or ""
-        assert not text.startswith(("What ", "Args:", "Returns:", "Raises:")), f"{name}: {text}"
+        assert not text.startswith(NO_SUMMARY), f"{name}: {text}"
         if isinstance(node, ast.FunctionDef) and not name.startswith("_"):
             given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
             parameters = [argument.arg for argument in given if argument.arg not in ("self", "cls")]
             assert len(parameters) < MANY or "Args:\n" in text, f"{name} does not describe {parameters}"
+
+
+def test_docstrings_of_tests_open_with_a_summary_too():
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        for node in definitions(ast.parse(path.read_text())):
+            text = ast.get_docstring(node) or ""
+            assert not text.startswith(NO_SUMMARY), f"{path}, {getattr(node, 'name', 'the module')}: {text}"

@@ -5,7 +5,8 @@ import pytest
 from suite.protocol_changes import PROTOCOL_VERSION, void_metrics, why_void
 from suite.protocols import cmhsa, convit, cordonnier
 from suite.protocols import structured_init as structured
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.standing import stand_alone
 
 CPU, GPU = "AMD EPYC 7B13", "NVIDIA H200"

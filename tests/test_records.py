@@ -10,8 +10,11 @@ import pytest
 from suite.attempts import read_attempts, record_start
 from suite.errors import RecordError, RunError
 from suite.files import write_atomically
+from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import PROTOCOL_VERSION, Failure, Result, RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.results import Failure, Result
+from suite.run_store import find_runs
 from suite.spec import Experiment
 from suite.standing import reopen, stand, stand_alone
 

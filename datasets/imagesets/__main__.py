@@ -12,6 +12,7 @@ from imagesets.catalog import CATALOG, get_info
 from imagesets.fetch import storage
 from suite.arguments import program
 from suite.errors import DataError, SpecError
+from suite.exit_codes import Exit
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+        return Exit.FAILED
+    return Exit.DONE
 
 
 def _fetch_and_print(name: str, data_dir: Path | None) -> None:

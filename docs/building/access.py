@@ -1,4 +1,4 @@
-"""What Sphinx and Furo leave out for keyboards and screen readers, put into the pages that they have written.
+"""Puts into the written pages what Sphinx and Furo leave out for keyboards and screen readers.
 
 Code and tables that have a scroll bar of their own can be reached by the keyboard, the sides of a page have names, the
 search has a heading, and no column's heading is empty.

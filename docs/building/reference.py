@@ -9,11 +9,19 @@ import importlib
 import pkgutil
 
 PAGES = {
-    "running": ("suite.api", "suite.spec", "suite.records", "suite.standing", "suite.errors"),
+    "running": (
+        "suite.api",
+        "suite.spec",
+        "suite.results",
+        "suite.records",
+        "suite.run_store",
+        "suite.standing",
+        "suite.errors",
+    ),
     "suites": ("suite.tables", "suite.profiles", "suite.figures", "suite.challengers", "suite.plugins"),
     "models": ("suite.models.*",),
     "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),
-    "boards": ("leaderboards.boards", "leaderboards.cells", "leaderboards.estimates", "leaderboards.verdicts"),
+    "boards": ("leaderboards.boards", "leaderboards.cells", "leaderboards.significance.*"),
 }
 
 

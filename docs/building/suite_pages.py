@@ -46,7 +46,7 @@ def _scales(suite: Suite) -> str:
 
 
 def _notes(doc: str, suite: Suite) -> Iterator[str]:
-    """What the suite's docstring says below its summary, and the notes under its boards."""
+    """The suite's docstring below its summary, and the notes under its boards."""
     _, _, body = doc.partition("\n\n")
     notes = [f"- {note}" for note in suite.footnotes]
     if body or notes:

@@ -1,7 +1,6 @@
 """``grid.py --serve``: the board's page while the grid works, from the run store's files. Reads, and never trains.
 
     beside      starts the server as a process of its own beside the grid, and ends it with the grid
-    address     where it listens, and the token that another address than this machine's own needs
     state       where every run stands, as ``--status`` knows it -> JSON
     board       a suite's page, as ``leaderboards/build.py`` writes it; the grid's own has the runs at work above
     overview    the index of all suites and the papers' claims, likewise

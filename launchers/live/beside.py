@@ -17,8 +17,9 @@ from dataclasses import asdict
 
 from rich.console import Console
 
+from launchers.address import Address
 from launchers.helper import NICER, Helper
-from launchers.live.address import Address
+from suite.exit_codes import Exit
 
 
 class LiveServer:
@@ -81,7 +82,7 @@ def serve() -> int:
 
     site = make_site(GridRequest.of(parse_options(asked["words"])))
     Server(socket.socket(fileno=int(sys.argv[1])), Address(**asked["address"]), site).serve_forever()
-    return 0
+    return Exit.DONE
 
 
 def _end_with_the_grid() -> None:

@@ -16,13 +16,14 @@ from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
 from suite.records import RunDirectory
+from suite.run_store import experiments_folder
 from suite.tables import Suite
 
 _FORMATS = ("svg", "pdf")  # that a page carries along
 _DRAWING = threading.Lock()  # Matplotlib's settings are all threads' own
 
 
-class Board:
+class ServedBoard:
     """The page of one suite at one scale. ``mark`` is that of the page that was made last.
 
     Args:
@@ -47,8 +48,8 @@ class Board:
             SuiteError: the store is not there, or a record in it is broken.
         """
         profile = enter_challengers(self._suite, self._profile, self._store).profile(self._profile)
-        arms = {f"{e.model}-{e.arm_id}" for e in profile.experiments()}
-        mark = mark_of(self._store / "experiments" / arm for arm in sorted(arms))
+        arms = {experiment.arm for experiment in profile.experiments()}
+        mark = mark_of(experiments_folder(self._store) / arm for arm in sorted(arms))
         if mark == self.mark:
             return None
         page = self._render(mark)

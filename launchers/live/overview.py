@@ -11,11 +11,11 @@ from launchers.live.board import mark_of
 from launchers.live.kept import Page
 from leaderboards.boards import check_store
 from leaderboards.claims.claim import PaperClaims
-from leaderboards.index import IndexLine
-from leaderboards.judged_claims import JudgedClaim
+from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.index_page import render_index_html
-from leaderboards.survey import judge_all, survey
+from leaderboards.survey import IndexLine, judge_all, survey
+from suite.run_store import experiments_folder
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Overview:
         """
         with self._lock:
             check_store(self._store)
-            mark = mark_of(iter(sorted((self._store / "experiments").glob("*"))))
+            mark = mark_of(iter(sorted(experiments_folder(self._store).glob("*"))))
             if mark != self._mark:
                 lines = list(survey(self._store, also=self._grid))
                 self._mark, self._found = mark, Found(lines, judge_all(lines, self._store))

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from launchers.live.address import Address, is_loopback
+from launchers.address import Address, is_loopback
 from launchers.live.kept import Page
 from launchers.live.site import Site
 from leaderboards.report.waiting_page import render_waiting

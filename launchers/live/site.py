@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launchers.live.board import Board
+from launchers.live.board import ServedBoard
 from launchers.live.kept import KeptPage, Page
 from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
@@ -66,7 +66,7 @@ def make_site(grid: GridRequest) -> Site:
     options, name = grid.options, grid.options.suite or ""
     num_seeds = options.seeds if options.until is None else None
     live = LiveTable(COLUMNS, TEXTS, STATE)
-    board = Board(get_suite(name), grid.profile_name, options.runs, num_seeds, live)
+    board = ServedBoard(get_suite(name), grid.profile_name, options.runs, num_seeds, live)
     shown = KeptPage(board.make, _EVERY_S)
     overview = Overview(options.runs, (name, grid.profile_name))
     pages = {
@@ -81,7 +81,7 @@ def make_site(grid: GridRequest) -> Site:
     return Site(pages, functools.partial(_find_board, store=options.runs), own)
 
 
-def _keep_state(grid: GridRequest, board: Board, shown: KeptPage) -> KeptPage:
+def _keep_state(grid: GridRequest, board: ServedBoard, shown: KeptPage) -> KeptPage:
     reader = StateReader(grid)
 
     def make() -> Page:
@@ -103,4 +103,4 @@ def _find_board(path: str, store: Path) -> KeptPage | None:
         is_there = has_runs(suite, profile, store)
     except SpecError:  # it has no such scale
         return None
-    return _keep_beside(Board(suite, profile, store).make) if is_there else None
+    return _keep_beside(ServedBoard(suite, profile, store).make) if is_there else None

@@ -8,12 +8,13 @@ from typing import Any
 from launchers.names import describe
 from launchers.options import make_resources
 from launchers.plan import Job
-from launchers.reasons import find_troubles
 from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, duration, in_order, read_status, summarize
 from launchers.submission import find_submissions
+from launchers.troubles import find_troubles
 from suite.errors import SuiteError
-from suite.records import RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.run_store import find_runs
 from suite.spec import Experiment
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from launchers.offline.install import install
-from launchers.offline.parts import KitError, Manifest, find_problems
+from launchers.offline.parts import KitError, KitManifest, find_problems
 from suite.errors import SuiteError
 
 _ASSUMED = ["torch", "torchvision", "triton", "nvidia-*", "cuda-*", "numpy"]
@@ -80,7 +80,7 @@ def _pack(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    parts = Manifest.read(options.kit).parts
+    parts = KitManifest.read(options.kit).parts
     problems = find_problems(options.kit, parts)
     for name, problem in problems.items():
         print(f"{name} {problem}")

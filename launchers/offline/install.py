@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from launchers.offline.parts import KitError, Manifest, join
+from launchers.offline.parts import KitError, KitManifest, join
 
 _PROJECT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +28,7 @@ def install(kit: Path, folder: Path, data_dir: Path | None) -> None:
     Raises:
         KitError: the kit is not whole or not for this machine, or pip does not take it.
     """
-    manifest = Manifest.read(kit)
+    manifest = KitManifest.read(kit)
     check_machine(manifest)
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as unpacked:  # the kit may lie on a read-only disk
         print(f"putting {len(manifest.parts)} parts together", flush=True)
@@ -41,7 +41,7 @@ def install(kit: Path, folder: Path, data_dir: Path | None) -> None:
     (folder / "installed").touch()  # so that make takes the environment for its own
 
 
-def check_machine(manifest: Manifest) -> None:
+def check_machine(manifest: KitManifest) -> None:
     """Hold this machine against what the kit was packed for.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imagesets.strips import write_strips
-from launchers.offline.parts import MANIFEST, KitError, Manifest, split
+from launchers.offline.parts import MANIFEST, KitError, KitManifest, split
 from launchers.offline.wheels import Target, WheelCollection, read_dependencies
 
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ _MEGABYTE = 1_000_000
 
 def pack(
     kit: Path, target: Target, assume_installed: Sequence[str], image_sets: Sequence[str], part_mb: float
-) -> Manifest:
+) -> KitManifest:
     """Write the kit's parts and its manifest; a former kit in that folder is replaced.
 
     Args:
@@ -43,7 +43,7 @@ def pack(
             print(f"images of {name}", flush=True)
             write_strips(name, content / name)
         parts = split(content, kit, int(part_mb * _MEGABYTE))
-    manifest = Manifest(
+    manifest = KitManifest(
         python=target.python,
         platform=target.platform,
         glibc=f"2.{target.glibc}",

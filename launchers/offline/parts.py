@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class KitManifest:
     """The purpose of a kit, and its contents.
 
     Attributes:
@@ -54,7 +54,7 @@ class Manifest:
         (kit / MANIFEST).write_text(json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
-    def read(cls, kit: Path) -> Manifest:
+    def read(cls, kit: Path) -> KitManifest:
         """Read the manifest of a kit's folder.
 
         Raises:

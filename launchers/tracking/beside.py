@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from launchers.helper import Helper
-from launchers.tracking.follower import Request
+from launchers.tracking.follower import FollowRequest
 from suite.spec import TrackerName
 
 _LAST_S = 60.0  # for what is left when the training has ended
@@ -20,7 +20,7 @@ _PATIENCE_S = 60.0  # with one line of one run
 class Follower:
     """A process that follows runs into one tracker."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: FollowRequest) -> None:
         self._request = request
         self._helper = Helper("launchers.tracking", request.model_dump_json())
 
@@ -104,7 +104,9 @@ def following(
     names, place, followers = tuple(runs), str(store.absolute()), []
     for name in trackers:
         try:
-            order = Request(tracker=name, store=place, suite=suite, profile=profile, runs=names, patience_s=_PATIENCE_S)
+            order = FollowRequest(
+                tracker=name, store=place, suite=suite, profile=profile, runs=names, patience_s=_PATIENCE_S
+            )
             followers.append(Follower(order))
         except OSError as error:  # no room for a file or a process
             say(tell_dropped(name, str(error)))

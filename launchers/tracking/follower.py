@@ -24,9 +24,12 @@ from launchers.tracking.trackers import TRACKERS, TrackedRun, Tracker
 from leaderboards.metrics import read_metric
 from leaderboards.paper_tables import lay_out
 from suite.errors import RecordError
+from suite.exit_codes import Exit
 from suite.files import open_file, write_atomically
 from suite.reading import read_metrics_line
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
+from suite.run_store import experiments_folder
 from suite.spec import Frozen, TrackerName
 from suite.standing import stand_alone
 from suite.suites import get_suite
@@ -36,7 +39,7 @@ _TOLD = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "imag
 Papers = Mapping[str, Mapping[str, float]]  # arm -> metric -> the paper's number
 
 
-class Request(Frozen):
+class FollowRequest(Frozen):
     """An order to a follower. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
 
     tracker: TrackerName
@@ -49,7 +52,7 @@ class Request(Frozen):
 
 def main() -> int:
     """Follow until the input ends; an error, whatever it is, goes to the starter in one line."""
-    request = Request.model_validate_json(sys.stdin.readline())
+    request = FollowRequest.model_validate_json(sys.stdin.readline())
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):  # meant for the training, whose end is still to come
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICER)
@@ -57,11 +60,11 @@ def main() -> int:
         _follow_all(request)
     except Exception as error:  # a tracker may raise what it likes
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return 0
+        return Exit.FAILED
+    return Exit.DONE
 
 
-def _follow_all(request: Request) -> None:
+def _follow_all(request: FollowRequest) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process wherever the tracker hangs
     papers = find_papers(request.suite, request.profile)
     be_patient = functools.partial(signal.setitimer, signal.ITIMER_REAL, request.patience_s)
@@ -109,9 +112,9 @@ class Following:
         moves: called for every line that the tracker has taken, and before it is closed.
     """
 
-    def __init__(self, request: Request, name: str, papers: Papers, moves: Callable[[], object]) -> None:
+    def __init__(self, request: FollowRequest, name: str, papers: Papers, moves: Callable[[], object]) -> None:
         self._moves = moves
-        self._run = RunDirectory(Path(request.store, "experiments", name))
+        self._run = RunDirectory(experiments_folder(Path(request.store)) / name)
         self.name, self._papers = name, papers
         self._open, self._tags = TRACKERS[request.tracker], (request.suite, request.profile)
         folder = Path(request.store, "tracking", request.tracker, name)

@@ -7,7 +7,7 @@ training times, which are of the authors' GPUs.
 from __future__ import annotations
 
 from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
-from leaderboards.claims.effects import logged
+from leaderboards.claims.composition import logged
 
 _ROWS = {
     "ViT-base": ("12", "12", "768", "3072"),

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
-from leaderboards.claims.effects import above, below, logged, mean_of, scaled, sized
+from leaderboards.claims.composition import above, below, logged, mean_of, scaled, sized
 
 _MODELS = {
     ("Ti", "DeiT"): ("3", "192"),

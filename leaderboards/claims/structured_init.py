@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
-from leaderboards.claims.effects import above, mean_of
+from leaderboards.claims.composition import above, mean_of
 from suite.profiles import Row
 
 _IMPULSES = ("Imp.-3", "Imp.-5")

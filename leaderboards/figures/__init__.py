@@ -6,8 +6,7 @@ What is drawn is data, ``suite.figures``; each kind has a module here:
     curves, pairs, progress, layers     of what trainings log
     maps, centers                       of recorded attention, and of how heads moved
 
-They share ``style``, the look, and ``runs``, the runs behind a cell and what these have logged and recorded;
-``blocks`` and ``tiles`` are the sheet of ``maps``, ``heads`` the panels of ``centers``.
+They share ``parts/``: the look, and the runs behind a cell with what these have logged and recorded.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def draw(
     Raises:
         RecordError: if a run's metrics or maps cannot be read.
     """
-    from leaderboards.figures import style  # matplotlib takes as long to start as the rest of a leaderboard
+    from leaderboards.figures.parts import style  # matplotlib takes as long to start as the rest of a leaderboard
 
     with style.default_style():
         canvas = _draw(figure, leaderboard, store)

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leaderboards.figures import style
-from leaderboards.figures.heads import QUERY_NOTE, Group, Heads, Panel, draw_groups, sheet_size, view
-from leaderboards.figures.runs import (
-    HeadPaths,
-    Recorded,
-    When,
-    first_runs,
-    name_missing,
-    name_seeds,
-    read_paths,
-    read_recorded,
-)
+from leaderboards.figures.parts import style
+from leaderboards.figures.parts.heads import QUERY_NOTE, Group, Heads, Panel, draw_groups, sheet_size, view
+from leaderboards.figures.parts.logged import HeadPaths, read_paths
+from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
+from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
 from suite.figures import CentersFigure, PathsFigure
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaderboards.figures import style
-from leaderboards.figures.runs import Curve, read_curve, runs_behind
+from leaderboards.figures.parts import style
+from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
 from suite.figures import CurveFigure
 from suite.profiles import Place
 
@@ -64,23 +64,6 @@ def find_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> P
     return found
 
 
-def curve_behind(
-    leaderboard: Leaderboard, place: Place, store: Path, metric: str, after_parents: bool = False
-) -> Curve | None:
-    """The mean of the finished runs of a cell; None where there is none, or a seed failed.
-
-    Args:
-        after_parents: begin where the training ended that these runs took over.
-    """
-    cell = leaderboard.cell(place)
-    runs = runs_behind(leaderboard, place, store) if cell is not None and cell.is_usable else {}
-    curve = read_curve(runs.values(), metric)
-    experiment = None if cell is None else cell.provenance.experiment
-    if curve is None or experiment is None or not after_parents:
-        return curve
-    return curve.begun_at(experiment.epochs_before)
-
-
 def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str, str]], log_y: bool) -> None:
     if not curves:
         style.say_nothing_there(axes)
@@ -123,15 +106,6 @@ def _join_to_parents(
             end, start = curves[parent], curves[child]
             ends = (end.epochs[-1], start.epochs[0]), (end.mean[-1], start.mean[0])
             axes.plot(*ends, color=marks[child][0], linestyle=":", linewidth=1.0)
-
-
-def name_num_seeds(curves: Iterable[Curve]) -> str:
-    """The note that says what lines and bands are."""
-    seeds = {curve.num_seeds for curve in curves}
-    if max(seeds) == 1:
-        return "One seed."
-    num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    return f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
 
 
 def _name_absent(figure: CurveFigure, leaderboard: Leaderboard, found: Panels) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
-from leaderboards.figures import style
-from leaderboards.notation import write_value
+from leaderboards.figures.parts import style
+from leaderboards.text.notation import write_value
 from suite.figures import HeatmapFigure
 
 if TYPE_CHECKING:

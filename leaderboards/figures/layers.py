@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 
-from leaderboards.figures import style
-from leaderboards.figures.runs import LayerCurves, first_runs, name_missing, name_seeds, read_layers
+from leaderboards.figures.parts import style
+from leaderboards.figures.parts.logged import LayerCurves, read_layers
+from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
 from suite.figures import LayerFigure
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from leaderboards.figures import style
+from leaderboards.figures.parts import style
 from suite.figures import LineFigure
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaderboards.figures import style
-from leaderboards.figures.blocks import (
+from leaderboards.figures.parts import style
+from leaderboards.figures.parts.blocks import (
     ShownMaps,
     average_blocks,
     between_blocks,
@@ -16,8 +16,9 @@ from leaderboards.figures.blocks import (
     query_blocks,
     zoomed_blocks,
 )
-from leaderboards.figures.runs import Recorded, When, first_runs, name_missing, name_seeds, read_recorded
-from leaderboards.figures.tiles import draw_sheet, sheet_size
+from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
+from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
+from leaderboards.figures.parts.tiles import draw_sheet, sheet_size
 from suite.figures import MapsFigure
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leaderboards.figures import style
-from leaderboards.figures.curves import curve_behind, name_num_seeds
-from leaderboards.figures.runs import Curve, name_missing
+from leaderboards.figures.parts import style
+from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
+from leaderboards.figures.parts.runs import name_missing
 from suite.figures import Pair, PairFigure
 from suite.profiles import Place
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leaderboards.figures import style
-from leaderboards.figures.curves import curve_behind, name_num_seeds
-from leaderboards.figures.runs import Curve, Floats, name_missing
+from leaderboards.figures.parts import style
+from leaderboards.figures.parts.logged import Curve, Floats, curve_behind, name_num_seeds
+from leaderboards.figures.parts.runs import name_missing
 from suite.figures import ProgressFigure
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.transforms import Bbox
 
-from leaderboards.figures import style
+from leaderboards.figures.parts import style
 from suite.figures import ScatterFigure
 
 if TYPE_CHECKING:

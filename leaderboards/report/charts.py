@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.boards import Leaderboard
-from leaderboards.notation import scale_title
+from leaderboards.text.notation import scale_title
 from suite.figures import LineFigure
 from suite.profiles import Place
 
 if TYPE_CHECKING:
     from leaderboards.figures.lines import Series
-    from leaderboards.figures.runs import Curve
+    from leaderboards.figures.parts.logged import Curve
 
 METRICS = {"top1_percent": "Top-1 accuracy (%)", "test_loss": "Test loss", "loss": "Training loss"}
 MOST_LINES = 40  # runs of more arms are in the store
@@ -56,7 +56,8 @@ def find_charts(leaderboard: Leaderboard, store: Path) -> list[Chart]:
 
 
 def _curves(leaderboard: Leaderboard, store: Path) -> Chart | None:
-    from leaderboards.figures.runs import read_curve, runs_behind
+    from leaderboards.figures.parts.logged import read_curve
+    from leaderboards.figures.parts.runs import runs_behind
 
     names = _name_arms(leaderboard)
     found: dict[str, dict[str, Curve]] = {}
@@ -155,7 +156,7 @@ def _of_series(line: Series) -> Iterable[dict[str, float]]:
 
 
 def _lines(names: Iterable[str]) -> list[Line]:
-    from leaderboards.figures.style import COLORS
+    from leaderboards.figures.parts.style import COLORS
 
     colors = [color if color != "#000000" else "#8a6d3b" for color in COLORS]  # black would vanish in the dark
     return [Line(name, colors[i % len(colors)], i < SHOWN_AT_FIRST) for i, name in enumerate(dict.fromkeys(names))]

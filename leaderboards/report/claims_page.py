@@ -6,7 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from leaderboards.claim_pages import (
+from leaderboards.claims.claim import PaperClaims, Term
+from leaderboards.claims.judged import JudgedClaim
+from leaderboards.report.plots import Marks, Plot, scale
+from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
+from leaderboards.report.tables import anchor_of
+from leaderboards.text.claims import (
     LEGEND,
     write_effect,
     write_num_seeds,
@@ -14,12 +19,7 @@ from leaderboards.claim_pages import (
     write_papers_effect,
     write_seeds_needed,
 )
-from leaderboards.claims.claim import PaperClaims, Term
-from leaderboards.judged_claims import JudgedClaim
-from leaderboards.notation import NOTHING
-from leaderboards.report.plots import Marks, Plot, scale
-from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
-from leaderboards.report.tables import anchor_of
+from leaderboards.text.notation import NOTHING
 from suite.suites import get_suite
 
 

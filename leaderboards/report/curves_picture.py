@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure as Canvas
 
-from leaderboards.figures.style import GRID, MARKERS, default_style, write
+from leaderboards.figures.parts.style import GRID, MARKERS, default_style, write
 from leaderboards.report.charts import Chart
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from leaderboards.cells import Cell
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.claims.claim import PaperClaims
-from leaderboards.index import LEGEND, IndexLine, write_to_go
-from leaderboards.judged_claims import JudgedClaim
-from leaderboards.notation import NOTHING, paper_decimals, write_difference, write_signed
+from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.claims_page import count_verdicts
 from leaderboards.report.plots import Marks, Plot, scale
 from leaderboards.report.rendering import FOLLOWED, find_links, render
+from leaderboards.survey import IndexLine
+from leaderboards.text.index import LEGEND, write_to_go
+from leaderboards.text.notation import NOTHING, paper_decimals, write_difference, write_signed
 
 
 @dataclass(frozen=True)

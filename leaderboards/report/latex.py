@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaderboards.boards import Board
-from leaderboards.escaping import spell_controls
-from leaderboards.notation import NOTHING, write_ours, write_status
+from leaderboards.text.escaping import spell_controls
+from leaderboards.text.notation import NOTHING, write_ours, write_status
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leaderboards.boards import Board, Leaderboard
-from leaderboards.csv_files import render_csv
 from leaderboards.report.charts import Chart
 from leaderboards.report.curves_picture import draw_curves
 from leaderboards.report.latex import render_latex
 from leaderboards.report.picture import draw_table
 from leaderboards.report.tables import TableView
+from leaderboards.text.csv_files import render_csv
 from suite.figures import Figure
 
 TYPES = {"CSV": "text/csv", "LaTeX": "application/x-tex", "SVG": "image/svg+xml", "PDF": "application/pdf"}

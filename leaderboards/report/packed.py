@@ -7,7 +7,7 @@ import gzip
 import json
 from collections.abc import Mapping
 
-from leaderboards.escaping import spell_controls
+from leaderboards.text.escaping import spell_controls
 
 _ELEMENT = 80  # bytes around a parcel in the HTML
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from leaderboards.escaping import spell_controls
-from leaderboards.figures.style import default_style, write
+from leaderboards.figures.parts.style import default_style, write
 from leaderboards.report.rendering import render_picture
 from leaderboards.report.tables import CellView, TableView
+from leaderboards.text.escaping import spell_controls
 
 _CHARACTER, _LINE, _GAP, _MARGIN = 7.0, 16.0, 18.0, 10.0  # pixels, at 12 a letter; wide enough for digits
 

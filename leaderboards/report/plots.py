@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from leaderboards.boards import Board
 from leaderboards.cells import Cell
-from leaderboards.estimates import Interval
+from leaderboards.significance.estimates import Interval
 from suite.profiles import Row
 
 WIDTH = 100.0

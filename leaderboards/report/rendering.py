@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.escaping import spell_controls
+from leaderboards.text.escaping import spell_controls
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -14,7 +14,9 @@ from leaderboards.usable_runs import short_commit
 from suite.arguments import program
 from suite.errors import RecordError
 from suite.profiles import Row
-from suite.records import Result, RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.results import Result
+from suite.run_store import find_runs
 from suite.spec import Experiment, experiment_fields
 
 COLUMNS = ("seed", "top-1 %", "device hours", "images/s", "loader", "device", "commit", "finished")
@@ -54,14 +56,14 @@ class RunReader:
         lines = [self._line(winners.get(seed, experiment), seed) for seed in sorted(cell.estimate.values)]
         failures = [f"seed {failure.seed}, {failure.state}: {failure.reason}" for failure in cell.coverage.failures]
         return RunsOfCell(
-            run=f"{experiment.model}-{experiment.arm_id}",
+            run=experiment.arm,
             command=self._command(experiment, cell.coverage.num_planned),
             runs=tuple(line for line in lines if line is not None),
             problems=(*failures, *cell.coverage.waiting),
         )
 
     def _line(self, experiment: Experiment, seed: int) -> tuple[str, ...] | None:
-        name = f"{experiment.model}-{experiment.arm_id}/{seed}"
+        name = f"{experiment.arm}/{seed}"
         if name not in self._lines:
             self._lines[name] = self._read(experiment, seed)
         return self._lines[name]

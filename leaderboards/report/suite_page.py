@@ -9,11 +9,7 @@ from pathlib import Path
 
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import STATUSES
-from leaderboards.claim_pages import write_effect, write_papers_effect
-from leaderboards.judged_claims import JudgedClaim
-from leaderboards.legend import explain
-from leaderboards.notation import scale_title, write_headline
-from leaderboards.notes import COMPARISON, find_notes, write_challenges
+from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.charts import Chart, find_charts
 from leaderboards.report.library import charts_library
 from leaderboards.report.offers import Pictures, offer_chart, offer_figure, offer_table
@@ -21,6 +17,11 @@ from leaderboards.report.packed import as_json, pack_within
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
+from leaderboards.text.challenges import COMPARISON, write_challenges
+from leaderboards.text.claims import write_effect, write_papers_effect
+from leaderboards.text.legend import explain
+from leaderboards.text.notation import scale_title, write_headline
+from leaderboards.text.notes import find_notes
 
 MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
 _CHART = "chart-"  # before its name, that of its parcel

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from leaderboards.boards import Board
 from leaderboards.cells import Cell
-from leaderboards.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status
 from leaderboards.report.plots import Plot, plot_column
 from leaderboards.report.runs import RunReader, RunsOfCell
+from leaderboards.text.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status
 from suite.profiles import Place, Row
 
 

@@ -1,6 +1,6 @@
 """The published forms of ``result.json`` and ``<profile>.long.csv``, as JSON Schemas with a version each.
 
-    result.schema.json   one finished run, as ``suite.records.Result`` writes and reads it
+    result.schema.json   one finished run, as ``suite.results.Result`` writes and reads it
     long.schema.json     one line of the CSV: a cell of a table; an empty field is null
 
 ``python -m leaderboards.schemas`` writes the files beside this one. A change of the form is a new version: results of
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from suite.records import RESULT_FORMAT, Result
+from suite.results import RESULT_FORMAT, Result
 
 LONG_FORMAT = 2
 FOLDER = Path(__file__).parent

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from suite.arguments import program
 from suite.errors import RecordError, RunError, SpecError, SuiteError
+from suite.exit_codes import Exit
 from suite.export.timm_results import render_timm_results
 from suite.files import write_atomically
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
+from suite.run_store import experiments_folder, list_runs
 from suite.standing import stand_alone
 
 
@@ -28,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write_results(options.runs, options.results_csv)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, SpecError) else 1
-    return 0
+        return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
+    return Exit.DONE
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -55,14 +58,14 @@ def _export(run: str, store: Path, folder: Path) -> None:
     from suite.export.card import write_use
     from suite.export.folder import export  # imports torch
 
-    path = store / "experiments" / run
+    path = experiments_folder(store) / run
     directory = RunDirectory(path if path.is_dir() else Path(run))
     is_timms = export(directory, folder)
     print(f"{folder} holds the network:\n\n{write_use(str(folder), directory.read_experiment(), is_timms)}")
 
 
 def _write_results(store: Path, path: Path) -> None:
-    if not (store / "experiments").is_dir():
+    if not experiments_folder(store).is_dir():
         raise SpecError(
             f"there is no run store {store}: expected a folder that holds experiments/; name it with --runs"
         )
@@ -76,17 +79,16 @@ def _write_results(store: Path, path: Path) -> None:
 
 def _finished(store: Path) -> Iterator[Result]:
     """Read the results that hold; what cannot be read is named and left out."""
-    for path in sorted(store.glob("experiments/*/seed-*")):
-        run = RunDirectory(path)
+    for run in list_runs(store):
         try:
             standing = stand_alone(run, run.read_experiment())
         except RecordError as error:
-            print(f"left out {path}: {error}", file=sys.stderr)
+            print(f"left out {run.path}: {error}", file=sys.stderr)
             continue
         if standing.state == "done" and standing.result is not None:
             yield standing.result
         else:
-            print(f"left out {path}: {standing.state}", file=sys.stderr)
+            print(f"left out {run.path}: {standing.state}", file=sys.stderr)
 
 
 if __name__ == "__main__":

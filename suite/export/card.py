@@ -11,7 +11,7 @@ from huggingface_hub import EvalResult, ModelCardData
 
 from imagesets.catalog import statistics
 from imagesets.prepared import find_info
-from suite.records import Result
+from suite.results import Result
 from suite.spec import Experiment
 from suite.suites import get_suite, list_suites
 

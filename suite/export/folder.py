@@ -25,7 +25,8 @@ from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.files import write_atomically
 from suite.models.build import build_model
 from suite.models.cordonnier import SelfAttentionNetwork
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.spec import Experiment, ModelSource
 from suite.standing import stand_alone
 from suite.training.start import trained_network

@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterable
 
 from suite.export.evaluation_images import INTERPOLATION, evaluation_crop
-from suite.records import Result
+from suite.results import Result
 
 COLUMNS = (
     "model", "top1", "top1_err", "top5", "top5_err", "param_count", "img_size", "crop_pct", "interpolation",

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from suite.arguments import program
+from suite.exit_codes import Exit
 from suite.models.build import build_model, count_parameters, list_models, reference_input
 from suite.models.flops import count_flops
 
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         costs = (f"{flops.total / 2e9:.3f}", f"{flops.linear / 2e9:.3f}")
         table.add_row(name, str(side), str(classes), f"{parameters:,}", *costs)
     Console().print(table)
-    return 0
+    return Exit.DONE
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from suite.costs import Flops, find_flops, keep_flops
+from suite.known_flops import Flops, find_flops, keep_flops
 from suite.models.build import build_model
 
 _LINEAR = ("mm", "addmm", "convolution")  # the rest, batched products and fused attention, mixes tokens

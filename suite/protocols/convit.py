@@ -58,7 +58,7 @@ LAPTOP_NOTE = f"{LAPTOP_LENGTH.images}; {SIXTEENTH}"
 DESKTOP_NOTE = f"{DESKTOP_LENGTH.images}; {SIXTEENTH}"
 LAPTOP_EVALUATIONS = 3
 LAPTOP_LAYERS = {"3": 1, "5": 2, "6": 2, "9": 3, "10": 3}
-"""What the paper's numbers of GPSA layers are among the laptop's five layers, three of them GPSA."""
+"""The paper's numbers of GPSA layers -> those among the laptop's five layers, three of them GPSA."""
 
 PROBED_FRACTION = 0.1
 """The share of its images that the laptop trains on where a figure follows attention from epoch to epoch."""
@@ -80,7 +80,11 @@ class Scale(Protocol):
 
 
 def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set."""
+    """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set.
+
+    Args:
+        family, size, fraction, options: as in ``Scale``.
+    """
     model = _model_name(family, size)
     return Experiment(
         model=model,
@@ -93,7 +97,11 @@ def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar
 
 
 def gpu(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set."""
+    """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set.
+
+    Args:
+        family, size, fraction, options: as in ``Scale``.
+    """
     model = _model_name(family, size)
     return Experiment(
         model=model,
@@ -110,13 +118,20 @@ def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scala
 
     A sixteenth of the paper's width with its heads, in five layers, the last two of them plain as in the paper; all
     sizes by one recipe.
+
+    Args:
+        family, size, fraction, options: as in ``Scale``.
     """
     num_heads, dim = SHAPES[size, family]
     return _scarce(family, dim // 16, num_heads, LAPTOP_LENGTH, fraction, **options)
 
 
 def desktop(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The laptop's models on all 50,000 images, each run on 125,000."""
+    """The laptop's models on all 50,000 images, each run on 125,000.
+
+    Args:
+        family, size, fraction, options: as in ``Scale``.
+    """
     num_heads, dim = SHAPES[size, family]
     return _scarce(family, dim // 16, num_heads, DESKTOP_LENGTH, fraction, **options)
 

@@ -150,7 +150,14 @@ def _experiment(model: str, recipe: Recipe, options: dict[str, Scalar], dataset:
 
 
 def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **options: Scalar) -> Experiment:
-    """The paper's ViT on a set of 32 x 32 images; ``method`` is one of ``METHODS``."""
+    """The paper's ViT on a set of 32 x 32 images.
+
+    Args:
+        method: of initialization, one of ``METHODS``.
+        model: of the paper's sizes.
+        dataset: of 32 x 32 images.
+        options: of the model; those at their default leave the experiment as it is.
+    """
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
 
 
@@ -161,23 +168,30 @@ def imagenet_vit(method: str, recipe: Recipe = IMAGENET) -> Experiment:
 
 
 def laptop_vit(method: str, *, dim: int = 48, depth: int = 3, **options: Scalar) -> Experiment:
-    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise."""
+    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise.
+
+    Args:
+        method: of initialization, one of ``METHODS``.
+        dim: its width.
+        depth: its layers.
+        options: of the model; those at their default leave the experiment as it is.
+    """
     options = {"initialization": METHODS[method], "dim": dim, "depth": depth, "patch_size": 4, **options}
     return _experiment("vit_t", LAPTOP, options)
 
 
 def convmixer(kernel_size: int, dim: int, spatial: str) -> Experiment:
-    """A cell of Table 4."""
+    """The experiment behind a cell of Table 4."""
     return _experiment("convmixer", CIFAR_CONVMIXER, {"kernel_size": kernel_size, "dim": dim, "spatial": spatial})
 
 
 def laptop_convmixer(kernel_size: int, dim: int, spatial: str) -> Experiment:
-    """A cell of Table 4 with an eighth of its width, in three layers and 4 x 4 patches."""
+    """The same with an eighth of its width, in three layers and 4 x 4 patches."""
     options: dict[str, Scalar] = {"kernel_size": kernel_size, "dim": dim // 8, "spatial": spatial}
     return _experiment("convmixer", LAPTOP_CONVMIXER, {**options, "depth": 3, "patch_size": 4})
 
 
-def cell(row: tuple[str, ...], column: str, experiment: Experiment) -> Entry:
+def entry(row: tuple[str, ...], column: str, experiment: Experiment) -> Entry:
     """The experiment's final accuracy in one place: what every cell of this paper's tables is."""
     return Entry(row=row, columns={column: "top1_percent"}, experiment=experiment)
 

@@ -11,7 +11,7 @@ the right and below. The laptop profile has an eighth of each width.
 from collections.abc import Callable
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RECIPE_NOTE, cell, convmixer, laptop_convmixer
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RECIPE_NOTE, convmixer, entry, laptop_convmixer
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -22,7 +22,7 @@ SPATIALS = ("trained", "random", "impulse", "box")
 
 def _entries(make: Callable[[int, int, str], Experiment]) -> list[Entry]:
     return [
-        cell((str(kernel_size), str(width)), spatial, make(kernel_size, width, spatial))
+        entry((str(kernel_size), str(width)), spatial, make(kernel_size, width, spatial))
         for width in WIDTHS
         for kernel_size in KERNEL_SIZES
         for spatial in SPATIALS

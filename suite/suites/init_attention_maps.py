@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from suite.figures import MapsFigure
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -22,7 +22,7 @@ METHODS = ("Imp.-3", "Mimetic", "Trunc Normal")
 
 
 def _entries(make: Callable[[str], Experiment]) -> list[Entry]:
-    return [cell((method,), "top1", make(method).then("maps")) for method in METHODS]
+    return [entry((method,), "top1", make(method).then("maps")) for method in METHODS]
 
 
 _PLACES = {

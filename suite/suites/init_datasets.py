@@ -20,8 +20,8 @@ from suite.protocols.structured_init import (
     LAPTOP_NOTE,
     METHODS,
     RECIPE_NOTE,
-    cell,
     changes,
+    entry,
     imagenet_vit,
     laptop_vit,
     vit,
@@ -30,8 +30,8 @@ from suite.tables import Headline, Suite, Table
 
 SMALL = ("cifar10", "cifar100", "svhn")
 
-_SMALL = [cell((method,), name, vit(method, dataset=name)) for method in METHODS for name in SMALL]
-_IMAGENET = [cell((method,), "imagenet", imagenet_vit(method)) for method in METHODS]
+_SMALL = [entry((method,), name, vit(method, dataset=name)) for method in METHODS for name in SMALL]
+_IMAGENET = [entry((method,), "imagenet", imagenet_vit(method)) for method in METHODS]
 
 SUITE = Suite(
     name="init_datasets",
@@ -49,7 +49,7 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            [cell((method,), "cifar10", laptop_vit(method)) for method in METHODS],
+            [entry((method,), "cifar10", laptop_vit(method)) for method in METHODS],
             f"{LAPTOP_NOTE}; the other sets are left out",
             num_evaluations=LAPTOP_EVALUATIONS,
         ),

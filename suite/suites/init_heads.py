@@ -13,8 +13,8 @@ from suite.protocols.structured_init import (
     LAPTOP_NOTE,
     METHODS,
     RECIPE_NOTE,
-    cell,
     changes,
+    entry,
     laptop_vit,
     vit,
 )
@@ -24,12 +24,12 @@ MODELS = {"vit_t_h3": ("vit_t", 3), "vit_t_h8": ("vit_t", 8), "vit_s_h6": ("vit_
 LAPTOP_HEADS = {"vit_t_h3": 3, "vit_t_h8": 8}
 
 _PAPER = [
-    cell((method,), column, vit(method, model=model, dataset="cifar100", num_heads=num_heads))
+    entry((method,), column, vit(method, model=model, dataset="cifar100", num_heads=num_heads))
     for method in METHODS
     for column, (model, num_heads) in MODELS.items()
 ]
 _LAPTOP = [
-    cell((method,), column, laptop_vit(method, num_heads=num_heads))
+    entry((method,), column, laptop_vit(method, num_heads=num_heads))
     for method in METHODS
     for column, num_heads in LAPTOP_HEADS.items()
 ]

@@ -11,7 +11,7 @@ the paper has two numbers. A class token has no position of its own, as in the a
 from collections.abc import Callable
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Headline, Suite, Table
 
@@ -21,7 +21,7 @@ POOLINGS = {"classification_token": "class_token", "average_pooling": "average"}
 
 def _entries(make: Callable[..., Experiment]) -> list[Entry]:
     return [
-        cell((row,), column, make("Trunc Normal", position=position, pooling=pooling))
+        entry((row,), column, make("Trunc Normal", position=position, pooling=pooling))
         for row, position in POSITIONS.items()
         for column, pooling in POOLINGS.items()
     ]

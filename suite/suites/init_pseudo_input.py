@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import product
 
 from suite.profiles import Entry, Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec import Experiment
 from suite.tables import Headline, MeanOf, Suite, Table
 
@@ -35,7 +35,7 @@ def _fill(make: Callable[..., Experiment], row: tuple[str, ...], column: str) ->
         pseudo_input_following=row[1],
         same_for_all_layers=same,
     )
-    return cell(row, column, experiment)
+    return entry(row, column, experiment)
 
 
 _PAPER = [_fill(vit, row, column) for row in ROWS for column in COLUMNS]

@@ -9,7 +9,7 @@ of 64, in two layers and with 4 and 16 heads: 10 of the 80 cells.
 """
 
 from suite.profiles import Place, Profile
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, cell, laptop_vit, vit
+from suite.protocols.structured_init import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.tables import Headline, RankedWithin, Suite, Table
 
 TABLE_OF_WIDTH = {256: 5, 512: 5, 64: 7, 128: 7}
@@ -17,13 +17,13 @@ HEADS = (4, 8, 16, 32)
 LAPTOP_HEADS = (4, 16)
 
 _PAPER = [
-    cell((str(table), method, str(width)), f"h{heads}", vit(method, dim=width, depth=8, num_heads=heads))
+    entry((str(table), method, str(width)), f"h{heads}", vit(method, dim=width, depth=8, num_heads=heads))
     for width, table in TABLE_OF_WIDTH.items()
     for method in METHODS
     for heads in HEADS
 ]
 _LAPTOP = [
-    cell(("7", method, "64"), f"h{heads}", laptop_vit(method, dim=64, depth=2, num_heads=heads))
+    entry(("7", method, "64"), f"h{heads}", laptop_vit(method, dim=64, depth=2, num_heads=heads))
     for method in METHODS
     for heads in LAPTOP_HEADS
 ]

@@ -23,7 +23,7 @@ from suite.errors import LostPeerError, RunError
 from suite.files import disk_error, write_atomically
 from suite.records import RunDirectory
 from suite.spec import Resources
-from suite.training.checkpoint_manifest import DamageError, Layout, Manifest, Origin
+from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Layout, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _NUM_KEPT = 2
@@ -66,7 +66,7 @@ def save(
         engine.save_checkpoint(str(folder), tag=partial.name, client_state=client_state, save_latest=False)
         digests = ranks.union(set(engine.checkpoint_engine.digests.items()))  # each rank has written files of its own
         if ranks.is_first:
-            manifest = Manifest(layout=Layout.of(resources), origin=origin, files=dict(sorted(digests)))
+            manifest = CheckpointManifest(layout=Layout.of(resources), origin=origin, files=dict(sorted(digests)))
             manifest.write(partial)
             _flush(partial)
             partial.rename(run.checkpoint_at(step))
@@ -147,7 +147,7 @@ def _why_unusable(path: Path, resources: Resources, origin: Origin) -> str:
             "it, or delete that folder and use --retry-failed to train it from its start"
         )
     try:
-        manifest = Manifest.read(path)
+        manifest = CheckpointManifest.read(path)
     except DamageError as error:
         return str(error)
     if manifest.origin != origin:

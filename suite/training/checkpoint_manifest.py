@@ -46,7 +46,7 @@ class Origin(Frozen):
     teacher_sha256: str = ""  # of the file of weights that teaches, where that is no run's
 
 
-class Manifest(Frozen):
+class CheckpointManifest(Frozen):
     """``files`` maps a checkpoint's files to their SHA-256; ``sha256`` is that of the manifest's other fields."""
 
     layout: Layout
@@ -60,7 +60,7 @@ class Manifest(Frozen):
         (folder / _NAME).write_text(sealed.model_dump_json(indent=1))
 
     @classmethod
-    def read(cls, folder: Path) -> Manifest:
+    def read(cls, folder: Path) -> CheckpointManifest:
         """Read a folder's manifest, and hold the folder's files against it.
 
         Raises:

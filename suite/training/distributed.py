@@ -21,8 +21,8 @@ from timm.utils import distribute_bn
 from torch import Tensor, nn
 
 from suite.errors import LostPeerError, RunError
+from suite.known_flops import read_shipped
 from suite.model_options import read_options
-from suite.shipped_flops import read_shipped
 from suite.spec import Recipe, Resources
 from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps

@@ -21,8 +21,9 @@ from suite.attempts import read_attempts
 from suite.errors import RunError
 from suite.heartbeat import Heartbeat
 from suite.models.build import count_parameters
-from suite.protocol_changes import Checkpointed, void_metrics, why_void
-from suite.records import PROTOCOL_VERSION, Result, RunDirectory
+from suite.protocol_changes import PROTOCOL_VERSION, Checkpointed, void_metrics, why_void
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.spec import Experiment, Resources
 from suite.training import checkpoint, probing
 from suite.training.checkpoint_manifest import Origin

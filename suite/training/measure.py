@@ -8,7 +8,8 @@ import math
 from imagesets.loader import ImageLoader
 from suite.errors import RunError
 from suite.models.build import count_parameters
-from suite.records import Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.spec import Experiment, Resources
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate

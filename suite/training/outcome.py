@@ -10,11 +10,14 @@ from torch import nn
 
 from imagesets.loader import ImageLoader
 from suite.attempts import device_hours, num_requeues, read_attempts
-from suite.costs import Flops, options_to_count
+from suite.costs import options_to_count
+from suite.known_flops import Flops
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.models.head_pruning import count_pruned_heads
-from suite.records import PROTOCOL_VERSION, RESULT_FORMAT, Result, RunDirectory
+from suite.protocol_changes import PROTOCOL_VERSION
+from suite.records import RunDirectory
+from suite.results import RESULT_FORMAT, Result
 from suite.spec import Experiment, Resources
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name

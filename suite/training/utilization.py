@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from suite.costs import TRAINING, Flops
+from suite.costs import TRAINING
+from suite.known_flops import Flops
 from suite.spec import Recipe
 
 # Dense products per second by the makers' data sheets, in 10^12: (fp32, which training never rounds to TF32; bf16), by

@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from suite.models.build import build_model
+from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import PROTOCOL_VERSION, Result, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.spec import Experiment
 from suite.suites import get_suite
 from suite.training.checkpoint import save_weights

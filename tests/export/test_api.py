@@ -10,7 +10,7 @@ import torch
 
 import suite.api
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_long_csv
+from leaderboards.text.csv_files import render_long_csv
 from suite.api import load_cells, load_model, load_runs, read_curves
 from suite.errors import RecordError, RunError, SpecError
 from suite.suites import get_suite

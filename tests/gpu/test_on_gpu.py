@@ -1,4 +1,4 @@
-"""What only a GPU can show, in short: it trains, repeats, and computes what the CPU computes. Skipped without one."""
+"""Only a GPU can show, in short, that it trains, repeats, and computes what the CPU computes. Skipped without one."""
 
 import os
 import subprocess

@@ -18,7 +18,7 @@ from imagesets.decode import (
 )
 from imagesets.fetch import ensure
 from imagesets.fetch.storage import open_arrays
-from imagesets.prepare.images import decode_any
+from imagesets.originals.treatment import decode_any
 
 HEIGHT, WIDTH, SIZE = 211, 298, 64
 ENCODINGS = {

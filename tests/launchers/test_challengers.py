@@ -113,7 +113,7 @@ def test_an_image_set_that_is_not_there_is_misuse():
 
 @pytest.fixture
 def checked(model, monkeypatch):
-    monkeypatch.setattr("suite.costs.cache_folder", lambda name: __import__("pathlib").Path("cache"))
+    monkeypatch.setattr("suite.known_flops.cache_folder", lambda name: __import__("pathlib").Path("cache"))
 
     def checked(*options, name="mine"):
         console = Console(file=io.StringIO(), width=80)

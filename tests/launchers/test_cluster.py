@@ -1,4 +1,4 @@
-"""What goes to SLURM and what is read back, without a cluster; ``tests/slurm`` has a real one."""
+"""The words to SLURM and those read back, without a cluster; ``tests/slurm`` has a real one."""
 
 import re
 

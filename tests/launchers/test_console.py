@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers.console import SafeConsole
-from leaderboards.escaping import spell_controls
+from leaderboards.text.escaping import spell_controls
 
 
 @pytest.fixture

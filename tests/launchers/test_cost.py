@@ -1,4 +1,4 @@
-"""What runs of each kind cost before they start, and that models are counted once."""
+"""Runs of each kind have a cost before they start, and models are counted once."""
 
 import json
 
@@ -6,12 +6,12 @@ import pytest
 
 from launchers.cost import run_flops
 from launchers.count_models import all_experiments
-from suite import costs, shipped_flops
-from suite.costs import find_flops, images_seen, models_to_count
+from suite import known_flops
+from suite.costs import images_seen, models_to_count
+from suite.known_flops import find_flops, read_shipped
 from suite.model_options import read_options
 from suite.models import flops
 from suite.models.flops import count_flops
-from suite.shipped_flops import read_shipped
 from suite.spec import Resources
 
 RESOURCES = Resources()
@@ -21,8 +21,8 @@ RESOURCES = Resources()
 def cache(tmp_path, monkeypatch):
     """An empty folder for counts, none in memory, and none that is shipped."""
     monkeypatch.setenv("SUITE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(costs, "read_shipped", dict)
-    for remembered in (costs._read, flops._count_once):
+    monkeypatch.setattr(known_flops, "read_shipped", dict)
+    for remembered in (known_flops._read, flops._count_once):
         remembered.cache_clear()
     return tmp_path
 
@@ -50,7 +50,7 @@ def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, g
     (kept,) = cache.glob("suite-flops/*.json")
     for broken in (b"", b"[]", b'{"total": "many", "linear": 1}', kept.read_bytes()[:20]):
         kept.write_bytes(broken)
-        for remembered in (costs._read, flops._count_once):
+        for remembered in (known_flops._read, flops._count_once):
             remembered.cache_clear()
         assert run_flops(experiment, RESOURCES) == expected
         size, options = {"num_classes": 10, "image_size": 32}, experiment.model_options
@@ -78,7 +78,7 @@ def test_shipped_counts_are_those_that_are_counted_now():
 
 def test_counts_of_other_source_are_not_taken(monkeypatch):
     read_shipped.cache_clear()
-    monkeypatch.setattr(shipped_flops, "digest_of_sources", lambda: "another")
+    monkeypatch.setattr(known_flops, "digest_of_sources", lambda: "another")
     assert read_shipped() == {}
     read_shipped.cache_clear()
 

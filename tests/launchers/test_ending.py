@@ -1,4 +1,4 @@
-"""What becomes of a job whose processes have ended; ``tests/slurm`` lets SLURM do it."""
+"""A job whose processes have ended is told apart by how; ``tests/slurm`` lets SLURM do it."""
 
 import pytest
 

@@ -13,7 +13,8 @@ from leaderboards.collect import collect
 from suite import attempts
 from suite.execute import run as execute
 from suite.exit_codes import Exit
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Resources
 from suite.standing import stand_alone
 from suite.suites import get_suite

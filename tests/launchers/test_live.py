@@ -16,9 +16,9 @@ from urllib.parse import urljoin
 
 import pytest
 
+from launchers.address import Address, parse_address
 from launchers.command_line import parse_options
 from launchers.grid import main
-from launchers.live.address import Address, parse_address
 from launchers.live.kept import KeptPage, Page
 from launchers.live.server import Server
 from launchers.live.site import Site, make_site
@@ -29,7 +29,8 @@ from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite import attempts
 from suite.exit_codes import Exit
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,8 @@ from launchers import grid
 from launchers.local import Gpus, LocalPool, LocalRun
 from launchers.plan import make_plan
 from suite.exit_codes import Exit
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Resources
 
 

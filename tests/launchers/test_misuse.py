@@ -1,4 +1,4 @@
-"""What cannot be is refused at once and in one line: stores that are none, too many seeds, an output that is full."""
+"""Misuse is refused at once and in one line: stores that are none, too many seeds, an output that is full."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What runs are called."""
+"""Runs are called by what tells them apart."""
 
 import pytest
 

@@ -7,7 +7,8 @@ import pytest
 from launchers import on_slurm
 from launchers.plan import make_plan
 from launchers.status import RunStatus
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Resources
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from launchers.plan import count, make_plan, select
 from suite.errors import SpecError
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Resources
 from suite.suites import get_suite
 

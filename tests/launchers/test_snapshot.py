@@ -1,4 +1,4 @@
-"""What is edited while jobs wait changes nothing of what they train. Scripts are run as by SLURM, which is made up."""
+"""Edits while jobs wait change nothing of what they train. Scripts are run as by SLURM, which is made up."""
 
 import json
 import os

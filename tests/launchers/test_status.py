@@ -10,15 +10,16 @@ from rich.console import Console
 
 from launchers import slurm
 from launchers.plan import Job
-from launchers.reasons import find_troubles
 from launchers.slurm import EndedJob, QueuedJob
 from launchers.starts import note_bad_node
 from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import Submission, cancel_mark, write_submission
+from launchers.troubles import find_troubles
 from suite.attempts import record_end, record_start
 from suite.errors import RunError
 from suite.heartbeat import Heartbeat
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Resources
 from suite.suites import get_suite
 

@@ -1,4 +1,4 @@
-"""What ``--track`` leaves in a tracker, read back by TensorBoard's own reader, and that no tracker touches a run."""
+"""``--track`` fills a tracker, as TensorBoard's own reader finds, and no tracker touches a run."""
 
 import contextlib
 import functools
@@ -14,7 +14,7 @@ from launchers.grid import main
 from launchers.submission import Submission
 from launchers.tracking import beside
 from launchers.tracking.beside import Follower, following
-from launchers.tracking.follower import Following, Request, find_papers
+from launchers.tracking.follower import Following, FollowRequest, find_papers
 from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.spec import Resources
@@ -36,7 +36,7 @@ def run(tmp_path):
 
 
 def log(run, *steps, loss=1.0):
-    """What a training logs: several lines of one step."""
+    """A training's log: several lines of one step."""
     for step in steps:
         run.append_metrics({"step": step, "num_steps": 60, "epoch": step / 10, "loss": loss / step})
         run.append_metrics({"step": step, "num_steps": 60, "epoch": step / 10, "gates": [[0.5, 0.25], []]})
@@ -44,7 +44,7 @@ def log(run, *steps, loss=1.0):
 
 def request(store, tracker="tensorboard", runs=(FIRST.id,), patience_s=600.0):
     words = {"suite": "sample_efficiency", "profile": "smoke", "patience_s": patience_s}
-    return Request(tracker=tracker, store=str(store), runs=runs, **words)
+    return FollowRequest(tracker=tracker, store=str(store), runs=runs, **words)
 
 
 def follow(store):

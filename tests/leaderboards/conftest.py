@@ -7,7 +7,9 @@ import pytest
 
 from suite.figures import LineFigure
 from suite.profiles import Entry, Place, Profile
-from suite.records import PROTOCOL_VERSION, Result, RunDirectory
+from suite.protocol_changes import PROTOCOL_VERSION
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.spec import Experiment, Recipe
 from suite.tables import Headline, RelativeGain, Suite, Table
 

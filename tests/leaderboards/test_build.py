@@ -67,7 +67,7 @@ def test_the_command_prints_the_table_and_the_markdowns_path(known, fill, tmp_pa
 
 
 def test_a_wide_table_shows_every_number_whole(known, fill, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("leaderboards.terminal.COLUMNS_BESIDE", 5)
+    monkeypatch.setattr("leaderboards.text.terminal.COLUMNS_BESIDE", 5)
     fill(1)
     main(["--suite", "table2", "--runs", str(tmp_path)])
     out = capsys.readouterr().out

@@ -1,9 +1,9 @@
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_csv
-from leaderboards.markdown import render_markdown
-from leaderboards.terminal import print_summary
+from leaderboards.text.csv_files import render_csv
+from leaderboards.text.markdown import render_markdown
+from leaderboards.text.terminal import print_summary
 from suite.profiles import Entry
 from suite.spec import Experiment, Recipe
 from suite.suites import get_suite

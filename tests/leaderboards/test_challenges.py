@@ -6,9 +6,10 @@ import pytest
 from scipy.stats import ttest_ind
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.challenges import find_challenges, render_challenges_csv, summarize_challenges
-from leaderboards.csv_files import render_accounting, render_csv, render_long_csv
-from leaderboards.markdown import render_markdown
+from leaderboards.challenges import find_challenges
+from leaderboards.text.challenges import render_challenges_csv, summarize_challenges
+from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
+from leaderboards.text.markdown import render_markdown
 from suite.challenger import Challenger
 from suite.challengers import read_challengers, record_challengers, with_challengers
 from suite.errors import RecordError, SpecError

@@ -7,7 +7,7 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.collect import collect
 from leaderboards.metrics import check_metric, is_accuracy, read_metric
 from suite.errors import RecordError, SpecError
-from suite.records import Failure
+from suite.results import Failure
 from suite.spec import Experiment
 
 

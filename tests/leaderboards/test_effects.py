@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_long_csv
 from leaderboards.effects import choose_baseline
+from leaderboards.text.csv_files import render_long_csv
 from suite.errors import SpecError
 from suite.profiles import Place
 from suite.suites import get_suite

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_csv, render_long_csv
-from leaderboards.markdown import render_markdown
-from leaderboards.notation import write_signed, write_value
 from leaderboards.paper_tables import PAPERS
-from leaderboards.terminal import print_summary
-from suite.records import PROTOCOL_VERSION, RunDirectory
+from leaderboards.text.csv_files import render_csv, render_long_csv
+from leaderboards.text.markdown import render_markdown
+from leaderboards.text.notation import write_signed, write_value
+from leaderboards.text.terminal import print_summary
+from suite.protocol_changes import PROTOCOL_VERSION
+from suite.records import RunDirectory
 from suite.suites import get_suite, list_suites
 from suite.tables import ChangeFrom, MeanOf, RelativeGain
 
@@ -135,7 +136,7 @@ def test_every_cell_of_every_table_is_the_known_answer(name, profile_name, store
 
 
 def check_texts(leaderboard):
-    """What is told beside the tables."""
+    """Check the sentences beside the tables."""
     markdown = render_markdown(leaderboard)
     assert (
         f"{leaderboard.num_cells} cells: {leaderboard.num_cells} done, 0 partial, 0 failed, 0 void, 0 missing."

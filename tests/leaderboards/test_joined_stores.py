@@ -9,7 +9,8 @@ from leaderboards.joined_stores import joined
 from suite.challenger import Challenger
 from suite.challengers import read_challengers, record_challengers
 from suite.errors import RecordError
-from suite.records import RunDirectory, find_runs
+from suite.records import RunDirectory
+from suite.run_store import find_runs
 from suite.spec import ModelSource, hash_source
 from suite.suites import get_suite
 

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_long_csv
 from leaderboards.schemas import FOLDER, LongLine, published
+from leaderboards.text.csv_files import render_long_csv
 from suite.errors import RecordError
 from suite.reading import seal, unseal
-from suite.records import RESULT_FORMAT
+from suite.results import RESULT_FORMAT
 from suite.standing import reopen, stand
 
 

@@ -1,11 +1,12 @@
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_csv, render_long_csv
-from leaderboards.markdown import render_markdown
+from leaderboards.text.csv_files import render_csv, render_long_csv
+from leaderboards.text.markdown import render_markdown
 from suite.errors import RecordError
 from suite.profiles import Entry
-from suite.records import Failure, RunDirectory
+from suite.records import RunDirectory
+from suite.results import Failure
 from suite.spec import Experiment, Recipe
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)

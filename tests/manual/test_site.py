@@ -30,7 +30,7 @@ LOADED = {
 
 
 class Page(html.parser.HTMLParser):
-    """What a page loads, where it leads, and the places within it."""
+    """A page: the files it loads, where it leads, and the places within it."""
 
     def __init__(self, path):
         super().__init__()

@@ -112,7 +112,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What sbatch, squeue and the like need in their environment to speak to this cluster."""
+        """The environment in which sbatch, squeue and the like speak to this cluster."""
         return self._daemons.environment
 
     def stop(self) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # cluster.py is also a command, so its neighbours are top-level modules
 from cluster import Cluster
+from grids import grid, leaderboard
 from packages import ClusterUnavailable
 
 _HERE = Path(__file__).parent
@@ -52,3 +53,12 @@ def idle_cluster(cluster: Cluster) -> Cluster:
     """The cluster with every node up and no job left of an earlier test."""
     cluster.reset()
     return cluster
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The leaderboard of the same grid on this machine."""
+    store = tmp_path_factory.mktemp("local")
+    done = grid(store)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return leaderboard(store)

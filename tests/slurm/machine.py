@@ -1,4 +1,4 @@
-"""What a machine offers to a test cluster: its rights, namespaces, cgroups, ports and addresses."""
+"""A machine's offer to a test cluster: rights, namespaces, cgroups, ports and addresses."""
 
 from __future__ import annotations
 

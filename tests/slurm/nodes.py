@@ -27,7 +27,7 @@ _HOSTS = Path("/etc/hosts")
 
 
 class Nodes(Protocol):
-    """What a cluster asks of its nodes."""
+    """The services that a cluster asks of its nodes."""
 
     def prepare(self) -> None:
         """Set up what all nodes share."""

@@ -24,7 +24,7 @@ def system_environment() -> dict[str, str]:
 
 
 def mark_of(folder: Path, name: str) -> dict[str, str]:
-    """What a process of this cluster has in its environment."""
+    """The mark that a process of this cluster has in its environment."""
     return {_MARK: f"{folder}:{name}"}
 
 

@@ -1,4 +1,4 @@
-"""What a test cluster looks like, and the configuration files that say so to SLURM."""
+"""The looks of a test cluster, and the configuration files that tell SLURM of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of trainings need: a process group for an engine, and runs in processes of their own."""
+"""Fixtures for tests of trainings: a process group for an engine, and runs in processes of their own."""
 
 import os
 from unittest.mock import patch

@@ -15,7 +15,7 @@ from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.training import checkpoint, distributed
-from suite.training.checkpoint_manifest import DamageError, Manifest, Origin
+from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Origin
 from suite.training.optim import build_optimizer
 
 ORIGIN = Origin(experiment="deit_micro-0/seed-0")
@@ -110,9 +110,9 @@ def test_every_flipped_bit_of_a_checkpoint_is_noticed(saved):
         for place in [0, num_bits - 1, *(draw.randrange(num_bits) for _ in range(100))]:
             flip_bit(path, place)
             with pytest.raises(DamageError):
-                Manifest.read(folder)
+                CheckpointManifest.read(folder)
             path.write_bytes(whole)
-    Manifest.read(folder)
+    CheckpointManifest.read(folder)
 
 
 def test_training_goes_on_from_the_checkpoint_before_a_damaged_one_and_counts_that(
@@ -176,7 +176,7 @@ def test_what_another_run_or_another_parent_has_made_is_not_gone_on_from(saved, 
 
 
 class Prepared:
-    """What it becomes when unpickled without care: an open door."""
+    """Becomes an open door when unpickled without care."""
 
     def __init__(self, path):
         self.path = path
@@ -191,7 +191,7 @@ def test_a_prepared_checkpoint_is_refused_and_starts_nothing(tmp_path, process_g
     engine = make_engine(zero_stage)
     checkpoint.save(engine, run, process_group, Resources(zero_stage=zero_stage), ORIGIN, 1, {})
     folder = run.checkpoint_at(1)
-    manifest = Manifest.read(folder)
+    manifest = CheckpointManifest.read(folder)
     for name in manifest.files:
         torch.save(Prepared(tmp_path / "opened"), folder / name)
     manifest.model_copy(update={"files": {name: sha256_of(folder / name) for name in manifest.files}}).write(folder)

@@ -1,4 +1,4 @@
-"""What a run says of the code that trained it, and what it asks of its process."""
+"""A run names the code that trained it, and sets up its process."""
 
 import json
 import os

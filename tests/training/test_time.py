@@ -1,4 +1,4 @@
-"""What a run says of its speed: the clock stops only when the device has done its work, and FLOPs meet their peak."""
+"""A run's clock stops only when the device has done its work, and FLOPs are set beside their peak."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ GPU = torch.device("cuda")
 
 @pytest.fixture
 def events(monkeypatch):
-    """What a training of 100 steps, 7 an epoch, does one after the other; nothing is computed."""
+    """The deeds of a training of 100 steps, 7 an epoch, one after the other; nothing is computed."""
     events = []
 
     def note(name, value=None):

@@ -13,8 +13,9 @@ from suite import attempts
 from suite.errors import RunError
 from suite.exit_codes import Exit
 from suite.models.build import build_model
+from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import PROTOCOL_VERSION, RunDirectory
+from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 from suite.standing import stand
 from suite.training import checkpoint, distributed

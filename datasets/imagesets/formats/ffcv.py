@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from imagesets.decode import Interpolation
 from imagesets.formats import Format, beton
+from imagesets.formats.portions import Collected, Finished, Portion
 from imagesets.formats.sinks import Images, Output, Sink, Written, has_file, replacing
 from imagesets.formats.stored import DecodedImages, EncodedImages, Pixels
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import ByteRange, Original
-from imagesets.prepare.images import Wanted, decodable
-from imagesets.prepare.portions import Collected, Finished, Portion
+from imagesets.originals.treatment import Wanted, decodable
 
 
 class FfcvImages(EncodedImages, DecodedImages):

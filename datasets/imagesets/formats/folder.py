@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from imagesets.formats import Format
+from imagesets.formats.portions import Portion
 from imagesets.formats.sinks import Images, Output, Sink, Written, naming_disk_errors
 from imagesets.formats.stored import EncodedImages
 from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
 from imagesets.originals.samples import FileSamples, Original
-from imagesets.prepare.portions import Portion
 from suite.errors import DataError
 from suite.files import read_file
 

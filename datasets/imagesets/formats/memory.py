@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.formats import Format
+from imagesets.formats.portions import Collected, Finished, Portion
 from imagesets.formats.sinks import Images, Output, Sink, Written, flush, naming_disk_errors
 from imagesets.formats.stored import DecodedImages, Pixels
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import Original
-from imagesets.prepare.portions import Collected, Finished, Portion
 from suite.errors import DataError
 
 _HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to grow

@@ -1,6 +1,6 @@
 """Sinks: what ``prepare`` asks of a format, which takes treated images a portion at a time.
 
-After ``prepare.images`` on the data's path. ``Format.make_sink`` chooses the sink; the journal notes what it says.
+After ``originals.treatment`` on the data's path. ``Format.make_sink`` chooses the sink; the journal notes what it says.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from imagesets.fetch.storage import disk_error
+from imagesets.formats.portions import Collected, Finished, Portion
 from imagesets.manifest import Split, StoredFile
 from imagesets.originals.samples import Original, OriginalSamples
-from imagesets.prepare.images import Treated, Wanted
-from imagesets.prepare.portions import Collected, Finished, Portion
+from imagesets.originals.treatment import Treated, Wanted
 
 Images = Iterator[tuple[int, Treated]]  # with their indexes among the split's samples
 

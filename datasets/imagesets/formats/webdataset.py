@@ -19,13 +19,13 @@ from typing import BinaryIO, ClassVar
 import numpy as np
 
 from imagesets.formats import Format
+from imagesets.formats.portions import Collected, Finished, Portion
 from imagesets.formats.sinks import Images, Output, Sink, Written, has_file, replacing
 from imagesets.formats.stored import EncodedImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import MemberSamples, Original, OriginalSamples
 from imagesets.originals.tars import list_members
-from imagesets.prepare.images import Wanted
-from imagesets.prepare.portions import Collected, Finished, Portion
+from imagesets.originals.treatment import Wanted
 from suite.errors import DataError, SpecError
 
 _PLACE = ("shard", "offset", "length")

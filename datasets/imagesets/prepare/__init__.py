@@ -1,7 +1,7 @@
 """``python datasets/prepare.py``: an image set as distributed -> a prepared folder, which the loader opens.
 
-    originals -> images, in worker processes -> a format's sink -> index -> manifest
+    originals -> treated images, in worker processes -> a format's sink -> index -> manifest
 
-``conversion`` ties them together, ``work`` drives the workers, and ``portions`` remembers what is done, so that a
+``conversion`` ties them together, ``work`` drives the workers, and ``journal`` remembers what is done, so that a
 killed conversion goes on.
 """

@@ -17,9 +17,10 @@ from imagesets.fetch import default_data_dir
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
-from imagesets.prepare.request import Prepared, Request
+from imagesets.prepare.request import Prepared, PrepareRequest
 from suite.arguments import positive, program
 from suite.errors import DataError, SpecError
+from suite.exit_codes import Exit
 from suite.spec import StorageFormat
 
 _MAX_LISTED = 20
@@ -44,11 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return Exit.FAILED
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return 130
-    return 0
+    return Exit.DONE
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -74,7 +75,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--workers", type=positive, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
-    parser.add_argument("--samples-per-shard", type=positive, default=Request.samples_per_shard, metavar="N")
+    parser.add_argument("--samples-per-shard", type=positive, default=PrepareRequest.samples_per_shard, metavar="N")
     parser.add_argument(
         "--shards-url",
         metavar="URL",
@@ -95,8 +96,8 @@ def _out(options: argparse.Namespace) -> Path:
     return (options.out or default_data_dir()).expanduser().absolute()
 
 
-def _request(options: argparse.Namespace) -> Request:
-    return Request(
+def _request(options: argparse.Namespace) -> PrepareRequest:
+    return PrepareRequest(
         dataset=options.dataset,
         source=options.source,
         storage_format=options.storage_format,

@@ -17,6 +17,7 @@ from rich.console import Console
 from imagesets.fetch import lock
 from imagesets.fetch.storage import disk_error
 from imagesets.formats import find_format
+from imagesets.formats.portions import Collected
 from imagesets.formats.sinks import Output
 from imagesets.manifest import (
     INDEX,
@@ -31,15 +32,15 @@ from imagesets.manifest import (
 )
 from imagesets.originals.opening import open_original
 from imagesets.originals.samples import Original
-from imagesets.prepare.portions import Collected, Journal
+from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress import show_status
-from imagesets.prepare.request import Prepared, Request
+from imagesets.prepare.request import Prepared, PrepareRequest
 from imagesets.prepare.work import convert_splits
 from suite.errors import DataError
 from suite.spec import StorageFormat
 
 
-def prepare(request: Request, console: Console) -> Prepared:
+def prepare(request: PrepareRequest, console: Console) -> Prepared:
     """Convert an image set, or go on with it where an earlier process was killed.
 
     Of several processes that do this at once, one works and the others wait for it.
@@ -64,7 +65,7 @@ def prepare(request: Request, console: Console) -> Prepared:
         raise disk_error(target, error) from error
 
 
-def _find_same(request: Request, original: Original) -> Prepared:
+def _find_same(request: PrepareRequest, original: Original) -> Prepared:
     """The set that is there already, if it is the one that is asked for."""
     manifest = read_manifest(request.target)
     found: dict[str, Any] = {
@@ -95,7 +96,7 @@ def _find_same(request: Request, original: Original) -> Prepared:
     return Prepared(request.target, manifest, was_there=True)
 
 
-def _convert(request: Request, original: Original, console: Console) -> Prepared:
+def _convert(request: PrepareRequest, original: Original, console: Console) -> Prepared:
     target, journal = request.target, Journal(partial_folder(request.target))
     output = Output(target, journal.ready, request.changes_images)
     sink = find_format(request.storage_format).make_sink(original, output)
@@ -137,7 +138,7 @@ def _fingerprints(original: Original) -> dict[Split, str]:
     return {split: samples.fingerprint() for split, samples in original.samples.items()}
 
 
-def _settings(request: Request, original: Original) -> dict[str, Any]:
+def _settings(request: PrepareRequest, original: Original) -> dict[str, Any]:
     """All that the half-made files depend on."""
     return {
         "source": original.source,

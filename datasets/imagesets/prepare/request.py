@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
-from imagesets.prepare.images import DEFAULT_QUALITY
+from imagesets.originals.treatment import DEFAULT_QUALITY
 from suite.errors import SpecError
 from suite.spec import StorageFormat
 
@@ -16,7 +16,7 @@ URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdat
 
 
 @dataclass(frozen=True)
-class Request:
+class PrepareRequest:
     """An image set to prepare, and how.
 
     Attributes:

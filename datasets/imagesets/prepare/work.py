@@ -18,13 +18,14 @@ from typing import TypeVar
 
 from rich.console import Console
 
+from imagesets.formats.portions import Collected, Finished, Portion, collect, divide
 from imagesets.formats.sinks import Sink
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
-from imagesets.prepare.images import Corrupt, Treated, Treatment, corrupt_error, treat_all
-from imagesets.prepare.portions import Collected, Finished, Journal, Portion, collect, divide
+from imagesets.originals.treatment import Corrupt, Treated, Treatment, corrupt_error, treat_all
+from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress import show_progress
-from imagesets.prepare.request import Request
+from imagesets.prepare.request import PrepareRequest
 from suite.errors import DataError
 
 Task = TypeVar("Task")
@@ -36,7 +37,7 @@ _TASKS_AHEAD_PER_WORKER = 4
 
 
 def convert_splits(
-    request: Request, original: Original, sink: Sink, journal: Journal, console: Console
+    request: PrepareRequest, original: Original, sink: Sink, journal: Journal, console: Console
 ) -> dict[Split, Collected]:
     """Work through all portions that are not done.
 
@@ -121,7 +122,7 @@ def _tasks(portion: Portion) -> list[range]:
     return [range(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def _skip(request: Request, original: Original, portion: Portion, index: int, reason: str) -> None:
+def _skip(request: PrepareRequest, original: Original, portion: Portion, index: int, reason: str) -> None:
     if not request.skip_corrupt:
         raise corrupt_error(original.samples[portion.split].names[index], original.source, reason)
 

@@ -1,14 +1,14 @@
-"""What a request for a prepared set refuses before anything is read or written."""
+"""A request for a prepared set refuses, before anything is read or written, what cannot be."""
 
 import pytest
 
-from imagesets.prepare.request import Request
+from imagesets.prepare.request import PrepareRequest
 from suite.errors import SpecError
 
 
 def test_a_password_for_the_shards_is_neither_stored_nor_repeated(tmp_path):
     fields = {"dataset": "cifar10", "out": tmp_path, "storage_format": "webdataset", "source": None}
-    assert Request(**fields, shards_url="https://user@host/a").shards_url == "https://user@host/a"
+    assert PrepareRequest(**fields, shards_url="https://user@host/a").shards_url == "https://user@host/a"
     with pytest.raises(SpecError, match=r"holds a password.*~/\.netrc") as refused:
-        Request(**fields, shards_url="https://user:geheim@host/a")
+        PrepareRequest(**fields, shards_url="https://user:geheim@host/a")
     assert "geheim" not in str(refused.value)

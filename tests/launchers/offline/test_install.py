@@ -10,9 +10,9 @@ import pytest
 
 import launchers.offline.install
 from launchers.offline.install import check_machine, make_environment
-from launchers.offline.parts import KitError, Manifest
+from launchers.offline.parts import KitError, KitManifest
 
-HERE = Manifest(
+HERE = KitManifest(
     python=f"{sys.version_info.major}.{sys.version_info.minor}",
     platform=f"{sys.platform}-{platform.machine()}",
     glibc="2.17",

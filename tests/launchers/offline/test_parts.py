@@ -5,7 +5,7 @@ import os
 import pytest
 
 from launchers.offline.__main__ import main
-from launchers.offline.parts import KitError, Manifest, find_problems, join, split
+from launchers.offline.parts import KitError, KitManifest, find_problems, join, split
 
 FILES = {"wheels/a.whl": 70_000, "wheels/b.whl": 5, "cifar10/labels": 0, "cifar10/strip": 130_001}
 
@@ -19,14 +19,14 @@ def kit(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(os.urandom(size))
     kit.mkdir()
-    manifest = Manifest("3.12", "linux-x86_64", "2.28", ("torch",), ("cifar10",), split(content, kit, 64_000))
+    manifest = KitManifest("3.12", "linux-x86_64", "2.28", ("torch",), ("cifar10",), split(content, kit, 64_000))
     manifest.write(kit)
     return kit, content
 
 
 def test_parts_are_no_larger_than_asked_for_and_join_to_the_same_files(kit, tmp_path):
     kit, content = kit
-    manifest = Manifest.read(kit)
+    manifest = KitManifest.read(kit)
     assert len(manifest.parts) == 4
     assert all(path.stat().st_size <= 64_000 for path in kit.glob("part-*"))
     join(kit, manifest.parts, tmp_path / "joined")
@@ -37,7 +37,7 @@ def test_the_same_files_give_the_same_parts(kit, tmp_path):
     again = tmp_path / "again"
     again.mkdir()
     (kit[1] / "wheels/a.whl").touch()
-    assert split(kit[1], again, 64_000) == Manifest.read(kit[0]).parts
+    assert split(kit[1], again, 64_000) == KitManifest.read(kit[0]).parts
 
 
 def flip_a_bit(path):
@@ -57,7 +57,7 @@ def flip_a_bit(path):
 def test_a_part_that_cannot_be_used_is_named_and_nothing_is_unpacked(kit, tmp_path, spoil, said, capsys):
     kit, _ = kit
     spoil(kit / "part-02")
-    parts = Manifest.read(kit).parts
+    parts = KitManifest.read(kit).parts
     assert list(find_problems(kit, parts)) == ["part-02"]
     with pytest.raises(KitError, match="bring these again") as error:
         join(kit, parts, tmp_path / "joined")

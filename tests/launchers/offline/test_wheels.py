@@ -1,4 +1,4 @@
-"""What a target lacks: markers are judged for its Python, and what is there already is left out, with all it needs."""
+"""Markers are judged for the target's Python, and what is there already is left out, with all it needs."""
 
 import zipfile
 

@@ -85,7 +85,7 @@ def printed(term):
 
 
 def size_of(effect):
-    """What the paper finds: as stated, or from what its tables print; None where it prints nothing."""
+    """The paper's size of an effect: as stated, or from what its tables print; None where it prints nothing."""
     numbers = [printed(term) for term in effect.terms]
     if effect.paper is not None or None in numbers:
         return effect.paper
@@ -165,7 +165,7 @@ def test_an_effect_is_in_one_unit():
 
 @pytest.fixture(scope="module")
 def lines(start, tmp_path_factory):
-    """What a short training of a ConViT logs."""
+    """The log of a ConViT's short training."""
     recipe = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "warmup_epochs": 0.0})
     experiment = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=recipe)
     run = RunDirectory.of(tmp_path_factory.mktemp("runs"), experiment)

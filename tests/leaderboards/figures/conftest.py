@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from leaderboards.boards import Leaderboard, make_leaderboard
-from leaderboards.figures.runs import Recorded
+from leaderboards.figures.parts.recorded import Recorded
 from suite.figures import Figure
 from suite.profiles import Entry, Place, Profile
-from suite.records import PROTOCOL_VERSION, Result, RunDirectory
+from suite.protocol_changes import PROTOCOL_VERSION
+from suite.records import RunDirectory
+from suite.results import Result
 from suite.spec import Experiment, Kind, Recipe
 from suite.tables import Headline, Suite, Table
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from leaderboards.figures.blocks import (
+from leaderboards.figures.maps import draw_maps
+from leaderboards.figures.parts.blocks import (
     ShownMaps,
     average_blocks,
     between_blocks,
@@ -14,10 +15,9 @@ from leaderboards.figures.blocks import (
     query_blocks,
     zoom,
 )
-from leaderboards.figures.maps import draw_maps
-from leaderboards.figures.runs import read_recorded
-from leaderboards.figures.style import draw_bar, log_scale
-from leaderboards.figures.tiles import WIDEST_IN, sheet_size
+from leaderboards.figures.parts.recorded import read_recorded
+from leaderboards.figures.parts.style import draw_bar, log_scale
+from leaderboards.figures.parts.tiles import WIDEST_IN, sheet_size
 from suite.figures import MapsFigure
 
 

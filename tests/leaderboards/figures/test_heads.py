@@ -3,8 +3,17 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.centers import find_groups, find_heads, show_layers, show_moments
-from leaderboards.figures.heads import Group, Heads, Panel, draw_groups, find_ellipse, head_marks, sheet_size, view
-from leaderboards.figures.runs import read_paths
+from leaderboards.figures.parts.heads import (
+    Group,
+    Heads,
+    Panel,
+    draw_groups,
+    find_ellipse,
+    head_marks,
+    sheet_size,
+    view,
+)
+from leaderboards.figures.parts.logged import read_paths
 
 
 def test_the_ellipses_of_an_isotropic_head_are_circles_of_the_known_radii():

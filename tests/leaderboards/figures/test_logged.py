@@ -1,7 +1,8 @@
 import numpy as np
 
 from leaderboards.figures.curves import draw_curves, find_curves
-from leaderboards.figures.runs import first_runs, name_missing, name_seeds, read_curve, read_layers
+from leaderboards.figures.parts.logged import read_curve, read_layers
+from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
 from suite.figures import CurveFigure, LayerFigure
 from suite.profiles import Place
 from suite.records import RunDirectory

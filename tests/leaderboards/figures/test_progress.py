@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from leaderboards.figures.parts.logged import Curve
 from leaderboards.figures.progress import find_moments
-from leaderboards.figures.runs import Curve
 
 
 def curve_at(epochs, mean):

@@ -6,11 +6,11 @@ import pytest
 
 from leaderboards.boards import make_leaderboard
 from leaderboards.cells import Cell, Coverage
-from leaderboards.estimates import Estimate
 from leaderboards.figures.heatmaps import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
 from leaderboards.paper_tables import PaperTable
+from leaderboards.significance.estimates import Estimate
 from suite.figures import HeatmapFigure, LineFigure, ScatterFigure
 
 KEYS = ("num_layers", "strength", "method")

@@ -9,9 +9,12 @@ import pytest
 
 from leaderboards.board_files import write_leaderboard, write_pages
 from leaderboards.boards import aggregate, read_runs
-from leaderboards.index import IndexLine, estimate_cost
-from leaderboards.judged_claims import judge
-from suite.records import PROTOCOL_VERSION, Failure, Result, RunDirectory
+from leaderboards.claims.judged import judge
+from leaderboards.cost import estimate_cost
+from leaderboards.survey import IndexLine
+from suite.protocol_changes import PROTOCOL_VERSION
+from suite.records import RunDirectory
+from suite.results import Failure, Result
 from suite.suites import get_suite
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -17,8 +17,6 @@ from launchers.command_line import parse_options
 from launchers.plan import select
 from launchers.request import GridRequest
 from leaderboards.boards import make_leaderboard
-from leaderboards.csv_files import render_csv
-from leaderboards.markdown import render_markdown
 from leaderboards.report import suite_page
 from leaderboards.report.charts import find_charts
 from leaderboards.report.index_page import render_index_html
@@ -29,9 +27,11 @@ from leaderboards.report.plots import Marks, plot_column, scale
 from leaderboards.report.runs import COLUMNS, RunReader
 from leaderboards.report.suite_page import render_suite_page
 from leaderboards.report.tables import view_table
+from leaderboards.text.csv_files import render_csv
+from leaderboards.text.markdown import render_markdown
 from suite.challengers import record_challengers, with_challengers
 from suite.profiles import Entry
-from suite.records import Failure
+from suite.results import Failure
 from suite.spec import Experiment, Recipe
 from suite.suites import get_suite
 

@@ -1,0 +1,62 @@
+"""The journal of a conversion: which portions of the samples are done, so that a killed one goes on.
+
+A portion is noted here only once all that it wrote is on the disk, and a conversion with other settings starts over.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from imagesets.fetch.storage import write_file
+from imagesets.formats.portions import Finished, Portion
+
+SETTINGS = "settings.json"
+
+
+class Journal:
+    """The notes in a working folder.
+
+    Attributes:
+        ready: the folder below it that becomes the prepared one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.ready = folder, folder / "ready"
+
+    def open(self, settings: dict[str, Any]) -> str | None:
+        """Start, or go on if all settings are the same.
+
+        Returns:
+            What differs, in words, if the work of an earlier conversion was dropped.
+        """
+        path, text, changed = self.folder / SETTINGS, json.dumps(settings, indent=1), None
+        if self.folder.exists():
+            try:
+                earlier = json.loads(path.read_bytes())
+            except (OSError, ValueError):
+                earlier = {}
+            if earlier == json.loads(text):
+                return None
+            changed = ", ".join(key for key in earlier if earlier[key] != settings.get(key)) or None
+            shutil.rmtree(self.folder)
+        self.ready.mkdir(parents=True)
+        write_file(path, text.encode())
+        return changed
+
+    def read(self, portion: Portion) -> Finished | None:
+        """A portion's note; None where it is not done."""
+        try:
+            return Finished.model_validate_json(self._path(portion).read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def write(self, portion: Portion, finished: Finished) -> None:
+        write_file(self._path(portion), finished.model_dump_json().encode())
+
+    def _path(self, portion: Portion) -> Path:
+        return self.folder / f"{portion.stem}.json"

@@ -1,0 +1,177 @@
+"""Boards -> the verdict on every claim of the papers, at one scale.
+
+Numbers come from the cells that a claim names, whichever suites they stand in, or from what the runs behind these have
+logged. A claim is judged at a scale where its profile fills all of its places.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from leaderboards.boards import Leaderboard
+from leaderboards.cells import Cell
+from leaderboards.claims import ALL_CLAIMS
+from leaderboards.claims.claim import Claim, Effect, Logged, PaperClaims, Term
+from leaderboards.metrics import in_points, is_accuracy
+from leaderboards.significance.estimates import Estimate, Sample, derive, single
+from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_needed, weakest
+from suite.protocol_changes import void_metrics
+from suite.records import RunDirectory
+from suite.run_store import find_runs
+
+LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down
+FindLeaderboard = Callable[[str], Leaderboard | None]  # a suite's, at the scale that is judged
+
+
+class _NoSuchLayerError(Exception):
+    """A claim speaks of a layer that the networks of this scale have not."""
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """A claim at one scale. ``shown`` is the effect that decides it: the one whose data speak least for it."""
+
+    paper: PaperClaims
+    claim: Claim
+    scale: str
+    verdict: ClaimVerdict
+    p_value: float | None  # adjusted over the paper's claims
+    effects: tuple[Measured, ...]
+    suites: tuple[str, ...]
+
+    @property
+    def shown(self) -> Measured:
+        return weakest(self.effects)
+
+    @property
+    def num_seeds(self) -> tuple[int, ...]:
+        """Of each arm of the deciding effect."""
+        return tuple(len(sample.values) for sample in self.shown.estimate.samples)
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """Further seeds of each arm for a power of 80 %, over all effects; None where that cannot be said."""
+        needed = [seeds_needed(effect) for effect in self.effects]
+        known = [count for count in needed if count is not None]
+        return max(0, max(known) - min(self.num_seeds)) if known and len(known) == len(needed) else None
+
+    def __str__(self) -> str:
+        """``reproduced at laptop scale``."""
+        return self.verdict if self.scale == "paper" else f"{self.verdict} at {self.scale} scale"
+
+
+def judge(
+    find_leaderboard: FindLeaderboard, store: Path, scale: str, papers: Sequence[PaperClaims] = ALL_CLAIMS
+) -> list[JudgedClaim]:
+    """Judge all claims of papers at one scale; those that it fills no place for are left out.
+
+    Args:
+        find_leaderboard: gives that of a suite at this scale, None where it has no such profile.
+        store: whose runs have logged what some claims are about.
+        scale: the profile's name.
+        papers: whose claims.
+
+    Raises:
+        SpecError: a claim that names a place which no table has.
+    """
+    return [judged for paper in papers for judged in _judge_paper(paper, find_leaderboard, store, scale)]
+
+
+def _judge_paper(
+    paper: PaperClaims, find_leaderboard: FindLeaderboard, store: Path, scale: str
+) -> Iterator[JudgedClaim]:
+    """The claims of one paper are one family for Holm's method."""
+    known = []
+    for claim in paper.claims:
+        with contextlib.suppress(_NoSuchLayerError):
+            if cells := _find_cells(claim, find_leaderboard):
+                known.append((claim, cells, _measure(claim, cells, store)))
+    verdicts = judge_claims([effects for _, _, effects in known])
+    for (claim, cells, effects), (verdict, p) in zip(known, verdicts, strict=True):
+        suites = tuple(dict.fromkeys(term.suite for effect in claim.effects for term in effect.terms))
+        if any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect):
+            verdict, p = "failed runs", None
+        yield JudgedClaim(paper, claim, scale, verdict, p, effects, suites)
+
+
+def _find_cells(claim: Claim, find_leaderboard: FindLeaderboard) -> list[list[Cell]]:
+    """The cells of each effect, by its terms; none where this scale leaves a place empty."""
+    found = []
+    for effect in claim.effects:
+        leaderboard = [(find_leaderboard(term.suite), term.place) for term in effect.terms]
+        known = [cell for of, place in leaderboard if of is not None and (cell := of.cell(place)) is not None]
+        if len(known) < len(effect.terms):
+            return []
+        found.append(known)
+    return found
+
+
+def _measure(claim: Claim, cells: Sequence[Sequence[Cell]], store: Path) -> tuple[Measured, ...]:
+    margin = claim.margin if claim.relation == "equal" else None
+    return tuple(
+        Measured(_estimate(effect, of_effect, store), _size_in_paper(effect, of_effect), margin)
+        for effect, of_effect in zip(claim.effects, cells, strict=True)
+    )
+
+
+def _estimate(effect: Effect, cells: Sequence[Cell], store: Path) -> Estimate:
+    """The weighted sum; accuracies in points. A cell that may not be shown counts as one without seeds."""
+    weights = [
+        term.weight * (1.0 if term.logged else in_points(cell.metric))
+        for term, cell in zip(effect.terms, cells, strict=True)
+    ]
+    sources = [_source(term, cell, store) for term, cell in zip(effect.terms, cells, strict=True)]
+    return derive(sources, lambda means: effect.constant + sum(w * m for w, m in zip(weights, means, strict=True)))
+
+
+def _source(term: Term, cell: Cell, store: Path) -> Estimate:
+    if not cell.is_usable:
+        return single(Sample({}))
+    if term.logged is None:
+        return cell.estimate
+    assert cell.provenance.experiment is not None, f"{term.place} is derived, and so has logged nothing"
+    runs = find_runs(store, cell.provenance.experiment)
+    values = {seed: read_logged(runs[seed], term.logged) for seed in cell.estimate.values if seed in runs}
+    sample = cell.estimate.samples[0]
+    least_sd = sample.least_sd if is_accuracy(term.logged.metric) else LOGGED_STEP / math.sqrt(12)
+    return single(
+        Sample({seed: value for seed, value in values.items() if value is not None}, sample.networks, least_sd)
+    )
+
+
+def _size_in_paper(effect: Effect, cells: Iterable[Cell]) -> float | None:
+    """The effect in the paper's numbers; None where it prints only the direction."""
+    if effect.paper is not None:
+        return effect.paper
+    total = effect.constant
+    for term, cell in zip(effect.terms, cells, strict=True):
+        if cell.paper is None or term.logged is not None:
+            return None
+        total += term.weight * in_points(cell.metric) * cell.paper
+    return total
+
+
+def read_logged(run: RunDirectory, logged: Logged) -> float | None:
+    """One number of a run's log: that of the first line which is at least ``at`` of the training's last; None where it
+    has logged none that still holds.
+
+    Raises:
+        _NoSuchLayerError: the network has fewer layers than the claim speaks of.
+    """
+    result = run.read_result()
+    if result is None or logged.metric in void_metrics(result):
+        return None
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get(logged.metric) is not None}.values())
+    if not lines:
+        return None
+    value = next(line[logged.metric] for line in lines if line["step"] >= logged.at * lines[-1]["step"])
+    if logged.layer is None:
+        return float(value)
+    if logged.layer > len(value):
+        raise _NoSuchLayerError
+    heads = value[logged.layer - 1]
+    return sum(heads) / len(heads) if heads else None

@@ -1,0 +1,80 @@
+"""Collected runs -> what a profile has cost, and what those of its runs that are left will cost.
+
+Judged by the runs that have finished, else by FLOPs. To count these needs torch, which no leaderboard imports: known
+are those of models that ``launchers/grid.py --list`` or a finished run has counted.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from leaderboards.collect import Collection
+from suite.costs import run_flops
+from suite.errors import SpecError
+from suite.known_flops import find_flops
+from suite.profiles import Profile
+from suite.spec import Experiment, Resources
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Hours of a device: a GPU's, or a core's where the profile is for CPUs.
+
+    ``hours_to_go`` leaves out ``num_unknown`` runs, of whose like none has finished, and whose FLOPs are not known.
+    """
+
+    hours_spent: float
+    hours_to_go: float
+    num_unknown: int
+    unit: str
+
+
+def estimate_cost(profile: Profile, collection: Collection) -> Cost:
+    """Over distinct runs, also those that others depend on.
+
+    A run that is left costs as much as the finished ones of its arm; without any, as those of the same model on the
+    same data per image seen (``epochs * train_fraction``), which is what training cost grows with; else by its FLOPs at
+    the profile's stated rate.
+    """
+    experiments = {experiment.arm_id: experiment for experiment in profile.experiments()}
+    of_arm = {arm_id: _finished_hours(collection, arm_id) for arm_id in experiments}
+    of_family: dict[Hashable, list[float]] = {}
+    for arm_id, experiment in experiments.items():
+        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in of_arm[arm_id])
+    to_go, num_unknown = 0.0, 0
+    for arm_id, experiment in experiments.items():
+        left = sum(seed not in collection.arms[arm_id].values for seed in range(collection.num_planned))
+        known = of_arm[arm_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+        flops = None if known else _flops(experiment)
+        if flops is not None:
+            known = [flops / profile.sustained_flops / 3600]
+        if known:
+            to_go += left * statistics.fmean(known)
+        else:
+            num_unknown += left
+    spent = sum(hours for arm in collection.arms.values() for hours in arm.device_hours.values())
+    return Cost(spent, to_go, num_unknown, "GPU-hours" if profile.device == "gpu" else "core-hours")
+
+
+def _flops(experiment: Experiment) -> float | None:
+    """Of a run; None where its model was never counted, or its image set, one of the user's own, is not at hand."""
+    try:
+        return run_flops(experiment, Resources(), find_flops)
+    except SpecError:
+        return None
+
+
+def _finished_hours(collection: Collection, arm_id: str) -> list[float]:
+    arm = collection.arms[arm_id]
+    return [arm.device_hours[seed] for seed in arm.values]
+
+
+def _family(experiment: Experiment) -> Hashable:
+    return experiment.kind, experiment.model, experiment.dataset, experiment.image_size
+
+
+def _length(experiment: Experiment) -> float:
+    """Images seen, in whole training sets; one measurement is as long as another."""
+    return experiment.recipe.epochs * experiment.train_fraction if experiment.is_trained else 1.0

@@ -1,0 +1,171 @@
+"""Runs -> what they have logged over the epochs: a metric's mean over seeds; a run's attention, and heads, by layer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaderboards.figures.parts.runs import runs_behind
+from suite.profiles import Place
+from suite.protocol_changes import void_metrics
+from suite.records import RunDirectory
+
+if TYPE_CHECKING:
+    from leaderboards.boards import Leaderboard
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_MOST_KEPT = 2048  # runs whose numbers are kept at hand
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric at the steps that all of ``num_seeds`` runs logged: mean, lowest and highest."""
+
+    epochs: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+    num_seeds: int
+
+    def begun_at(self, epoch: float) -> Curve:
+        """The same curve of a training that began when another had taken so many epochs."""
+        return replace(self, epochs=self.epochs + epoch)
+
+
+@dataclass(frozen=True)
+class LayerCurves:
+    """Of one run: per layer (times, heads); a layer without heads has none."""
+
+    epochs: Floats
+    layers: tuple[Floats, ...]
+
+    def means(self) -> list[Floats]:
+        """Per layer over its heads, (times,); NaN where all heads were pruned."""
+        nothing = np.full(len(self.epochs), np.nan)
+        return [layer.mean(axis=1) if layer.shape[1] else nothing for layer in self.layers]
+
+
+@dataclass(frozen=True)
+class HeadPaths:
+    """Of one run, by its layers' Gaussian heads: ``centers`` (times, heads, 2) as (rows, columns) from the query, and
+    ``precisions`` (times, heads, 2, 2)."""
+
+    epochs: Floats
+    centers: tuple[Floats, ...]
+    precisions: tuple[Floats, ...]
+
+
+def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
+    """The metric over the runs that logged it; None where none did, or at no common step."""
+    logged = [found for run in runs if (found := _read_scalars(run).of(metric)) is not None]
+    steps = functools.reduce(np.intersect1d, (its_steps for its_steps, _, _ in logged)) if logged else np.array([])
+    if not len(steps):
+        return None
+    values = np.array([its_values[np.isin(its_steps, steps)] for its_steps, _, its_values in logged])
+    its_steps, epochs, _ = logged[0]
+    low, high = values.min(axis=0), values.max(axis=0)
+    return Curve(epochs[np.isin(its_steps, steps)], values.mean(axis=0), low, high, len(logged))
+
+
+def curve_behind(
+    leaderboard: Leaderboard, place: Place, store: Path, metric: str, after_parents: bool = False
+) -> Curve | None:
+    """The mean of the finished runs of a cell; None where there is none, or a seed failed.
+
+    Args:
+        leaderboard: has the cell.
+        place: of the cell.
+        store: the run store, which holds the runs' logs.
+        metric: one of those in ``metrics.jsonl``.
+        after_parents: begin where the training ended that these runs took over.
+    """
+    cell = leaderboard.cell(place)
+    runs = runs_behind(leaderboard, place, store) if cell is not None and cell.is_usable else {}
+    curve = read_curve(runs.values(), metric)
+    experiment = None if cell is None else cell.provenance.experiment
+    if curve is None or experiment is None or not after_parents:
+        return curve
+    return curve.begun_at(experiment.epochs_before)
+
+
+def name_num_seeds(curves: Iterable[Curve]) -> str:
+    """The note that says what lines and bands are."""
+    seeds = {curve.num_seeds for curve in curves}
+    if max(seeds) == 1:
+        return "One seed."
+    num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    return f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
+
+
+@dataclass(frozen=True)
+class _Scalars:
+    """The numbers that a run has logged, by their metric over ``steps``: NaN where it was not among them."""
+
+    steps: Ints
+    epochs: Floats
+    values: Mapping[str, Floats]
+
+    def of(self, metric: str) -> tuple[Ints, Floats, Floats] | None:
+        """Steps, epochs and values of one metric; None where it was never logged."""
+        if metric not in self.values:
+            return None
+        known = ~np.isnan(self.values[metric])  # what is logged is finite
+        return self.steps[known], self.epochs[known], self.values[metric][known]
+
+
+def _read_scalars(run: RunDirectory) -> _Scalars:
+    """Parse a log once for all figures and, where pages are served, for all of these."""
+    try:
+        found = run.metrics_path.stat()
+    except OSError:  # there is none, or its reading says why
+        return _parse_scalars(run.path, ())
+    return _parse_scalars(run.path, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _parse_scalars(path: Path, mark: tuple[int, ...]) -> _Scalars:
+    """Parse the log that ``mark`` tells from what it was before."""
+    by_step: dict[int, dict[str, Any]] = {}
+    for line in RunDirectory(path).read_metrics():
+        by_step.setdefault(line["step"], {}).update(line)
+    lines = [by_step[step] for step in sorted(by_step)]
+    names = {name for line in lines for name, value in line.items() if isinstance(value, int | float)}
+    values = {name: np.array([line.get(name, np.nan) for line in lines], dtype=np.float64) for name in names}
+    steps = np.array(sorted(by_step), dtype=np.int64)
+    return _Scalars(steps, values.get("epoch", np.full(len(steps), np.nan)), values)
+
+
+def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
+    """``nonlocality`` or ``gates`` of one run; None where it has logged none that still holds."""
+    result = run.read_result()
+    if result is not None and quantity in void_metrics(result):
+        return None
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get(quantity)}.values())
+    if not lines:
+        return None
+    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
+    layers = (np.array([line[quantity][i] for line in lines], dtype=np.float64) for i in range(len(lines[0][quantity])))
+    return LayerCurves(epochs, tuple(layers))
+
+
+def read_paths(run: RunDirectory) -> HeadPaths | None:
+    """Where the Gaussian heads of one run were over its training; None where it has logged none."""
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get("centers")}.values())
+    if not lines:
+        return None
+    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
+    numbers = range(len(lines[0]["centers"]))
+    centers = [np.array([line["centers"][i] for line in lines], dtype=np.float64) for i in numbers]
+    entries = [np.array([line["precisions"][i] for line in lines], dtype=np.float64) for i in numbers]
+    return HeadPaths(
+        epochs,
+        tuple(layer.reshape(len(lines), -1, 2) for layer in centers),  # also where all heads were pruned
+        tuple(layer.reshape(len(lines), -1, 3)[..., [[0, 1], [1, 2]]] for layer in entries),
+    )

@@ -1,0 +1,77 @@
+"""Run of kind "maps" -> the attention that it has recorded; ``suite.training.maps`` says what stands in its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from suite.errors import RecordError
+from suite.files import sha256_of
+from suite.records import RunDirectory
+
+Array = NDArray[Any]
+When = Literal["before", "after"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The maps of one run. ``grid`` is (rows, columns) of patches; ``arrays`` has the file's tensors by name;
+    ``queries`` are (row, column) of those whose averages are recorded."""
+
+    layers: tuple[str, ...]
+    grid: tuple[int, int]
+    num_images: int
+    arrays: dict[str, Array]
+    queries: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def query(self) -> tuple[int, int]:
+        """(row, column) of the central query."""
+        return self.grid[0] // 2, self.grid[1] // 2
+
+    @property
+    def moments(self) -> tuple[When, ...]:
+        """Before training, and after it where there was any."""
+        return tuple(when for when in get_args(When) if any(name.startswith(f"{when}/") for name in self.arrays))
+
+    def of_layer(self, when: When, layer: int, what: str) -> Array | None:
+        """One tensor; None where this layer has none, such as gates, or where there is no such layer."""
+        return self.arrays.get(f"{when}/{layer:02d}/{what}")
+
+
+def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
+    """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
+
+    Raises:
+        RecordError: if the file cannot be read, or is not the one that the run has left.
+    """
+    if not run.maps_path.exists():
+        return None
+    kinds = tuple(kinds)
+    result = run.read_result()
+    try:
+        _check_maps(run.maps_path, "" if result is None else result.maps_sha256)
+        with safe_open(run.maps_path, framework="numpy") as file:
+            about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
+            arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
+        rows, columns = about["grid"]
+        queries = tuple((row, column) for row, column in about.get("queries", ()))  # not of the first such files
+        return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays, queries)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise RecordError(
+            f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."
+        ) from error
+
+
+def _check_maps(path: Path, expected: str) -> None:
+    """Compare a file of maps, which has to be a file, with its result's digest; "" is from before there was one."""
+    found = sha256_of(path)
+    if expected and found != expected:
+        raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")

@@ -1,0 +1,8 @@
+"""Numbers over training seeds -> what may be said of them.
+
+    estimates     means and their intervals, differences and their tests, ranks
+    verdicts      on a printed number and on a claim
+    sequential    when enough seeds are trained
+
+The method, and why it was chosen, stands in ``estimates``.
+"""

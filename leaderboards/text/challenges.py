@@ -1,0 +1,68 @@
+"""Challenges -> a CSV, the rows of a table, and lines for the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+
+from leaderboards.boards import Leaderboard
+from leaderboards.challenges import Challenge, find_challenges
+from leaderboards.text.escaping import escape_cell
+from leaderboards.text.notation import NOTHING, write_difference
+
+CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
+COMPARISON = ("table", "row", "challenger", "against", "difference", "p", "verdict")
+
+
+def summarize_challenges(leaderboard: Leaderboard) -> list[str]:
+    """A line for each challenger: against how many of the papers' numbers it is better, and worse."""
+    lines = []
+    challenges = find_challenges(leaderboard)
+    for name in (challenger.name for challenger in leaderboard.suite.challengers):
+        own = [challenge.verdict for challenge in challenges if challenge.challenger == name]
+        found = f"better in {own.count('better')}, worse in {own.count('worse')} of {len(own)} comparisons"
+        lines.append(f"{name}: {found} with the papers' models")
+    return lines
+
+
+def write_challenges(leaderboard: Leaderboard) -> list[list[str]]:
+    """Each comparison as a list of words, in the columns of ``COMPARISON``."""
+    return [
+        [
+            challenge.board.table.item,
+            " / ".join(challenge.difference.row),
+            challenge.column,
+            challenge.against,
+            write_difference(challenge.difference),
+            NOTHING if challenge.p_value is None else f"{challenge.p_value:.2g}",
+            challenge.verdict or NOTHING,
+        ]
+        for challenge in find_challenges(leaderboard)
+    ]
+
+
+def render_challenges_csv(challenges: Iterable[Challenge]) -> str:
+    """A line a comparison; differences in percentage points."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for challenge in challenges:
+        interval = challenge.difference.interval
+        numbers = {
+            "difference": challenge.difference.mean,
+            "low": interval and interval.low,
+            "high": interval and interval.high,
+            "p_value": challenge.p_value,
+        }
+        line = {
+            "table": challenge.board.table.name,
+            "row": " / ".join(challenge.difference.row),
+            "column": challenge.column,
+            "against": challenge.against,
+            "n": min(challenge.difference.estimate.sizes, default=challenge.difference.coverage.num_done),
+            "verdict": challenge.verdict,
+            **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+        }
+        writer.writerow({name: escape_cell(value) for name, value in line.items()})
+    return text.getvalue()

@@ -1,0 +1,139 @@
+"""Judged claims -> ``claims.csv``, a Markdown page a paper, and lines for the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from leaderboards.claims.claim import PaperClaims
+from leaderboards.claims.judged import JudgedClaim
+from leaderboards.text.notation import NOTHING, pad, section, significant_decimals, write_signed
+
+CSV_COLUMNS = (
+    "claim", "paper", "scale", "verdict", "effect", "low", "high", "p", "n", "seeds_needed", "paper_effect", "unit",
+    "relation", "section",
+)  # fmt: skip
+LEGEND = """\
+Effect is ours with its 95 % confidence interval over training seeds, in points of accuracy unless a unit stands beside
+it; of a claim of several effects it is the one that speaks least for it. Paper is the same effect in the paper's
+numbers, a dash where it only draws. p is two-sided, by Holm's method over the paper's claims at this scale; n are the
+seeds of each arm. "Seeds" is how many more each arm needs to find an effect like ours with 80 % power: 0 where there
+are enough, a dash where no number would do, as ours points the other way, or where fewer than two seeds say nothing.
+
+**Reproduced**: the effect is above zero (p < 0.05); *smaller* if its interval ends below half the paper's.
+**Contradicted**: it is not, and significantly below half the paper's. Else **undecided**. A claim of equality is
+reproduced where the difference is significantly less than its margin, contradicted where it is significantly more.
+Below five seeds an arm a claim is not judged. At another scale than the paper's a verdict holds for that scale."""
+
+
+def render_claims_csv(claims: Iterable[JudgedClaim]) -> str:
+    """A line for each claim at each scale."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_record(judged) for judged in claims)
+    return text.getvalue()
+
+
+def _record(judged: JudgedClaim) -> dict[str, object]:
+    estimate, needed = judged.shown.estimate, judged.seeds_needed
+    numbers = {
+        "effect": estimate.mean,
+        "low": estimate.interval and estimate.interval.low,
+        "high": estimate.interval and estimate.interval.high,
+        "p": judged.p_value,
+        "paper_effect": judged.shown.paper,
+    }
+    return {
+        "claim": judged.claim.name,
+        "paper": judged.paper.name,
+        "scale": judged.scale,
+        "verdict": judged.verdict,
+        "n": write_num_seeds(judged),
+        "seeds_needed": "" if needed is None else needed,
+        "unit": judged.claim.unit,
+        "relation": judged.claim.relation,
+        "section": judged.claim.section,
+        **{name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()},
+    }
+
+
+def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str:
+    """One paper's claims at every scale, and what it says of numbers that nothing here can judge."""
+    blocks = [f"# What {paper.title} claims, and what our runs say of it"]
+    for scale in dict.fromkeys(judged.scale for judged in claims):
+        of_scale = [judged for judged in claims if judged.scale == scale]
+        blocks += [f"## Profile {scale}", _count(of_scale), _table(of_scale)]
+    if not claims:
+        blocks.append("No run yet fills a place that a claim names.")
+    not_judged = (f"{claim.section}: {claim.sense} {claim.reason}" for claim in paper.not_judged)
+    return "\n\n".join([*blocks, LEGEND, *section("## Not judged", not_judged)]) + "\n"
+
+
+def _count(claims: Sequence[JudgedClaim]) -> str:
+    verdicts = [judged.verdict for judged in claims]
+    return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)) + "."
+
+
+def _table(claims: Sequence[JudgedClaim]) -> str:
+    header = ["claim", "section", "verdict", "effect", "paper", "p", "n", "seeds"]
+    lines = [
+        [
+            judged.claim.sense,
+            judged.claim.section,
+            judged.verdict,
+            write_effect(judged),
+            write_papers_effect(judged),
+            write_p_value(judged),
+            write_num_seeds(judged),
+            write_seeds_needed(judged),
+        ]
+        for judged in claims
+    ]
+    return pad(header, lines, right=[False] * 3 + [True] * 5)
+
+
+def write_effect(judged: JudgedClaim) -> str:
+    """``+2.0 ± 1.9``, with its unit where that is not points."""
+    estimate = judged.shown.estimate
+    if estimate.mean is None:
+        return NOTHING
+    unit = "" if judged.claim.unit == "points" else f" {judged.claim.unit}"
+    if estimate.interval is None:
+        return write_signed(estimate.mean, 2) + unit
+    decimals = significant_decimals(estimate.interval.half_width)
+    return f"{write_signed(estimate.mean, decimals)} ± {estimate.interval.half_width:.{decimals}f}{unit}"
+
+
+def write_papers_effect(judged: JudgedClaim) -> str:
+    """The same effect in the paper's numbers; a dash where it only draws."""
+    size = judged.shown.paper
+    if size is None:
+        return NOTHING
+    return write_signed(size, 1) if abs(size) >= 1 else f"{size:+.2g}"
+
+
+def write_p_value(judged: JudgedClaim) -> str:
+    return NOTHING if judged.p_value is None else f"{judged.p_value:.2g}"
+
+
+def write_num_seeds(judged: JudgedClaim) -> str:
+    """``5``, or ``3 4`` where arms differ."""
+    counts = judged.num_seeds
+    return str(counts[0]) if len(set(counts)) == 1 else " ".join(map(str, counts))
+
+
+def write_seeds_needed(judged: JudgedClaim) -> str:
+    return NOTHING if judged.seeds_needed is None else str(judged.seeds_needed)
+
+
+def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:
+    """A line a claim for the terminal; those that only lack seeds are counted in one."""
+    lines = [
+        f"{judged}: {judged.claim.sense} {write_effect(judged)}" for judged in claims if judged.p_value is not None
+    ]
+    few = sum(judged.verdict == "too few seeds" for judged in claims)
+    if few:
+        lines.append(f"{few} claim{'s' if few > 1 else ''} of the paper: too few seeds; five of each arm are judged")
+    return lines

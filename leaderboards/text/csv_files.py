@@ -1,0 +1,167 @@
+"""Boards and run store -> CSV: one file per table in the paper's own layout, a long one with a line per cell, and one
+with a line per finished run.
+
+None holds the date of its making, so that the same runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from pathlib import Path
+
+from leaderboards.boards import Board, Leaderboard
+from leaderboards.cells import Cell
+from leaderboards.schemas import LongLine
+from leaderboards.text.escaping import escape_cell
+from leaderboards.text.notation import write_value
+from leaderboards.usable_runs import short_commit
+from suite.errors import RecordError
+from suite.profiles import Profile
+from suite.results import Result
+from suite.run_store import find_runs
+
+LONG_COLUMNS = tuple(LongLine.model_fields)
+
+
+def render_csv(board: Board) -> str:
+    """The paper's table with our means: its header, row order and decimals.
+
+    A cell without a value is empty, and so is a failed or void one: the file has no place to say what is left out.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(board.paper.header)
+    for row in board.paper.rows:
+        writer.writerow(
+            [*map(escape_cell, row), *(_value(board, board.cells.get((row, column))) for column in board.paper.columns)]
+        )
+    return text.getvalue()
+
+
+def render_long_csv(leaderboard: Leaderboard) -> str:
+    """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown.
+
+    ``difference`` is ours minus the paper's at the paper's scale alone; elsewhere ``effect`` compares a cell with the
+    one that ``baseline`` names, in points, and ``paper_effect`` is the same in the paper's numbers.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for board in leaderboard.tables.values():
+        for row in board.paper.rows:
+            for column in board.columns:
+                if (cell := board.cells.get((row, column))) is not None:
+                    writer.writerow(_escape({"table": board.table.name, **_line(board, cell)}))
+    return text.getvalue()
+
+
+def _escape(fields: dict[str, object]) -> dict[str, object]:
+    return {name: escape_cell(value) for name, value in fields.items()}
+
+
+def _value(board: Board, cell: Cell | None) -> str:
+    if cell is None or not cell.is_usable:
+        return ""
+    return write_value(cell.mean, board.paper.decimals(cell.column))
+
+
+def _line(board: Board, cell: Cell) -> dict[str, object]:
+    estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
+    interval, shown = estimate.interval, provenance.experiment
+    best_rank, worst_rank = comparison.ranks or ("", "")
+    numbers = {
+        "mean": estimate.mean,
+        "sd": estimate.sd if interval else None,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "paper": cell.paper,
+        "difference": cell.difference if board.is_at_papers_scale else None,
+        **_effect(board, cell),
+        "p_value": comparison.p_value,
+        "last_top1_percent": provenance.last_top1_percent if cell.metric == "best_top1_percent" else None,
+        "device_hours": provenance.device_hours,
+        "images_per_s": provenance.images_per_s,
+    }
+    return {
+        "row": " / ".join(cell.row),
+        "column": cell.column,
+        "metric": cell.metric,
+        "n": min(estimate.sizes, default=coverage.num_done),
+        "planned": coverage.num_planned,
+        "baseline": _baseline(board, cell),
+        "verdict": comparison.verdict or "",
+        "best_rank": best_rank,
+        "worst_rank": worst_rank,
+        "status": coverage.status,
+        "chosen": shown.arm if coverage.search and coverage.num_done and shown else "",
+        "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
+        "commits": " ".join(short_commit(commit) for commit in provenance.commits),
+        **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+    }
+
+
+def _effect(board: Board, cell: Cell) -> dict[str, float | None]:
+    effect = board.effects.get((cell.row, cell.column))
+    if effect is None or effect.difference is None:
+        return {}
+    found = effect.difference
+    interval = found.interval if found.is_usable else None
+    return {
+        "effect": found.mean if found.is_usable else None,
+        "effect_low": interval.low if interval else None,
+        "effect_high": interval.high if interval else None,
+        "paper_effect": found.paper,
+    }
+
+
+def _baseline(board: Board, cell: Cell) -> str:
+    """``row: column`` of what the cell is compared with; empty where that is nothing, or itself."""
+    effect = board.effects.get((cell.row, cell.column))
+    if effect is None or effect.difference is None:
+        return ""
+    row, column = effect.baseline
+    return f"{' / '.join(row)}: {column}"
+
+
+# -- what each finished run was and cost
+
+RUN_COLUMNS = (
+    "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
+    "best_top1_percent", "num_evaluations", "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes",
+    "num_ranks", "num_attempts", "num_requeues", "loader", "num_corrupt_images", "protocol_version", "commit",
+    "finished_at",
+)  # fmt: skip
+
+
+def render_accounting(profile: Profile, store: Path) -> str:
+    """CSV of all readable results of a profile, cells in its order, seeds ascending; also of the runs that others
+    depend on, and of all candidates of a search."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, RUN_COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for experiment in profile.experiments():
+        for run in find_runs(store, experiment).values():
+            with contextlib.suppress(RecordError):  # the leaderboard names it
+                result = run.read_result()
+                if result is not None:
+                    writer.writerow(_escape(_row(result)))
+    return text.getvalue()
+
+
+def _row(result: Result) -> dict[str, object]:
+    experiment = result.experiment
+    hours, rate = round(result.device_hours, 5), round(result.images_per_s, 1)
+    mfu = None if result.mfu_percent is None else round(result.mfu_percent, 2)
+    return {
+        **result.model_dump(exclude={"experiment"}),
+        **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
+        "run": experiment.id,
+        "top1_percent": round(result.top1_percent, 4),
+        "top5_percent": round(result.top5_percent, 4),
+        "best_top1_percent": round(result.best_top1_percent, 4),
+        "device_hours": hours,
+        "images_per_s": rate,
+        "mfu_percent": mfu,
+    }

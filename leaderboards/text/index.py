@@ -1,0 +1,133 @@
+"""All suites' leaderboards -> one index: how far each is, its headline beside the paper's, and what it costs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Sequence
+
+from leaderboards.cost import Cost
+from leaderboards.survey import IndexLine
+from leaderboards.text.notation import (
+    NOTHING,
+    pad,
+    paper_decimals,
+    section,
+    write_difference,
+    write_headline,
+    write_signed,
+)
+
+CSV_COLUMNS = (
+    "suite", "item", "profile", "cells_done", "cells", "headline", "difference", "low", "high", "paper_difference",
+    "status", "hours_spent", "hours_to_go", "runs_of_unknown_cost", "unit", "error",
+)  # fmt: skip
+LEGEND = """\
+Ours and paper are the headline's difference, ours with the 95 % interval over training seeds, or without one their
+number (n). Only the profile `paper` is at the paper's scale: in all others the two are not comparable.
+Spent counts all attempts of all runs, also of those that others depend on, as GPU-hours or core-hours; what suites
+share is counted in each. To go is judged by finished runs of the same cell, else of the same model on the same data by
+images seen, else by FLOPs at the rate that the profile states; "?" where those are not known:
+`launchers/grid.py --list` counts them."""
+
+
+def summarize_line(line: IndexLine) -> str:
+    """For the terminal: two lines, or more where 80 characters do not hold them."""
+    if line.leaderboard is None or line.cost is None:
+        return f"{line.suite.name}: {'cannot be built' if line.error else 'no runs'}"
+    cost = f"{line.cost.hours_spent:.3g} {line.cost.unit} so far, {write_to_go(line.cost)} to go"
+    state = f"{line.suite.name}, {line.profile_name}: {_cells(line)} cells, {cost}"
+    return "\n".join(
+        textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)
+        for t, i in ((state, ""), (write_headline(line.leaderboard), "  "))
+    )
+
+
+def write_to_go(cost: Cost) -> str:
+    """``1.5``, ``1.5 + ? (3 runs)`` where the cost of some is not known, ``?`` where nothing is."""
+    unknown = f"? ({cost.num_unknown} run{'s' if cost.num_unknown > 1 else ''})" if cost.num_unknown else ""
+    if unknown and not cost.hours_to_go:
+        return unknown
+    return f"{cost.hours_to_go:.3g}" + (f" + {unknown}" if unknown else "")
+
+
+def render_index(lines: Sequence[IndexLine]) -> str:
+    """Markdown: a line for each suite and scale that has runs, what could not be built, and the suites without runs."""
+    header = ["suite", "item", "profile", "cells done", "headline", "ours", "paper", "spent", "to go"]
+    begun = [_texts(line) for line in lines if line.cost or line.error]
+    table = pad(header, begun, right=[False] * 3 + [True, False] + [True] * 4) if begun else "No suite has runs yet."
+    idle = section("## No runs yet", (_plan(line) for line in lines if not line.cost and not line.error))
+    errors = section(
+        "## Not built", (f"{line.suite.name}, {line.profile_name}: {line.error}" for line in lines if line.error)
+    )
+    return "\n\n".join(["# Leaderboards of all suites", table, LEGEND, *errors, *idle]) + "\n"
+
+
+def render_index_csv(lines: Sequence[IndexLine]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_record(line) for line in lines)
+    return text.getvalue()
+
+
+def _texts(line: IndexLine) -> list[str]:
+    suite, cell, cost = line.suite, line.headline, line.cost
+    profile = f"[{line.profile_name}]({suite.name}/{line.profile_name}.md)" if cost else line.profile_name or "no runs"
+    return [
+        suite.name,
+        suite.item,
+        profile,
+        "not built" if line.error else _cells(line),
+        suite.headline.text,
+        write_difference(cell) if cell and cost else NOTHING,
+        write_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
+        f"{cost.hours_spent:.3g} {cost.unit}" if cost else NOTHING,
+        f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
+    ]
+
+
+def _plan(line: IndexLine) -> str:
+    """``suite (Table 2): ConViT over DeiT (paper: +13.0); 0/30 cells, 5 GPU-hours to go in profile paper``."""
+    cell = line.headline
+    paper = f" (paper: {write_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
+    text = f"{line.suite.name} ({line.suite.item}): {line.suite.headline.text}{paper}"
+    if line.leaderboard is None or line.planned is None:
+        return text
+    cells, to_go = line.leaderboard.num_cells, f"{write_to_go(line.planned)} {line.planned.unit}"
+    return f"{text}; 0/{cells} cells, {to_go} to go in profile {line.leaderboard.profile_name}"
+
+
+def _cells(line: IndexLine) -> str:
+    if line.leaderboard is None or line.cost is None:
+        return NOTHING
+    return f"{line.leaderboard.count('done')}/{line.leaderboard.num_cells}"
+
+
+def _record(line: IndexLine) -> dict[str, object]:
+    """Without runs the numbers are empty, but for the paper's."""
+    cell, leaderboard, cost = line.headline, line.leaderboard, line.cost
+    ours = cell if cost else None
+    interval = ours and ours.interval
+    numbers = {
+        "difference": ours and ours.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "paper_difference": cell and cell.paper,
+        "hours_spent": cost and cost.hours_spent,
+        "hours_to_go": cost and cost.hours_to_go,
+    }
+    return {
+        "suite": line.suite.name,
+        "item": line.suite.item,
+        "profile": line.profile_name,
+        "cells_done": leaderboard.count("done") if leaderboard and cost else "",
+        "cells": leaderboard.num_cells if leaderboard and cost else "",
+        "headline": line.suite.headline.text,
+        "status": ours.status if ours else "",
+        "runs_of_unknown_cost": cost.num_unknown if cost else "",
+        "unit": cost.unit if cost else "",
+        "error": line.error,
+        **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+    }

@@ -1,0 +1,168 @@
+"""How numbers, differences and headlines are written wherever they are shown, and the Markdown of tables and lists.
+
+A number with an interval has as many decimals as show two significant digits of that; else those of the paper's column,
+or more where these would leave nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from leaderboards.boards import Leaderboard
+from leaderboards.cells import Cell
+from leaderboards.effects import CellEffect
+from leaderboards.metrics import is_accuracy
+
+NOTHING = "-"
+
+
+def write_value(value: float | None, decimals: int) -> str:
+    """``value`` rounded to ``decimals``; a dash where there is none."""
+    return NOTHING if value is None else f"{value:z.{decimals}f}"
+
+
+def write_signed(value: float | None, decimals: int) -> str:
+    """A difference, with its sign; a dash where there is none."""
+    return NOTHING if value is None else f"{value:+z.{decimals}f}"
+
+
+def write_mean(cell: Cell, decimals: int) -> str:
+    """The mean, with its sign where it is a change; a dash where there is none."""
+    return (write_signed if cell.is_change else write_value)(cell.mean, decimals)
+
+
+def shown_decimals(cell: Cell, decimals: int) -> int:
+    """As many as show two significant digits of ±; without it those of the paper, or more."""
+    if cell.interval is not None:
+        return significant_decimals(cell.interval.half_width)
+    return readable_decimals(cell, decimals)
+
+
+def readable_decimals(cell: Cell, decimals: int) -> int:
+    """The paper's, or as many as two digits take where these would round a small model's size to 0."""
+    mean = abs(cell.mean or 0.0)
+    if not cell.metric or is_accuracy(cell.metric) or mean == 0 or round(mean, decimals) > 0:
+        return decimals
+    return 1 - math.floor(math.log10(mean))
+
+
+def significant_decimals(half_width: float) -> int:
+    """As many as show its first two digits."""
+    return max(0, 1 - math.floor(math.log10(float(f"{half_width:.1e}"))))
+
+
+def write_interval(cell: Cell, decimals: int) -> str:
+    """`` ± 0.41``; empty where there is none."""
+    return "" if cell.interval is None else f" ± {cell.interval.half_width:.{decimals}f}"
+
+
+def write_ours(cell: Cell, decimals: int) -> str:
+    """Mean and interval, without status: ``34.82 ± 0.41``; empty where there is no mean."""
+    decimals = shown_decimals(cell, decimals)
+    return "" if cell.mean is None else write_mean(cell, decimals) + write_interval(cell, decimals)
+
+
+def write_ranks(cell: Cell) -> str:
+    """``#1``, or ``#1-3`` where the seeds leave it open; empty for what is not ranked."""
+    if cell.comparison.ranks is None:
+        return ""
+    best, worst = cell.comparison.ranks
+    return f"#{best}" if best == worst else f"#{best}-{worst}"
+
+
+def write_seeds(cell: Cell) -> str:
+    """``n=3``, ``n=3 and 4`` of two arms, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
+    estimate = cell.estimate
+    sizes = sorted(set(estimate.sizes)) or [cell.coverage.num_done]
+    told = f"n={' and '.join(map(str, sizes))}"
+    if not estimate.num_unmatched:
+        return told
+    most = max(len(sample.values) for sample in estimate.samples)
+    return f"{told}, {min(sizes)} of {most} seeds matched" if estimate.sizes else "no seeds matched"
+
+
+def write_status(cell: Cell) -> str:
+    """``n=3`` for a cell that is done, else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
+    of = cell.coverage
+    if of.status == "done":
+        return write_seeds(cell)
+    if of.search is None:
+        return f"{of.status} {of.num_done}/{of.num_planned}"
+    return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
+
+
+def scale_title(leaderboard: Leaderboard) -> str:
+    """One line that says whether the numbers may be compared with the paper's."""
+    if not leaderboard.profile.scale_note:
+        return f"Profile {leaderboard.profile_name}: the paper's own scale."
+    return f"Profile {leaderboard.profile_name}: another scale than the paper's, not comparable with its numbers."
+
+
+def write_headline(leaderboard: Leaderboard) -> str:
+    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
+    text, cell = leaderboard.suite.headline.text, leaderboard.headline
+    if cell is None:
+        return f"{text}: not in this profile"
+    paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, paper_decimals(cell))})"
+    return f"{text}: {write_difference(cell)}{paper}{_write_searches(leaderboard)}"
+
+
+def _write_searches(leaderboard: Leaderboard) -> str:
+    """How many candidates each side is the best of, where one was searched."""
+    sides = [
+        leaderboard.cell(place) for place in (leaderboard.suite.headline.better, leaderboard.suite.headline.baseline)
+    ]
+    counts = [side.coverage.search.num_candidates if side and side.coverage.search else 1 for side in sides]
+    return f", searched {counts[0]} against {counts[1]}" if max(counts) > 1 else ""
+
+
+def write_difference(cell: Cell) -> str:
+    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies. Without an interval it
+    says of how many seeds it is."""
+    if cell.mean is None:
+        return write_status(cell)
+    decimals = shown_decimals(cell, paper_decimals(cell))
+    unit = " points" if is_accuracy(cell.metric) else ""
+    whole = cell.status == "done" and cell.interval is not None and not cell.estimate.num_unmatched
+    status = "" if whole else f", {write_status(cell)}"
+    return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
+
+
+def write_compared(effect: CellEffect | None) -> str:
+    """An effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``; a dash where nothing is compared."""
+    if effect is None or effect.difference is None:
+        return NOTHING if effect is None else "baseline"
+    cell = effect.difference
+    paper = "" if cell.paper is None else f" ({write_signed(cell.paper, paper_decimals(cell))})"
+    return write_effect_of(cell) + paper
+
+
+def write_effect_of(cell: Cell) -> str:
+    """A difference of two cells without unit and status: ``+2.0 ± 2.6``; a dash where one of them may not be shown."""
+    if not cell.is_usable:
+        return NOTHING
+    decimals = shown_decimals(cell, paper_decimals(cell))
+    return write_signed(cell.mean, decimals) + write_interval(cell, decimals)
+
+
+def paper_decimals(cell: Cell) -> int:
+    """Of a headline's difference in the paper's numbers."""
+    return 1 if is_accuracy(cell.metric) else 2
+
+
+def pad(header: list[str], lines: list[list[str]], right: list[bool]) -> str:
+    """A Markdown table whose columns also line up as plain text."""
+    cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in line] for line in [header, *lines]]
+    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
+    rule = ["-" * (w - 1) + ":" if r else "-" * w for w, r in zip(widths, right, strict=True)]
+    rows = [
+        [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)]
+        for line in cells
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [rows[0], rule, *rows[1:]])
+
+
+def section(title: str, items: Iterable[str]) -> list[str]:
+    text = "\n".join(f"- {item}" for item in items)
+    return [f"{title}\n\n{text}"] if text else []

@@ -1,0 +1,107 @@
+"""Leaderboard -> what its reader must know beside the numbers: what was chosen, what failed, what waits, what is mixed.
+
+As plain text: whoever shows it escapes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from leaderboards.boards import Leaderboard
+from leaderboards.cells import Cell
+from leaderboards.usable_runs import short_commit
+from suite.profiles import Row
+
+
+@dataclass(frozen=True)
+class Note:
+    """``place`` names rows and columns, "" for the whole leaderboard; ``see`` is the file to open next, or ""."""
+
+    place: str
+    text: str
+    see: str = ""
+
+
+def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
+    """The notes by the title of their section; sections that have nothing to say are left out."""
+    found = {
+        "Chosen by search": _by_cell(leaderboard, _chosen),
+        "Best of several evaluations": _by_cell(leaderboard, _best),
+        "Failed": _by_cell(leaderboard, _failures),
+        "Waiting": _waiting(leaderboard),
+        "Mixed": [*_commits(leaderboard), *_by_cell(leaderboard, _mixed)],
+    }
+    return {title: notes for title, notes in found.items() if notes}
+
+
+def _by_cell(leaderboard: Leaderboard, tell: Callable[[Cell], Iterable[tuple[str, str]]]) -> list[Note]:
+    """Each thing told once, with the row and the columns that it is true of: a run may fill several columns."""
+    columns: dict[tuple[str, Row, tuple[str, str]], list[str]] = {}
+    for name, board in leaderboard.tables.items():
+        for cell in board.cells.values():
+            for what in tell(cell):
+                columns.setdefault((name, cell.row, what), []).append(cell.column)
+    return [
+        Note(f"{_place(leaderboard, table, row)}, {', '.join(names)}", *what)
+        for (table, row, what), names in columns.items()
+    ]
+
+
+def _place(leaderboard: Leaderboard, table: str, row: Row) -> str:
+    """The row, after its table's item where there are several tables to be told apart."""
+    item = f"{leaderboard.suite.table(table).item}, " if len(leaderboard.tables) > 1 else ""
+    return item + " / ".join(filter(None, row))
+
+
+def _chosen(cell: Cell) -> list[tuple[str, str]]:
+    search = cell.coverage.search
+    if search is None or not cell.coverage.num_done:
+        return []
+    compared = f"{search.num_compared} candidates"
+    if search.num_compared < search.num_candidates:
+        compared = f"the {search.num_compared} of {search.num_candidates} candidates that could be compared"
+    how = "of the other seeds" if search.on_other_seeds else "of this seed itself, which flatters it"
+    return [(f"{search.chosen}, chosen among {compared} by the test accuracy {how}", "")]
+
+
+def _best(cell: Cell) -> list[tuple[str, str]]:
+    """Of how many the best accuracy of a training is the maximum: it flatters the more, the more there are."""
+    if cell.metric != "best_top1_percent" or not cell.coverage.num_done:
+        return []
+    counts = " or ".join(
+        str(count) if count else "of a number not recorded" for count in cell.provenance.num_evaluations
+    )
+    return [(f"the maximum over a run's evaluations, {counts}", "")]
+
+
+def _failures(cell: Cell) -> list[tuple[str, str]]:
+    return [
+        (f"seed {failure.seed}: {' '.join(failure.reason.split())}", str(failure.log_path))
+        for failure in cell.coverage.failures
+    ]
+
+
+def _mixed(cell: Cell) -> list[tuple[str, str]]:
+    return [(note, "") for note in cell.provenance.notes]
+
+
+def _commits(leaderboard: Leaderboard) -> list[Note]:
+    """Which versions of the code made the numbers, where these are several."""
+    cells = [cell for board in leaderboard.tables.values() for cell in board.cells.values()]
+    counts = Counter(short_commit(commit) for cell in cells for commit in cell.provenance.commits)
+    if len(counts) < 2:
+        return []
+    told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
+    return [Note("", f"versions of the code, all valid under this protocol: {told}")]
+
+
+def _waiting(leaderboard: Leaderboard) -> list[Note]:
+    """Grouped by what is waited for: a whole table may wait for one run."""
+    rows: dict[str, dict[str, None]] = {}
+    for name, board in leaderboard.tables.items():
+        for cell in board.cells.values():
+            for reason in cell.coverage.waiting:
+                rows.setdefault(reason, {})[_place(leaderboard, name, cell.row)] = None
+    return [Note("; ".join(waiting), reason) for reason, waiting in rows.items()]

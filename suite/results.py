@@ -1,0 +1,102 @@
+"""The outcome of a run as data, in the files of ``suite.records``: the result of a finished one, or why it failed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    model_validator,
+)
+
+from suite.spec import Experiment, Frozen, StorageFormat
+
+RESULT_FORMAT = 3  # of result.json: 2 knew no compiled steps; 1 no number of its own, digest of maps, or foreign models
+
+FailureKind = Literal["error", "killed"]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class Result(Frozen):
+    """The outcome of a finished run. Accuracies are of the last weights on the whole test split, in percent.
+
+    Only what a run can have measured is valid: finite numbers of the right type, in range, that fit each other and the
+    experiment.
+    """
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    format_version: int = Field(1, ge=1, le=RESULT_FORMAT)
+    experiment: Experiment
+    top1_percent: Percent
+    top5_percent: Percent
+    test_loss: NonNegativeFloat
+    best_top1_percent: Percent  # of all evaluations
+    num_evaluations: NonNegativeInt = 0  # during the training, the last one included; 0 = not recorded
+    num_parameters: PositiveInt
+    num_train_images: PositiveInt
+    num_test_images: PositiveInt
+    loader: StorageFormat = "memory"
+    num_corrupt_images: NonNegativeInt = 0  # that could not be decoded and were skipped, of both splits
+    num_steps: NonNegativeInt
+    images_seen: NonNegativeInt
+    train_s: NonNegativeFloat  # seconds of training steps over all attempts, without start-up and evaluation
+    images_per_s: NonNegativeFloat
+    device: str
+    num_ranks: PositiveInt
+    compiled: bool = False  # its training steps, by torch.compile
+    num_nodes: PositiveInt = 1
+    num_attempts: NonNegativeInt
+    num_requeues: NonNegativeInt = 0  # by SLURM
+    num_unusable_checkpoints: NonNegativeInt = 0  # damaged or another run's, and not gone on from
+    device_hours: NonNegativeFloat = 0.0  # of all ranks in all attempts, start-up and evaluation included
+    mfu_percent: float | None = Field(None, ge=0)  # model FLOPs over the device's peak; None where that is not known
+    inference_images_per_s: NonNegativeFloat = 0.0  # of the last evaluation's forward passes, on one device
+    num_macs: NonNegativeInt = 0  # multiply-adds of one image's forward pass
+    num_linear_macs: NonNegativeInt = 0  # of these, in linear layers and convolutions
+    num_pruned_heads: tuple[NonNegativeInt, ...] = ()  # of each layer; () where nothing was pruned
+    lineage_train_s: NonNegativeFloat = 0.0  # ``train_s``, and that of the runs whose weights this one started from
+    mean_nonlocality: float | None = Field(None, ge=0)  # over layers and heads, in patches
+    mean_gate: float | None = Field(None, ge=0, le=1)  # over GPSA layers and heads
+    weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
+    maps_sha256: str = ""  # of ``maps.safetensors``, likewise
+    parent: str = ""  # id of the experiment whose finished run this one took over
+    teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
+    protocol_version: NonNegativeInt = 1
+    commit: str
+    finished_at: str  # ISO 8601, UTC
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        num_steps = self.experiment.num_steps(self.num_train_images)
+        images_seen = num_steps * self.experiment.recipe.batch_size
+        for name, expected in (("num_steps", num_steps), ("images_seen", images_seen)):
+            if (found := getattr(self, name)) != expected:
+                raise ValueError(f"{name} is {found}, expected {expected} of this experiment")
+        for name in ("top5_percent", "best_top1_percent"):
+            if (found := getattr(self, name)) < self.top1_percent:
+                raise ValueError(f"{name} is {found}, below top1_percent, which is {self.top1_percent}")
+        return self
+
+
+class Failure(Frozen):
+    """Why an attempt ended. ``error`` needs ``--retry-failed``; ``killed`` is resumed by the next grid."""
+
+    kind: FailureKind
+    reason: str
+    log_path: str
+
+
+def format_of(result: bytes) -> int:
+    """The version of a result's form; 0 where it says none."""
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(result)
+        version = found.get("format_version", 0) if isinstance(found, dict) else 0
+        return version if type(version) is int else 0
+    return 0

@@ -1,0 +1,60 @@
+"""The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``suite.records.RunDirectory``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from suite.errors import RecordError
+from suite.records import EXPERIMENTS, RunDirectory
+from suite.spec import Experiment
+
+
+def experiments_folder(store: Path) -> Path:
+    """The folder of all runs, which need not exist."""
+    return store / EXPERIMENTS
+
+
+def list_arms(store: Path) -> set[str]:
+    """Names of the arms that have a folder, as ``Experiment.arm``; none in a store that is empty.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    try:
+        return set(os.listdir(experiments_folder(store)))
+    except FileNotFoundError:
+        return set()
+
+
+def list_runs(store: Path) -> Iterator[RunDirectory]:
+    """Every run of the store, in the order of their names."""
+    return (RunDirectory(path) for path in sorted(experiments_folder(store).glob("*/seed-*")))
+
+
+def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
+    """Find this experiment's run directories by seed, in order; cheaper than one ``RunDirectory.of`` each.
+
+    Raises:
+        RecordError: if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
+    """
+    arm = experiments_folder(store) / experiment.arm
+    try:
+        names = os.listdir(arm)
+    except FileNotFoundError:
+        return {}
+    folders: dict[int, list[str]] = {}
+    for name in sorted(names):
+        if name.startswith("seed-") and name[5:].isdecimal():
+            folders.setdefault(int(name[5:]), []).append(name)
+    for seed, found in folders.items():
+        if found != [f"seed-{seed}"]:
+            raise RecordError(
+                f"{arm} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
+                "Move the others out of the run store, or rename the only one."
+            )
+    paths = {seed: arm / f"seed-{seed}" for seed in sorted(folders)}
+    return {  # of joined stores the folders are links, and messages name what they lead to
+        seed: RunDirectory(path.resolve() if path.is_symlink() else path, experiment) for seed, path in paths.items()
+    }

@@ -1,0 +1,223 @@
+import csv
+import io
+import json
+
+import pytest
+
+from leaderboards.boards import make_leaderboard
+from leaderboards.build import main
+from leaderboards.claims.claim import Claim, Logged, NotJudged, PaperClaims, number
+from leaderboards.claims.judged import judge, read_logged
+from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
+from suite.errors import SpecError
+from suite.profiles import Entry
+from suite.spec import Experiment, Recipe
+from suite.suites import get_suite
+
+RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
+MODELS = ("deit", "convit", "resnet")
+EXPERIMENTS = {m: Experiment(model=m, dataset="cifar10", image_size=32, recipe=RECIPE) for m in MODELS}
+DEIT, CONVIT, RESNET = (number("own", model, "a") for model in MODELS)
+SPREAD = (-0.2, -0.1, 0.0, 0.1, 0.2)
+
+
+@pytest.fixture
+def suite(own_suite):
+    """Whose table prints no number of any paper."""
+    columns = {"a": "top1_fraction"}
+    return own_suite(*(Entry(row=(model,), columns=columns, experiment=EXPERIMENTS[model]) for model in MODELS))
+
+
+@pytest.fixture
+def train(finish_experiment):
+    """Finishes a model's seeds about an accuracy."""
+
+    def train(model, center, num_seeds=5):
+        for seed, shift in enumerate(SPREAD[:num_seeds]):
+            finish_experiment(EXPERIMENTS[model].with_seed(seed), center + shift)
+
+    return train
+
+
+def claim(*effects, **fields):
+    return Claim(**{"name": "a_claim", "section": "Sec. 3", "sense": "It helps.", "effects": effects} | fields)
+
+
+def judged(suite, store, *claims, scale="laptop"):
+    paper = PaperClaims(name="own", title="Our paper", claims=claims)
+    return judge(lambda name: make_leaderboard(suite, scale, store) if name == "own" else None, store, scale, [paper])
+
+
+def test_an_effect_is_in_points_whatever_the_columns_unit(suite, train, tmp_path):
+    train("deit", 70.0)
+    train("convit", 74.0)
+    (found,) = judged(suite, tmp_path, claim((CONVIT - DEIT).model_copy(update={"paper": 3.0})))
+    assert found.shown.estimate.mean == pytest.approx(4.0)
+    assert (found.verdict, str(found), found.num_seeds) == ("reproduced", "reproduced at laptop scale", (5, 5))
+    assert found.suites == ("own",)
+
+
+def test_at_the_papers_own_scale_the_verdict_says_so_by_itself(suite, train, tmp_path):
+    train("deit", 70.0)
+    train("convit", 74.0)
+    (found,) = judged(suite, tmp_path, claim(CONVIT - DEIT), scale="paper")
+    assert str(found) == "reproduced"
+
+
+def test_a_difference_of_differences_counts_a_shared_cell_twice(suite, train, tmp_path):
+    for model, center in zip(MODELS, (70.0, 74.0, 75.0), strict=True):
+        train(model, center)
+    (found,) = judged(suite, tmp_path, claim((CONVIT - DEIT) - (RESNET - CONVIT)))
+    assert found.shown.estimate.mean == pytest.approx(3.0)
+    sd = 0.158113883
+    assert found.shown.estimate.standard_error == pytest.approx(sd * (6 / 5) ** 0.5)  # 4 + 1 + 1 variances
+
+
+def test_a_claim_is_told_by_its_weakest_effect_and_lacks_seeds_by_its_poorest_arm(suite, train, tmp_path):
+    for model, center in zip(MODELS, (70.0, 74.0, 69.9), strict=True):
+        train(model, center)
+    (found,) = judged(suite, tmp_path, claim(CONVIT - DEIT, DEIT - RESNET))
+    assert found.shown.estimate.mean == pytest.approx(0.1)
+    assert (found.verdict, found.seeds_needed) == ("undecided", 36)  # 41 by the noncentral t, 5 are there
+
+
+def test_too_few_seeds_and_no_runs_are_told_apart(suite, train, tmp_path):
+    assert judged(suite, tmp_path, claim(CONVIT - DEIT))[0].verdict == "no runs"
+    train("deit", 70.0, 4)
+    train("convit", 74.0)
+    assert judged(suite, tmp_path, claim(CONVIT - DEIT))[0].verdict == "too few seeds"
+
+
+def test_a_cell_with_a_failed_run_decides_nothing(suite, train, finish_experiment, tmp_path):
+    train("deit", 70.0)
+    train("convit", 74.0)
+    finish_experiment(EXPERIMENTS["convit"].with_seed(5), 74.0).result_path.write_text("{")
+    assert judged(suite, tmp_path, claim(CONVIT - DEIT))[0].verdict == "failed runs"
+
+
+def test_a_claim_about_places_that_this_scale_leaves_empty_is_left_out(suite, train, tmp_path):
+    assert judged(suite, tmp_path, claim(CONVIT - number("own", "deit", "b"))) == []
+    assert judged(suite, tmp_path, claim(CONVIT - number("another", "deit", "a"))) == []
+
+
+def test_a_claim_that_names_a_table_which_does_not_exist_is_refused(suite, tmp_path):
+    with pytest.raises(SpecError, match="nowhere"):
+        judged(suite, tmp_path, claim(number("own", "deit", "a", "nowhere")))
+
+
+# -- what runs have logged
+
+
+def logged(model, **fields):
+    effect = number("own", model, "a")
+    return effect.model_copy(update={"terms": (effect.terms[0].model_copy(update={"logged": Logged(**fields)}),)})
+
+
+@pytest.fixture
+def log(suite, finish_experiment):
+    def log(model, seed, lines):
+        run = finish_experiment(EXPERIMENTS[model].with_seed(seed), 50.0)
+        run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return run
+
+    return log
+
+
+def test_a_logged_number_is_read_at_a_share_of_the_training(log):
+    run = log("deit", 0, [{"step": s, "epoch": s / 10, "top1_percent": 10.0 * s} for s in (1, 2, 3, 4)])
+    assert [read_logged(run, Logged(metric="top1_percent", at=at)) for at in (0.1, 0.5, 0.51, 1.0)] == [10, 20, 30, 40]
+    assert read_logged(run, Logged(metric="gates")) is None
+
+
+def test_a_layers_number_is_the_mean_over_its_heads(log):
+    run = log("deit", 0, [{"step": 1, "epoch": 1, "gates": [[0.2, 0.4], []]}])
+    assert read_logged(run, Logged(metric="gates", layer=1)) == pytest.approx(0.3)
+    assert read_logged(run, Logged(metric="gates", layer=2)) is None
+
+
+def test_a_claim_about_a_layer_that_the_networks_do_not_have_is_left_out(suite, log, tmp_path):
+    for seed in range(5):
+        log("deit", seed, [{"step": 1, "epoch": 1, "gates": [[0.2]]}])
+    first, second = (claim(logged("deit", metric="gates", layer=layer), name=f"layer_{layer}") for layer in (1, 2))
+    assert [found.claim.name for found in judged(suite, tmp_path, first, second)] == ["layer_1"]
+
+
+def test_gates_that_are_the_same_in_all_seeds_are_believed_to_their_last_digit(suite, log, tmp_path):
+    for seed in range(5):
+        log("deit", seed, [{"step": 1, "epoch": 1, "gates": [[0.2]]}])
+    (found,) = judged(suite, tmp_path, claim(logged("deit", metric="gates", layer=1)))
+    assert (found.verdict, found.shown.estimate.standard_error > 0) == ("reproduced", True)
+
+
+def test_a_claim_of_logged_numbers_has_its_verdict(suite, log, tmp_path):
+    for seed, shift in enumerate(SPREAD):
+        for model, gate in (("deit", 0.1), ("convit", 0.9)):
+            log(model, seed, [{"step": 1, "epoch": 1, "gates": [[gate + shift / 100]]}])
+    gates = [logged(model, metric="gates", layer=1) for model in ("convit", "deit")]
+    (found,) = judged(suite, tmp_path, claim(gates[0] - gates[1], unit="gate"))
+    assert found.shown.estimate.mean == pytest.approx(0.8)
+    assert (found.verdict, found.shown.paper) == ("reproduced", None)
+
+
+# -- what is written
+
+
+def test_the_csv_has_a_line_a_claim(suite, train, tmp_path):
+    train("deit", 70.0)
+    train("convit", 74.0)
+    claims = judged(suite, tmp_path, claim(CONVIT - DEIT), claim(RESNET - DEIT, name="another"))
+    first, second = csv.DictReader(io.StringIO(render_claims_csv(claims)))
+    expected = {"claim": "a_claim", "paper": "own", "scale": "laptop", "verdict": "reproduced", "n": "5"}
+    assert expected.items() <= first.items()
+    assert (float(first["effect"]), first["seeds_needed"], first["paper_effect"]) == (pytest.approx(4.0), "0", "")
+    assert float(first["low"]) < 4 < float(first["high"])
+    assert (second["verdict"], second["effect"], second["n"], second["p"]) == ("no runs", "", "0 5", "")
+
+
+def test_the_page_has_every_scale_and_what_is_not_judged(suite, train, tmp_path):
+    train("deit", 70.0)
+    train("convit", 74.0)
+    claims = judged(suite, tmp_path, claim(CONVIT - DEIT)) + judged(
+        suite, tmp_path, claim(RESNET - DEIT), scale="paper"
+    )
+    other = NotJudged(section="Sec. 4", sense="It is fast.", reason="About their hardware.")
+    page = render_claims_page(PaperClaims(name="own", title="Our paper", claims=(), not_judged=(other,)), claims)
+    assert "## Profile laptop\n\n1 reproduced." in page
+    assert "## Profile paper\n\n1 no runs." in page
+    assert "| +4.00 ± 0.23 |" in page
+    assert "- Sec. 4: It is fast. About their hardware." in page
+
+
+def test_the_terminal_tells_the_verdicts(suite, train, tmp_path):
+    train("deit", 70.0)
+    train("convit", 74.0)
+    train("resnet", 74.0, 2)
+    claims = judged(suite, tmp_path, claim(CONVIT - DEIT), claim(RESNET - DEIT))
+    assert summarize_claims(claims) == [
+        "reproduced at laptop scale: It helps. +4.00 ± 0.23",
+        "1 claim of the paper: too few seeds; five of each arm are judged",
+    ]
+
+
+def test_the_build_of_all_suites_judges_all_claims(finish_experiment, tmp_path, capsys):
+    for experiment in get_suite("sample_efficiency").profile("laptop").experiments(5):
+        better = 4.0 if experiment.model.startswith("convit") else 0.0
+        finish_experiment(experiment, 40 + better + SPREAD[experiment.seed])
+    assert main(["--all", "--runs", str(tmp_path)]) == 0
+    lines = {line["claim"]: line for line in csv.DictReader((tmp_path / "leaderboards/claims.csv").open())}
+    assert lines["convit_over_deit_at_each_fraction"]["verdict"].startswith("reproduced")
+    assert {line["scale"] for line in lines.values()} == {"laptop"}
+    pages = {path.name for path in (tmp_path / "leaderboards/claims").iterdir()}
+    papers = ("convit", "cordonnier", "cmhsa", "structured_init")
+    assert pages == {f"{paper}.{suffix}" for paper in papers for suffix in ("md", "html")}
+    assert main(["--suite", "sample_efficiency", "--runs", str(tmp_path)]) == 0
+    assert "at laptop scale: " in capsys.readouterr().out
+
+
+def test_no_claim_is_judged_by_a_smoke_test(finish_experiment, tmp_path, capsys):
+    for experiment in get_suite("sample_efficiency").profile("smoke").experiments(5):
+        finish_experiment(experiment, 40 + (4.0 if experiment.model.startswith("convit") else 0.0))
+    assert main(["--suite", "sample_efficiency", "--profile", "smoke", "--runs", str(tmp_path)]) == 0
+    assert main(["--all", "--runs", str(tmp_path)]) == 0
+    assert "smoke scale" not in capsys.readouterr().out
+    assert len((tmp_path / "leaderboards/claims.csv").read_text().splitlines()) == 1
