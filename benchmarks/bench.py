@@ -84,7 +84,7 @@ def why_not(needs: str) -> str:
     """Why a benchmark cannot run here; "" where it can."""
     if needs == "gpu" and not torch.cuda.is_available():
         return "no GPU"
-    if needs == "slurm" and shutil.which("sbatch") is None:
+    if needs == "slurm" and not (shutil.which("sinfo") and not subprocess.run("sinfo", capture_output=True).returncode):
         return "no SLURM cluster"
     if needs == "timm's repository" and not (Path(os.environ.get(TIMM_VARIABLE, "-")) / "train.py").is_file():
         return f"no checkout of timm's repository: {TIMM_VARIABLE} names its folder (benchmarks/timm_train.py)"

@@ -7,7 +7,8 @@
 Training: DeiT-Ti and ConViT-Ti at 224, AdamW, DeiT's augmentation at a fixed strength and without repeated images,
 which timm has for several processes alone; float32. Each side is a process of its own, ``train.py`` and
 ``suite.execute``, in turn, with as many threads that compute and that load; all steps are counted but the first ones.
-Loading: batches of 64 with the same augmentation, mixup left out, as many workers as cores.
+Loading: batches of 64, as many workers as cores; with the same augmentation but for mixup, and with crop and flip
+alone.
 """
 
 from __future__ import annotations
@@ -209,8 +210,22 @@ def compare_training(sides: Sides) -> Iterator[Comparison]:
 # -- loaders
 
 
-def timm_loader(checkout: Path, classes: Path, cores: int) -> Callable[[], int]:
-    """timm's create_loader as train.py calls it on a CPU, without mixup; its workers live on from round to round."""
+def augmentations() -> dict[str, Recipe]:
+    """List the recipes by which both sides load."""
+    whole = recipe(_LOADED, 1, **_UNMIXED)
+    plain = {"rand_augment": "", "color_jitter": 0.0, "random_erasing": 0.0}
+    return {"DeiT's augmentation without mixup": whole, "crop and flip": whole.model_copy(update=plain)}
+
+
+def timm_loader(checkout: Path, classes: Path, recipe: Recipe, cores: int) -> Callable[[], int]:
+    """timm's create_loader as train.py calls it on a CPU, without mixup; its workers live on from round to round.
+
+    Args:
+        checkout: of its repository.
+        classes: the photographs as a folder of each class.
+        recipe: with the augmentation.
+        cores: workers.
+    """
     make_torchvision_importable()
     sys.path.insert(0, str(checkout))
     import timm
@@ -220,15 +235,23 @@ def timm_loader(checkout: Path, classes: Path, cores: int) -> Callable[[], int]:
     dataset = create_dataset("", root=str(classes), split="train", is_training=True)
     loader = create_loader(
         dataset, (3, _SIZE, _SIZE), _LOADED, is_training=True, num_workers=cores, interpolation="bicubic",
-        auto_augment=_RAND_AUGMENT, re_prob=DEIT.random_erasing, re_mode="pixel", device=torch.device("cpu"),
+        auto_augment=recipe.rand_augment or None, color_jitter=recipe.color_jitter or None,
+        re_prob=recipe.random_erasing, re_mode="pixel", device=torch.device("cpu"),
     )  # fmt: skip
     return lambda: sum(len(images) for images, _ in loader)
 
 
-def our_loader(folder: Path, storage_format: str, cores: int) -> Callable[[], int]:
-    """A run's loader; each call goes on where the one before ended."""
+def our_loader(folder: Path, storage_format: str, recipe: Recipe, cores: int) -> Callable[[], int]:
+    """A run's loader; each call goes on where the one before ended.
+
+    Args:
+        folder: of prepared sets.
+        storage_format: of the photographs.
+        recipe: with the augmentation.
+        cores: workers.
+    """
     keep_freed_memory()
-    experiment = Experiment(model="none", dataset=_SUBSET, image_size=_SIZE, recipe=recipe(_LOADED, 1, **_UNMIXED))
+    experiment = Experiment(model="none", dataset=_SUBSET, image_size=_SIZE, recipe=recipe)
     images = ImageLoader(experiment, Resources(data_dir=str(folder), loader=storage_format, num_workers=cores))
     num_batches = _NUM_IMAGES // _LOADED
     first = itertools.count(step=num_batches)
@@ -242,13 +265,14 @@ def our_loader(folder: Path, storage_format: str, cores: int) -> Callable[[], in
 
 def compare_loaders(sides: Sides) -> Iterator[Comparison]:
     """Read the photographs by both, in turn, on one core and on all that are asked for."""
-    for cores in sorted({1, sides.options.cores}):
-        contenders = {"timm": Contender(cores, timm_loader, (sides.checkout, sides.classes, cores))}
+    everything = itertools.product(augmentations().items(), sorted({1, sides.options.cores}))
+    for (augmentation, recipe), cores in everything:
+        contenders = {"timm": Contender(cores, timm_loader, (sides.checkout, sides.classes, recipe, cores))}
         for storage_format in formats():
-            contenders[storage_format] = Contender(cores, our_loader, (sides.folder, storage_format, cores))
+            contenders[storage_format] = Contender(cores, our_loader, (sides.folder, storage_format, recipe, cores))
         rates = rates_in_turn(contenders, sides.options.rounds)
         for storage_format in formats():
-            title = f"loading by {storage_format} at {_SIZE}, DeiT's augmentation without mixup, {cores} cores"
+            title = f"loading by {storage_format} at {_SIZE}, {augmentation}, {cores} cores"
             yield Comparison(title, "timm's create_loader", rates["timm"], rates[storage_format], _LOADERS_GOAL)
 
 
