@@ -55,7 +55,7 @@ def import_training(resources: Resources) -> None:
         ImportError, OSError: a library that is not there, or is damaged.
     """
     import suite.training.loop
-    import suite.training.measure  # noqa: F401
+    import suite.training.untrained  # noqa: F401
     from suite.training.distributed import check_device, preload
 
     preload(resources)

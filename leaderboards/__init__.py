@@ -7,7 +7,7 @@ Where to look, in the order in which a number passes:
     collect       run store -> what is known of every arm
     metrics       which numbers of a result a column may show, in the papers' units
     usable_runs   which runs may be averaged, and which of several candidates is shown
-    paper_tables  the papers' tables (papers/*.csv), and whether a suite fits them
+    layout        the papers' tables (papers/*.csv), and whether a suite fits them
     cell_values   runs -> cells: measured, derived (gains, ratios, means) and compared
     significance/ the statistics: intervals, tests, ranks, verdicts, and when enough seeds are trained
     cells         what one place of a table holds

@@ -10,7 +10,7 @@ from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, diffe
 from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
 from leaderboards.effects import CellEffect, find_effects
-from leaderboards.paper_tables import PaperTable, check_layout, lay_out
+from leaderboards.layout import PaperTable, check_layout, lay_out
 from suite.arguments import program
 from suite.challengers import with_recorded_challengers
 from suite.errors import SpecError

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from leaderboards.cells import Cell, CellStatus, Coverage, Provenance, Search
 from leaderboards.collect import Collection
+from leaderboards.layout import PaperTable
 from leaderboards.metrics import PRUNED_HEADS, in_points, is_accuracy
-from leaderboards.paper_tables import PaperTable
 from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
 from leaderboards.usable_runs import UsableRuns, choose, usable_runs

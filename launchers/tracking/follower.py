@@ -21,8 +21,8 @@ from pydantic import PositiveFloat
 
 from launchers.helper import NICER
 from launchers.tracking.trackers import TRACKERS, TrackedRun, Tracker
+from leaderboards.layout import lay_out
 from leaderboards.metrics import read_metric
-from leaderboards.paper_tables import lay_out
 from suite.errors import RecordError
 from suite.exit_codes import Exit
 from suite.files import open_file, write_atomically

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
-from leaderboards.schemas import LongLine
+from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.escaping import escape_cell
 from leaderboards.text.notation import write_value
 from leaderboards.usable_runs import short_commit
@@ -47,13 +47,14 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
     one that ``baseline`` names, in points, and ``paper_effect`` is the same in the paper's numbers.
     """
     text = io.StringIO()
-    writer = csv.DictWriter(text, LONG_COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(LONG_COLUMNS)
     for board in leaderboard.tables.values():
         for row in board.paper.rows:
             for column in board.columns:
                 if (cell := board.cells.get((row, column))) is not None:
-                    writer.writerow(_escape({"table": board.table.name, **_line(board, cell)}))
+                    line = _line(board, cell)
+                    writer.writerow(escape_cell(line[name]) for name in LONG_COLUMNS)
     return text.getvalue()
 
 
@@ -85,6 +86,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "images_per_s": provenance.images_per_s,
     }
     return {
+        "table": board.table.name,
         "row": " / ".join(cell.row),
         "column": cell.column,
         "metric": cell.metric,
@@ -105,7 +107,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
 def _effect(board: Board, cell: Cell) -> dict[str, float | None]:
     effect = board.effects.get((cell.row, cell.column))
     if effect is None or effect.difference is None:
-        return {}
+        return dict.fromkeys(("effect", "effect_low", "effect_high", "paper_effect"))
     found = effect.difference
     interval = found.interval if found.is_usable else None
     return {

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.schemas import FOLDER, LongLine, published
+from leaderboards.schemas import FOLDER, published
+from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.csv_files import render_long_csv
 from suite.errors import RecordError
 from suite.reading import seal, unseal

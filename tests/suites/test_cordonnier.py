@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import torch
 
-from leaderboards.paper_tables import check_layout, lay_out
+from leaderboards.layout import check_layout, lay_out
 from suite.figures import CentersFigure, PathsFigure
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads

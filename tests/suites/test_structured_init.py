@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from leaderboards.paper_tables import check_layout, load_paper_table
+from leaderboards.layout import check_layout, load_paper_table
 from suite.protocols import structured_init as protocol
 from suite.spec import Recipe
 from suite.suites import get_suite

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from leaderboards.claims import ALL_CLAIMS
+from leaderboards.layout import lay_out
 from leaderboards.metrics import in_points
-from leaderboards.paper_tables import lay_out
 from suite.models.build import build_model
 from suite.models.probes import attention_layers
 from suite.protocols.deit import DEIT_LAPTOP

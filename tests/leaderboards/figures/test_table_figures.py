@@ -9,7 +9,7 @@ from leaderboards.cells import Cell, Coverage
 from leaderboards.figures.heatmaps import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
-from leaderboards.paper_tables import PaperTable
+from leaderboards.layout import PaperTable
 from leaderboards.significance.estimates import Estimate
 from suite.figures import HeatmapFigure, LineFigure, ScatterFigure
 

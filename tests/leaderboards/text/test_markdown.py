@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.paper_tables import PAPERS
+from leaderboards.layout import PAPERS
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from suite.profiles import Entry

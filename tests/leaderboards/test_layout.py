@@ -1,7 +1,7 @@
 import pytest
 
-from leaderboards import paper_tables
-from leaderboards.paper_tables import check_layout, lay_out, load_paper_table
+from leaderboards import layout
+from leaderboards.layout import check_layout, lay_out, load_paper_table
 from suite.errors import RecordError, SpecError
 from suite.figures import CurveFigure, LayerFigure, Pair, PairFigure
 from suite.profiles import Place
@@ -10,7 +10,7 @@ from suite.tables import ChangeFrom, Headline, MeanOf, RankedWithin, RelativeGai
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    monkeypatch.setattr(paper_tables, "PAPERS", tmp_path)
+    monkeypatch.setattr(layout, "PAPERS", tmp_path)
 
     def table(text, row_keys=("model",)):
         (tmp_path / "t.csv").write_text(text)
@@ -26,7 +26,7 @@ def test_decimals_are_those_that_the_paper_prints():
 
 
 def test_every_papers_table_is_readable():
-    for path in paper_tables.PAPERS.glob("*.csv"):
+    for path in layout.PAPERS.glob("*.csv"):
         header = path.read_text().splitlines()[0].split(",")
         assert load_paper_table(path.stem, tuple(header[:-1])).rows
 
