@@ -63,7 +63,7 @@ _UNMIXED = dict.fromkeys(_MIXED, 0.0)
 class Sides:
     """Where both sides find what they run and read.
 
-    Args:
+    Attributes:
         checkout: of timm's repository, from which its side takes timm, too.
         classes: the photographs as a folder of each class, for timm.
         folder: of our prepared sets, with the same ones.

@@ -6,7 +6,8 @@ Where to look, in the order in which a grid passes:
     command_line     text -> options, as frozen data, such as an address; request: the experiments that they choose
     challengers      models of one's own, and whether they could be trained; check: the same without a grid
     plan             the experiments of a grid beside where their runs stand
-    show, report     a profile as it is resolved; suites, plan and failures; cost: FLOPs before a run starts
+    show, report     a profile as it is resolved; suites, plan and failures
+    cost             FLOPs before a run starts; count_models: of all suites' models, to be shipped
     until            seed after seed until the headline is known
 
 This machine:

@@ -11,6 +11,7 @@ from launchers.options import GridOptions
 from leaderboards.boards import make_leaderboard
 from leaderboards.cells import Cell
 from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
+from leaderboards.text.notation import write_signed
 from suite.errors import SpecError
 from suite.suites import get_suite
 
@@ -71,7 +72,8 @@ def _report(cell: Cell | None, options: GridOptions, num_seeds: int) -> str:
     reach = None if cell is None else widened(cell.estimate)
     if cell is None or reach is None:
         return f"{num_seeds} seeds: the headline has no interval"
-    told = f"{num_seeds} seeds: {cell.mean:+.2f} ± {reach.half_width:.2f} points (widened for the looks before)"
+    mean = write_signed(cell.mean, 2)
+    told = f"{num_seeds} seeds: {mean} ± {reach.half_width:.2f} points (widened for the looks before)"
     if _is_decided(cell, options):
         return f"{told}; within the goal of ± {options.until:g}"
     more = "one more seed" if num_seeds < options.max_seeds else "not reached with --max-seeds"

@@ -1,7 +1,7 @@
 """A board -> each challenger's numbers beside those of the papers' models in the same row, on the same data, tested.
 
-The difference and its test are those of ``estimates``: Welch's t, paired by seed where two numbers are of networks with
-a common parent; by Holm's method over a challenger's comparisons by one metric in a table.
+The difference and its test are those of ``significance``: Welch's t, paired by seed where two numbers are of networks
+with a common parent; by Holm's method over a challenger's comparisons by one metric in a table.
 """
 
 from __future__ import annotations

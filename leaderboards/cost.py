@@ -1,7 +1,7 @@
 """Collected runs -> what a profile has cost, and what those of its runs that are left will cost.
 
 Judged by the runs that have finished, else by FLOPs. To count these needs torch, which no leaderboard imports: known
-are those of models that ``launchers/grid.py --list`` or a finished run has counted.
+are those of models that are shipped counted, or that ``launchers/grid.py --list`` or a finished run has counted.
 """
 
 from __future__ import annotations

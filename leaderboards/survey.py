@@ -51,19 +51,19 @@ def survey(
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):
         suite = get_suite(name)
-        known = [profile] if profile else dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])])
-        for found in [one for one in known if has_runs(suite, one, store)] or [""]:
-            yield read_line(suite, found, store, num_seeds)
+        profiles = [profile] if profile else dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])])
+        for shown in [one for one in profiles if has_runs(suite, one, store)] or [""]:
+            yield read_line(suite, shown, store, num_seeds)
 
 
 def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     """Whether at least one experiment of an entry has a folder in the store."""
-    found = list_arms(store)
-    if not found:
+    arms = list_arms(store)
+    if not arms:
         return False
     entries = _enter_readable(suite, profile, store).profile(profile).entries
     candidates = (candidate for entry in entries for candidate in entry.candidates)
-    return any(candidate.arm in found for candidate in candidates)
+    return any(candidate.arm in arms for candidate in candidates)
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
@@ -71,7 +71,7 @@ def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = N
 
     Args:
         suite: as it is published.
-        profile: of the suite; "": it has no runs, and only the paper's numbers are read.
+        profile: its name; "": the suite has no runs, and only the paper's numbers are read.
         store: the run store.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
     """

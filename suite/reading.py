@@ -81,7 +81,7 @@ def check_each_once(data: bytes) -> None:
 
 def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) < len(pairs):
-        doubled, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        doubled = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise ValueError(f"{doubled!r} is there twice")
 
 

@@ -21,6 +21,7 @@ from imagesets import fetch
 from imagesets.catalog import ImageSetInfo, get_info
 from imagesets.fetch import storage
 from suite.errors import DataError, SuiteError
+from suite.exit_codes import Exit
 
 _MAX_SIDE = 16383  # pixels, of any WebP
 _IMAGES_PER_STRIP = 500
@@ -104,9 +105,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = read_strips(options.name, options.folder, options.data_dir)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return Exit.FAILED
     print(f"{options.name}: made {path} from {options.folder}; every byte is the catalog's")
-    return 0
+    return Exit.DONE
 
 
 if __name__ == "__main__":

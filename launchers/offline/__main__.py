@@ -10,6 +10,7 @@ from pathlib import Path
 from launchers.offline.install import install
 from launchers.offline.parts import KitError, KitManifest, find_problems
 from suite.errors import SuiteError
+from suite.exit_codes import Exit
 
 _ASSUMED = ["torch", "torchvision", "triton", "nvidia-*", "cuda-*", "numpy"]
 _PART_MB = 50.0
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return {"pack": _pack, "check": _check, "install": _install}[options.command](options)
     except (SuiteError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return Exit.FAILED
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -76,7 +77,7 @@ def _pack(options: argparse.Namespace) -> int:
         "after the other if need be, beside a copy of the project; there:\n"
         f"  python3 -m launchers.offline install --kit {options.kit}"
     )
-    return 0
+    return Exit.DONE
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -85,13 +86,13 @@ def _check(options: argparse.Namespace) -> int:
     for name, problem in problems.items():
         print(f"{name} {problem}")
     print(f"{len(parts) - len(problems)} of {len(parts)} parts are there and whole")
-    return 1 if problems else 0
+    return Exit.FAILED if problems else Exit.DONE
 
 
 def _install(options: argparse.Namespace) -> int:
     install(options.kit, options.venv, options.data_dir)
     print(f"Ready: {options.venv / 'bin/python'} launchers/grid.py --suite sample_efficiency --profile smoke")
-    return 0
+    return Exit.DONE
 
 
 if __name__ == "__main__":

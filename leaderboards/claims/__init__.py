@@ -1,4 +1,8 @@
-"""The papers' claims, one module a paper, and the list of all."""
+"""The papers' claims, one module a paper, and the list of all.
+
+claim         their form, as data             composition   effects made of several numbers
+judged        leaderboards of all suites -> the verdict on each claim; it alone knows numbers of ours
+"""
 
 from leaderboards.claims.claim import PaperClaims
 from leaderboards.claims.cmhsa import CLAIMS as CMHSA

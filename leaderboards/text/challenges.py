@@ -27,7 +27,7 @@ def summarize_challenges(leaderboard: Leaderboard) -> list[str]:
 
 
 def write_challenges(leaderboard: Leaderboard) -> list[list[str]]:
-    """Each comparison as a list of words, in the columns of ``COMPARISON``."""
+    """Each comparison as plain words, in the columns of ``COMPARISON``: whoever shows them escapes them."""
     return [
         [
             challenge.board.table.item,

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from suite.costs import Flops
 from suite.heartbeat import Heartbeat
+from suite.known_flops import Flops
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Resources
 from suite.training import evaluate, loop

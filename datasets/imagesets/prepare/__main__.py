@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.FAILED
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
-        return 130
+        return Exit.INTERRUPTED
     return Exit.DONE
 
 

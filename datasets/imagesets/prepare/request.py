@@ -22,7 +22,7 @@ class PrepareRequest:
     Attributes:
         source: a folder; None where the set can be fetched.
         out: the data folder; the set lands in ``out/dataset/format``.
-        max_side: of stored images, in pixels; see ``images.Treatment``.
+        max_side: of stored images, in pixels; see ``originals.treatment.Treatment``.
         quality: of all JPEGs, encoded again; None keeps their bytes.
         num_workers: processes that decode and encode. No output depends on it.
         skip_corrupt: leave out what cannot be decoded, instead of ending there.
