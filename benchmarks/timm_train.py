@@ -86,7 +86,7 @@ class Comparison(NamedTuple):
     goal: float
 
 
-def recipe(batch_size: int, num_steps: int, **changes: float) -> Recipe:
+def deit_recipe(batch_size: int, num_steps: int, **changes: float) -> Recipe:
     """DeiT's, for so many steps on the photographs."""
     fields = {"batch_size": batch_size, "epochs": num_steps * batch_size / _NUM_IMAGES, "mix_group": 0}
     alone = {
@@ -180,7 +180,7 @@ def our_rate(sides: Sides, model: str) -> float:
     options = sides.options
     num_steps = options.skipped + options.steps
     experiment = Experiment(
-        model=model, dataset=_SUBSET, image_size=_SIZE, recipe=recipe(options.batch, num_steps, **_MIXED)
+        model=model, dataset=_SUBSET, image_size=_SIZE, recipe=deit_recipe(options.batch, num_steps, **_MIXED)
     )
     resources = Resources(
         data_dir=str(sides.folder), loader="webdataset", threads_per_rank=options.cores, num_evaluations=1
@@ -212,7 +212,7 @@ def compare_training(sides: Sides) -> Iterator[Comparison]:
 
 def augmentations() -> dict[str, Recipe]:
     """List the recipes by which both sides load."""
-    whole = recipe(_LOADED, 1, **_UNMIXED)
+    whole = deit_recipe(_LOADED, 1, **_UNMIXED)
     plain = {"rand_augment": "", "color_jitter": 0.0, "random_erasing": 0.0}
     return {"DeiT's augmentation without mixup": whole, "crop and flip": whole.model_copy(update=plain)}
 
