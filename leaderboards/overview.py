@@ -13,10 +13,12 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 from suite.errors import RecordError
 from suite.files import write_atomically
 from suite.protocol_changes import PROTOCOL_VERSION
+from suite.spec import ProfileName
 from suite.suites import get_suite, list_suites
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +26,7 @@ PUBLISHED = ROOT / "leaderboards" / "published"
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"
 END = "<!-- end of boards -->"
 _HEADLINE = re.compile(r"^Headline: (.*?)\.?$", re.MULTILINE)
+_GAPS = re.compile(r"^(\d+) cells: .* (\d+) missing\.$", re.MULTILINE)
 
 
 def render_table(folder: Path, published: Path) -> str:
@@ -34,14 +37,19 @@ def render_table(folder: Path, published: Path) -> str:
         published: holds ``<suite>/<profile>.md`` with ``.runs.csv`` beside.
     """
     lines = ["| suite | of | question | headline |", "|---|---|---|---|"]
-    found = {name: sorted((published / name).glob("*.md")) for name in list_suites()}
+    found = {name: list_boards(published / name) for name in list_suites()}
     for name, boards in sorted(found.items(), key=lambda item: (not item[1], item[0])):  # what there is to see first
         suite = get_suite(name)
         link = os.path.relpath(boards[0] if boards else ROOT / "suite" / "suites" / f"{name}.py", folder)
         paper = suite.paper.partition(" (")[0]
-        told = "<br>".join(map(_headline, boards)) or f"{suite.headline.text}: not trained yet"
+        told = "<br>".join(_headline(board, folder) for board in boards) or f"{suite.headline.text}: not trained yet"
         lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {told} |")
     return "\n".join(lines)
+
+
+def list_boards(folder: Path) -> list[Path]:
+    """A suite's published boards, the smallest scale first."""
+    return [board for profile in get_args(ProfileName) if (board := folder / f"{profile}.md").exists()]
 
 
 def replace_table(text: str, table: str) -> str:
@@ -65,7 +73,7 @@ def render_origins(folder: Path, published: Path) -> str:
     """
     lines = ["| leaderboard | runs | command | commits | core-hours a seed |", "|---|---|---|---|---:|"]
     for suite in list_suites():
-        for board in sorted((published / suite).glob("*.md")):
+        for board in list_boards(published / suite):
             lines.append(_tell_origin(board, suite, os.path.relpath(board, folder)))
     return "\n".join(lines)
 
@@ -98,14 +106,17 @@ def _read_runs(board: Path) -> list[dict[str, str]]:
         return [run for run in csv.DictReader(file) if run["commit"]]
 
 
-def _headline(board: Path) -> str:
-    """``laptop: ConViT over DeiT …: +1.78 ± 0.84 points (paper: +13.0)``, and an older protocol's name."""
-    found = _HEADLINE.search(board.read_text())
+def _headline(board: Path, folder: Path) -> str:
+    """``[laptop](…): ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol."""
+    text = board.read_text()
+    found = _HEADLINE.search(text)
     if found is None:
         raise RecordError(f"{board} has no line that begins with Headline: build it again")
+    gaps = _GAPS.search(text)
+    missing = f"; {gaps[2]} of {gaps[1]} cells missing" if gaps and gaps[2] != "0" else ""
     protocols = {int(run["protocol_version"]) for run in _read_runs(board)}
     old = f"; of protocol {min(protocols)}" if protocols and min(protocols) < PROTOCOL_VERSION else ""
-    return f"{board.stem}: {found[1]}{old}"
+    return f"[{board.stem}]({os.path.relpath(board, folder)}): {found[1]}{missing}{old}"
 
 
 FILES: dict[Path, Callable[[Path, Path], str]] = {

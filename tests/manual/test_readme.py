@@ -27,12 +27,13 @@ def test_the_tables_of_boards_say_what_is_published(path):
 def test_a_board_is_told_in_its_own_words_and_an_older_protocol_by_its_number(tmp_path):
     board = tmp_path / "init_heads" / "gpu.md"
     board.parent.mkdir()
-    board.write_text("# x\n\nHeadline: A over B: +1.5 points, n=1 (paper: +2.0).\n\n1 cell\n")
+    board.write_text("# x\n\nHeadline: A over B: +1.5 points, n=1 (paper: +2.0).\n\n9 cells: 7 done, 2 missing.\n")
     board.with_suffix(".runs.csv").write_text("run,protocol_version,commit\na,2,abc\nb,1,abc\n")
     (line,) = [
         line for line in render_table(tmp_path, tmp_path).splitlines() if "| [init_heads](init_heads/gpu.md) |" in line
     ]
-    assert line.endswith("| gpu: A over B: +1.5 points, n=1 (paper: +2.0); of protocol 1 |")
+    told = "[gpu](init_heads/gpu.md): A over B: +1.5 points, n=1 (paper: +2.0); 2 of 9 cells missing; of protocol 1"
+    assert line.endswith(f"| {told} |")
     assert render_table(tmp_path, tmp_path).splitlines()[2] == line  # what there is to see comes first
 
 
