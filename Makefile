@@ -12,7 +12,7 @@ test: .venv/installed
 	$(MAKE) --jobs=2 lint pytest
 
 pytest: .venv/installed
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # On a real SLURM cluster of four nodes, which is set up on this machine: as root, on Debian or Ubuntu.
 test-slurm: .venv/installed

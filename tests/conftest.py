@@ -36,6 +36,11 @@ sys.exit(train(Path(sys.argv[1]), Resources.model_validate_json(sys.argv[2])))
 """
 
 
+def pytest_xdist_auto_num_workers():
+    """One process more than cores, as a third of the tests' time is waiting; at most 8, for their memory."""
+    return min(8, (os.cpu_count() or 1) + 1)
+
+
 @pytest.fixture(scope="session")
 def fork():
     """Starts Python programs in processes of their own, forked from one that has the libraries loaded.
