@@ -2,14 +2,15 @@
 
     eval "$(python tests/slurm/cluster.py up)"; python benchmarks/slurm_submit.py [--runs 1000] [--rounds 9]
 
-All jobs are held back by a start date, and cancelled at the end. "array" writes the submission down and submits its
-array; "with leaderboard" also the job that builds the leaderboard, a second sbatch; "everything" is what grid.py does:
-it looks every run up, asks ``sbatch --test-only``, and submits both.
+All jobs are held back by a start date, and cancelled at the end. "array and leaderboard" writes the submission down and
+submits its array and the job that builds the leaderboard, a second sbatch; "everything" is what grid.py does: it looks
+every run up, asks ``sbatch --test-only``, and submits both.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -19,16 +20,18 @@ from timing import describe_machine, load, report, time_in_turn
 from launchers import slurm
 from launchers.cluster import Allocation, Submitter
 from launchers.plan import PlannedRun, make_plan
+from launchers.submission import leaderboard_name
 from suite.spec import Resources
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 _LATER = "now+1days"
+_PLAIN = "benchmark_of_sbatch"
 
 
 def submit_plainly(num_jobs: int, folder: Path) -> None:
-    command = ["sbatch", f"--array=0-{num_jobs - 1}", f"--begin={_LATER}", f"--output={folder}/%A_%a.out"]
-    subprocess.run([*command, "--wrap=true"], check=True, capture_output=True)
+    command = ["sbatch", f"--job-name={_PLAIN}", f"--array=0-{num_jobs - 1}", f"--begin={_LATER}"]
+    subprocess.run([*command, f"--output={folder}/%A_%a.out", "--wrap=true"], check=True, capture_output=True)
 
 
 def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
@@ -36,24 +39,13 @@ def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
     return make_plan(experiments, store, Resources())
 
 
-def submit(plan: list[PlannedRun], store: Path, *, test: bool = False, with_leaderboard: bool = True) -> None:
-    """Submit a plan as the grid does.
-
-    Args:
-        plan: the runs.
-        store: where they are recorded.
-        test: ask SLURM first whether it would take them.
-        with_leaderboard: add the job that builds the leaderboard.
-    """
+def submit(plan: list[PlannedRun], store: Path, *, test: bool = False) -> str:
+    """Submit a plan as the grid does; returns the submission's name. ``test`` asks SLURM first if it would take it."""
     submitter = Submitter(plan, store, SUITE, "laptop", 1, Allocation(more={"begin": _LATER}))
     if test:
         submitter.test()
-    submitter.submit(with_leaderboard)
-
-
-def cancel_all() -> None:
-    ids = subprocess.run(["squeue", "--me", "--noheader", "--format=%A"], check=True, capture_output=True, text=True)
-    slurm.cancel(sorted(set(ids.stdout.split())))
+    submitter.submit()
+    return submitter.submission.name
 
 
 def main() -> None:
@@ -68,14 +60,17 @@ def main() -> None:
         store = Path(folder)
 
         plan = plan_runs(options.runs, store)
+        names: list[str] = []
         ways = {
             "bare sbatch --array": lambda: submit_plainly(options.runs, store),
-            "array": lambda: submit(plan, store, with_leaderboard=False),
-            "with leaderboard": lambda: submit(plan, store),
-            "everything": lambda: submit(plan_runs(options.runs, store), store, test=True),
+            "array and leaderboard": lambda: names.append(submit(plan, store)),
+            "everything": lambda: names.append(submit(plan_runs(options.runs, store), store, test=True)),
         }
-        seconds = time_in_turn(ways, options.rounds)
-        cancel_all()
+        try:
+            seconds = time_in_turn(ways, options.rounds)
+        finally:
+            leaderboards = {leaderboard_name(name) for name in names}
+            slurm.cancel(names, {_PLAIN, *leaderboards}, {os.getuid()})
     report(seconds, "bare sbatch --array", f"submitting {options.runs:,} runs")
 
 
