@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
 from collections.abc import Callable
 
 import torch
@@ -16,10 +15,7 @@ from suite.training import distributed
 
 def spawn(measure: Callable[..., None], num_ranks: int, *arguments: object) -> None:
     """Call ``measure(rank, port, *arguments)`` in as many processes, which leave their group after it; wait for all."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    mp.spawn(_measure, (measure, port, *arguments), nprocs=num_ranks)
+    mp.spawn(_measure, (measure, distributed.free_port(), *arguments), nprocs=num_ranks)
 
 
 def _measure(rank: int, measure: Callable[..., None], port: int, *arguments: object) -> None:

@@ -3,7 +3,7 @@
     markdown, csv_files, terminal    a leaderboard -> Markdown, CSV, a terminal's tables
     index, claims, challenges        all suites, a paper's judged claims, models beside the papers' -> the same
     notes, legend                    what else a reader must know
-    notation, escaping               how a number is written, and others' text made harmless
+    notation, records, escaping      how a number and CSV are written, and others' text made harmless
 
 Figures and pages for a browser write their numbers by ``notation``, too.
 """

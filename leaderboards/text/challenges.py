@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 
 from leaderboards.boards import Leaderboard
 from leaderboards.challenges import Challenge, find_challenges
-from leaderboards.text.escaping import escape_cell
 from leaderboards.text.notation import NOTHING, write_difference
+from leaderboards.text.records import render_records, write_numbers
 
 CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
 COMPARISON = ("table", "row", "challenger", "against", "difference", "p", "verdict")
@@ -44,25 +42,23 @@ def write_challenges(leaderboard: Leaderboard) -> list[list[str]]:
 
 def render_challenges_csv(challenges: Iterable[Challenge]) -> str:
     """A line a comparison; differences in percentage points."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for challenge in challenges:
-        interval = challenge.difference.interval
-        numbers = {
-            "difference": challenge.difference.mean,
-            "low": interval and interval.low,
-            "high": interval and interval.high,
-            "p_value": challenge.p_value,
-        }
-        line = {
-            "table": challenge.board.table.name,
-            "row": " / ".join(challenge.difference.row),
-            "column": challenge.column,
-            "against": challenge.against,
-            "n": min(challenge.difference.estimate.sizes, default=challenge.difference.coverage.num_done),
-            "verdict": challenge.verdict,
-            **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
-        }
-        writer.writerow({name: escape_cell(value) for name, value in line.items()})
-    return text.getvalue()
+    return render_records(CSV_COLUMNS, map(_record, challenges))
+
+
+def _record(challenge: Challenge) -> dict[str, object]:
+    interval = challenge.difference.interval
+    numbers = {
+        "difference": challenge.difference.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "p_value": challenge.p_value,
+    }
+    return {
+        "table": challenge.board.table.name,
+        "row": " / ".join(challenge.difference.row),
+        "column": challenge.column,
+        "against": challenge.against,
+        "n": min(challenge.difference.estimate.sizes, default=challenge.difference.coverage.num_done),
+        "verdict": challenge.verdict,
+        **write_numbers(numbers),
+    }

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 
 from leaderboards.claims.claim import PaperClaims
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.text.notation import NOTHING, pad, section, significant_decimals, write_signed
+from leaderboards.text.records import render_records, write_numbers
 
 CSV_COLUMNS = (
     "claim", "paper", "scale", "verdict", "effect", "low", "high", "p", "n", "seeds_needed", "paper_effect", "unit",
@@ -29,11 +28,7 @@ Below five seeds an arm a claim is not judged. At another scale than the paper's
 
 def render_claims_csv(claims: Iterable[JudgedClaim]) -> str:
     """A line for each claim at each scale."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_record(judged) for judged in claims)
-    return text.getvalue()
+    return render_records(CSV_COLUMNS, map(_record, claims))
 
 
 def _record(judged: JudgedClaim) -> dict[str, object]:
@@ -55,7 +50,7 @@ def _record(judged: JudgedClaim) -> dict[str, object]:
         "unit": judged.claim.unit,
         "relation": judged.claim.relation,
         "section": judged.claim.section,
-        **{name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()},
+        **write_numbers(numbers, digits=6),
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 from leaderboards.boards import Board, Leaderboard
@@ -16,6 +17,7 @@ from leaderboards.cells import Cell
 from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.escaping import escape_cell
 from leaderboards.text.notation import write_value
+from leaderboards.text.records import render_records, write_numbers
 from leaderboards.usable_runs import short_commit
 from suite.errors import RecordError
 from suite.profiles import Profile
@@ -46,20 +48,14 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
     ``difference`` is ours minus the paper's at the paper's scale alone; elsewhere ``effect`` compares a cell with the
     one that ``baseline`` names, in points, and ``paper_effect`` is the same in the paper's numbers.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(LONG_COLUMNS)
-    for board in leaderboard.tables.values():
-        for row in board.paper.rows:
-            for column in board.columns:
-                if (cell := board.cells.get((row, column))) is not None:
-                    line = _line(board, cell)
-                    writer.writerow(escape_cell(line[name]) for name in LONG_COLUMNS)
-    return text.getvalue()
-
-
-def _escape(fields: dict[str, object]) -> dict[str, object]:
-    return {name: escape_cell(value) for name, value in fields.items()}
+    lines = (
+        _line(board, cell)
+        for board in leaderboard.tables.values()
+        for row in board.paper.rows
+        for column in board.columns
+        if (cell := board.cells.get((row, column))) is not None
+    )
+    return render_records(LONG_COLUMNS, lines)
 
 
 def _value(board: Board, cell: Cell | None) -> str:
@@ -100,7 +96,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "chosen": shown.arm if coverage.search and coverage.num_done and shown else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
-        **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+        **write_numbers(numbers),
     }
 
 
@@ -140,16 +136,17 @@ RUN_COLUMNS = (
 def render_accounting(profile: Profile, store: Path) -> str:
     """CSV of all readable results of a profile, cells in its order, seeds ascending; also of the runs that others
     depend on, and of all candidates of a search."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, RUN_COLUMNS, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
+    rows = map(_row, _readable_results(profile, store))
+    return render_records(RUN_COLUMNS, ({name: row[name] for name in RUN_COLUMNS} for row in rows))
+
+
+def _readable_results(profile: Profile, store: Path) -> Iterator[Result]:
     for experiment in profile.experiments():
         for run in find_runs(store, experiment).values():
             with contextlib.suppress(RecordError):  # the leaderboard names it
                 result = run.read_result()
                 if result is not None:
-                    writer.writerow(_escape(_row(result)))
-    return text.getvalue()
+                    yield result
 
 
 def _row(result: Result) -> dict[str, object]:

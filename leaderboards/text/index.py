@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
 from collections.abc import Sequence
 
@@ -18,6 +16,7 @@ from leaderboards.text.notation import (
     write_headline,
     write_signed,
 )
+from leaderboards.text.records import render_records, write_numbers
 
 CSV_COLUMNS = (
     "suite", "item", "profile", "cells_done", "cells", "headline", "difference", "low", "high", "paper_difference",
@@ -65,11 +64,7 @@ def render_index(lines: Sequence[IndexLine]) -> str:
 
 
 def render_index_csv(lines: Sequence[IndexLine]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_record(line) for line in lines)
-    return text.getvalue()
+    return render_records(CSV_COLUMNS, map(_record, lines))
 
 
 def _texts(line: IndexLine) -> list[str]:
@@ -129,5 +124,5 @@ def _record(line: IndexLine) -> dict[str, object]:
         "runs_of_unknown_cost": cost.num_unknown if cost else "",
         "unit": cost.unit if cost else "",
         "error": line.error,
-        **{name: "" if number is None else f"{number:.10g}" for name, number in numbers.items()},
+        **write_numbers(numbers),
     }
