@@ -17,6 +17,7 @@ from leaderboards.boards import check_store, make_leaderboard
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.joined_stores import joined
+from leaderboards.published_boards import tell_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey
 from leaderboards.text.challenges import summarize_challenges
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
@@ -50,7 +51,8 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     out = out or store / "leaderboards" / suite.name
     paths = write_leaderboard(leaderboard, store, out)
     write_page(leaderboard, store, out, claims)
-    print_summary(leaderboard, [*summarize_challenges(leaderboard), *summarize_claims(claims)], paths.markdown)
+    beside = [*tell_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
+    print_summary(leaderboard, beside, paths.markdown)
     return paths
 
 

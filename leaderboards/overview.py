@@ -7,26 +7,19 @@ Each file has its table between two comments. Read are the boards themselves, so
 
 from __future__ import annotations
 
-import csv
 import os
-import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
+from leaderboards.published_boards import PUBLISHED, list_boards, read_headline, read_own_runs, read_runs
 from suite.errors import RecordError
 from suite.files import write_atomically
-from suite.protocol_changes import PROTOCOL_VERSION
-from suite.spec import ProfileName
 from suite.suites import get_suite, list_suites
 
 ROOT = Path(__file__).parents[1]
-PUBLISHED = ROOT / "leaderboards" / "published"
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"
 END = "<!-- end of boards -->"
-_HEADLINE = re.compile(r"^Headline: (.*?)\.?$", re.MULTILINE)
-_GAPS = re.compile(r"^(\d+) cells: .* (\d+) missing\.$", re.MULTILINE)
 
 
 def render_table(folder: Path, published: Path) -> str:
@@ -42,14 +35,10 @@ def render_table(folder: Path, published: Path) -> str:
         suite = get_suite(name)
         link = os.path.relpath(boards[0] if boards else ROOT / "suite" / "suites" / f"{name}.py", folder)
         paper = suite.paper.partition(" (")[0]
-        told = "<br>".join(_headline(board, folder) for board in boards) or f"{suite.headline.text}: not trained yet"
+        headlines = [f"[{board.stem}]({os.path.relpath(board, folder)}): {read_headline(board)}" for board in boards]
+        told = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
         lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {told} |")
     return "\n".join(lines)
-
-
-def list_boards(folder: Path) -> list[Path]:
-    """A suite's published boards, the smallest scale first."""
-    return [board for profile in get_args(ProfileName) if (board := folder / f"{profile}.md").exists()]
 
 
 def replace_table(text: str, table: str) -> str:
@@ -80,9 +69,7 @@ def render_origins(folder: Path, published: Path) -> str:
 
 def _tell_origin(board: Path, suite: str, link: str) -> str:
     """A board's line; challengers are counted apart: they are of no suite's grid."""
-    profile, read = board.stem, _read_runs(board)
-    models = {experiment.model for experiment in get_suite(suite).profile(profile).experiments()}
-    runs = [run for run in read if run["model"] in models]
+    profile, runs, num_all = board.stem, read_own_runs(board), len(read_runs(board))
     seeds = {run["seed"] for run in runs}
     arms: dict[str, list[float]] = {}  # seeds that other suites share with this one make some fuller than others
     for run in runs:
@@ -92,31 +79,12 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
     part = f" of {num_planned}" * (len(runs) < num_planned)
-    others = f", and {len(read) - len(runs)} of challengers" * (len(read) > len(runs))
+    others = f", and {num_all - len(runs)} of challengers" * (num_all > len(runs))
     return (
         f"| [{suite}, {profile}]({link}) | {len(runs)}{part}, for {len(seeds)} seed{'s' * (len(seeds) > 1)}{others} "
         f"| `{command}{f' --seeds {len(seeds)}' * (len(seeds) > 1)}` "
         f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
     )
-
-
-def _read_runs(board: Path) -> list[dict[str, str]]:
-    """Those that have a result."""
-    with board.with_suffix(".runs.csv").open() as file:
-        return [run for run in csv.DictReader(file) if run["commit"]]
-
-
-def _headline(board: Path, folder: Path) -> str:
-    """``[laptop](…): ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol."""
-    text = board.read_text()
-    found = _HEADLINE.search(text)
-    if found is None:
-        raise RecordError(f"{board} has no line that begins with Headline: build it again")
-    gaps = _GAPS.search(text)
-    missing = f"; {gaps[2]} of {gaps[1]} cells missing" if gaps and gaps[2] != "0" else ""
-    protocols = {int(run["protocol_version"]) for run in _read_runs(board)}
-    old = f"; of protocol {min(protocols)}" if protocols and min(protocols) < PROTOCOL_VERSION else ""
-    return f"[{board.stem}]({os.path.relpath(board, folder)}): {found[1]}{missing}{old}"
 
 
 FILES: dict[Path, Callable[[Path, Path], str]] = {

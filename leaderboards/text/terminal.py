@@ -21,8 +21,16 @@ WIDEST_KEY = 20  # what is longer is folded
 GAP, EDGES = 2, 2  # characters between columns, and around the table
 
 
-def print_summary(leaderboard: Leaderboard, claims: Sequence[str], markdown: Path) -> None:
-    """Print the tables, their scale, the headline, the verdicts on claims, and where the whole leaderboard lies."""
+def print_summary(leaderboard: Leaderboard, beside: Sequence[str], markdown: Path) -> None:
+    """Print the tables, their scale, the headline, what stands beside it, and where the whole leaderboard lies.
+
+    Rows of which nothing was trained are counted below their table, not shown: the leaderboard has them.
+
+    Args:
+        leaderboard: a suite's at one scale.
+        beside: lines about the headline: what is published of it, challengers, verdicts on claims.
+        markdown: the whole leaderboard's file.
+    """
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -31,10 +39,12 @@ def print_summary(leaderboard: Leaderboard, claims: Sequence[str], markdown: Pat
             console.print(f"\n{board.table.item}")
         for columns in _split(board, console.width):
             console.print(_table(board, columns, console.width), soft_wrap=False)
+        if untrained := _count_untrained(board):
+            console.print(f"{untrained} more row{'s' * (untrained > 1)}, of which nothing is trained yet.")
     console.print(
         ("Ours / the paper's. " if _has_paper(leaderboard) else "") + scale_title(leaderboard), soft_wrap=False
     )
-    for line in (f"{write_headline(leaderboard)}.", *claims):
+    for line in (f"{write_headline(leaderboard)}.", *beside):
         console.print(spell_controls(line), soft_wrap=False)
     console.print(spell_controls(f"Leaderboard: {markdown}"))
 
@@ -69,8 +79,22 @@ def _width(board: Board, column: str) -> int:
 
 
 def _rows(board: Board) -> list[tuple[str, ...]]:
-    """Those with at least one place that is filled."""
+    """Those with at least one cell that has a run; where none has, all that the profile fills."""
+    return [row for row in _filled(board) if _is_begun(board, row)] or _filled(board)
+
+
+def _count_untrained(board: Board) -> int:
+    return len(_filled(board)) - len(_rows(board))
+
+
+def _filled(board: Board) -> list[tuple[str, ...]]:
+    """Those with at least one place that the profile fills."""
     return [row for row in board.paper.rows if any((row, column) in board.cells for column in board.columns)]
+
+
+def _is_begun(board: Board, row: tuple[str, ...]) -> bool:
+    cells = [board.cells.get((row, column)) for column in board.columns]
+    return any(cell is not None and cell.status != "missing" for cell in cells)
 
 
 def _word(name: str) -> int:

@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 import leaderboards.build as build_module
-from leaderboards import survey
+from leaderboards import published_boards, survey
 from leaderboards.build import build, main
 
 SCRIPT = Path(build_module.__file__)
@@ -64,6 +64,34 @@ def test_the_command_prints_the_table_and_the_markdowns_path(known, fill, tmp_pa
     assert "partial" in out
     assert "ConViT over DeiT on 5 %: +10.0 points, partial 1/2 (paper: +13.0)." in out
     assert out.rstrip().endswith(str(tmp_path / "leaderboards" / "table2" / "laptop.md"))
+
+
+def test_rows_that_nobody_has_begun_are_counted_not_shown(known, finish, tmp_path, capsys):
+    main(["--suite", "table2", "--runs", str(tmp_path)])
+    assert "more row" not in capsys.readouterr().out  # of a store without runs, all are shown
+    finish("deit", "10", 0, 40.0)
+    main(["--suite", "table2", "--runs", str(tmp_path)])
+    table = capsys.readouterr().out.partition("Ours / the paper's")[0]
+    assert "40.0/48.0" in table
+    assert "34.8" not in table
+    assert "4 more rows, of which nothing is trained yet." in table
+
+
+def test_a_board_that_is_published_at_this_scale_is_told_below_the_headline(tmp_path, monkeypatch):
+    board = tmp_path / "init_heads" / "laptop.md"
+    board.parent.mkdir()
+    board.write_text(
+        "Headline: Imp.-3 over Trunc Normal at 8 heads: +4.5 ± 1.3 points (paper: +4.3), searched 2 against 1.\n"
+    )
+    board.with_suffix(".runs.csv").write_text(
+        "model,seed,commit,protocol_version\nvit_t,0,abc,2\nvit_t,1,abc,2\nmine,2,abc,2\nvit_t,3,,2\n"
+    )
+    monkeypatch.setattr(published_boards, "PUBLISHED", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    told = "Published at this scale, 2 seeds: +4.5 ± 1.3 points, searched 2 against 1 (init_heads/laptop.md)."
+    assert published_boards.tell_published("init_heads", "laptop") == [told]
+    assert published_boards.tell_published("init_heads", "gpu") == []
+    assert published_boards.tell_published("my_suites.py:heads", "laptop") == []
 
 
 def test_a_wide_table_shows_every_number_whole(known, fill, tmp_path, monkeypatch, capsys):
