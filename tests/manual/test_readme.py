@@ -47,7 +47,7 @@ def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp
     )
     assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
         "| [init_heads, gpu](init_heads/gpu.md) | 3 of 4, for 2 seeds, and 1 of challengers "
-        "| `python launchers/grid.py --suite init_heads --profile gpu --seeds 2` | 2 of 1234567, 1 of abcdefg | 1.4 |"
+        "| `python launchers/grid.py --suite init_heads --profile gpu --seeds 2` | 2 of 1234567, 1 of abcdefg | 1.3 |"
     )
 
 
