@@ -15,6 +15,7 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def measure(model: str, rounds: int, folder: Path) -> None:
     experiment, profile = find(model)
     engine, run, steps = make_engine(experiment), RunDirectory(folder / model), itertools.count(1)
     run.path.mkdir()
-    kinds = {
+    kinds: dict[str, Callable[[], object]] = {
         "ours": lambda: checkpoint.save(engine, run, _ALONE, Resources(), Origin(experiment=model), next(steps), {}),
         _REFERENCE: lambda: save_plainly(engine, folder / f"{model}.pt"),
     }

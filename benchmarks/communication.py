@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from measured import note
-from ranks import meet, spawn
+from ranks import meet, spawn, until_done
 from timing import describe_machine, load, time_in_turn
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -26,7 +26,6 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from suite.models.build import build_model
 from suite.spec import Resources
-from suite.training.evaluate import wait_for
 
 _AT_ONCE = "all at once, after the backward pass"
 _NUM_RANKS = 2
@@ -49,7 +48,7 @@ def measure(rank: int, port: int, options: argparse.Namespace) -> None:
         steps[f"in buckets of {size_mb} MB, during it"] = step_in_buckets(parallel, images, labels)
     gradients = torch.zeros_like(parameters_to_vector(model_of(options.model, device).parameters()))
     steps["the addition alone"] = lambda: dist.all_reduce(gradients)
-    timed = {name: lambda step=step: (step(), wait_for(device)) for name, step in steps.items()}
+    timed = {name: until_done(step, device) for name, step in steps.items()}
     seconds = time_in_turn(timed, options.rounds)
     if rank == 0:
         show(seconds, 4 * len(gradients), options)

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from measured import note
-from ranks import meet, spawn
+from ranks import meet, spawn, until_done
 from timing import describe_machine, load, time_in_turn
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -29,7 +29,6 @@ from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec import Recipe, Resources
 from suite.training import distributed
-from suite.training.evaluate import wait_for
 from suite.training.optim import build_optimizer
 
 
@@ -52,7 +51,7 @@ def measure(rank: int, port: int, num_ranks: int, options: argparse.Namespace) -
     wraps = {"ours": distributed.initialize, "DeepSpeed": distributed.wrap_in_deepspeed}
     for name, wrap in list(wraps.items())[num_ranks - 1 :]:  # of two ranks ours is DeepSpeed
         steps[name] = engine_step(wrap, recipe, resources, options.model, images, labels)
-    timed = {name: lambda step=step: (step(), wait_for(device)) for name, step in steps.items()}
+    timed = {name: until_done(step, device) for name, step in steps.items()}
     clock = time.perf_counter if options.clock == "wall" else time.process_time
     seconds = time_in_turn(timed, options.rounds, warmup=5, clock=clock)
     if rank == 0:

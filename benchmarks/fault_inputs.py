@@ -17,7 +17,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from fault_bits import commit_checkpoint, run_alone
+from fault_commits import commit_checkpoint, run_alone
 from fault_counts import Counts, Fault
 from fault_records import (
     EXPERIMENT,
@@ -252,7 +252,7 @@ def faults() -> list[Fault]:
         f"{name} of a run": functools.partial(_of_run, name, make_finished_run if name == "result" else make_begun_run)
         for name in ("result", "failure", "experiment", "metrics", "attempts", "heartbeat")
     }
-    files = {
+    files: dict[str, Callable[[Path], Subject]] = {
         **of_runs,
         "submission": _submission,
         "starts of a submission": _starts,

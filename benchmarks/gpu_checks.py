@@ -33,13 +33,14 @@ from suite.models.build import list_models, reference_input
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training import distributed
+from suite.training.environment import StopRequest
 from suite.training.loop import Interrupted, Training
 
 Report = dict[str, Any]
 
 
-class _StopAt:
-    """A request to stop that comes once a training has done so many steps; 0 is never."""
+class _StopAt(StopRequest):
+    """A request to stop that no signal makes: it comes once a training has done so many steps; 0 is never."""
 
     def __init__(self, training: Training, step: int) -> None:
         self._training, self._step = training, step
@@ -136,7 +137,7 @@ def check_models(options: argparse.Namespace, resources: Resources) -> Report:
 
 def _rate(run: RunDirectory) -> float:
     """The last one that was logged: the first ones wait for kernels to be loaded."""
-    return round([line["images_per_s"] for line in run.read_metrics() if "images_per_s" in line][-1], 1)
+    return float(round([line["images_per_s"] for line in run.read_metrics() if "images_per_s" in line][-1], 1))
 
 
 def _each(names: list[str], check: Callable[[str], Report], must_hold: tuple[str, ...]) -> Report:

@@ -79,7 +79,7 @@ def _compare_losses(name: str, options: argparse.Namespace, resources: Resources
     """Ten steps on the device and on the CPU, each in a process of its own."""
     steps, batch = (3, 8) if options.small else (10, 32)
     experiment = short_runs.of_model(name, 32, "fp32", steps, batch)
-    curves = []
+    curves: list[list[float]] = []
     for device in ("cpu", options.device):
         run = short_runs.new_run(Path(options.scratch, f"{name}-{device}-{len(curves)}"), experiment)
         there = resources.model_copy(update={"device": device})

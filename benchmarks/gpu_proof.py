@@ -112,7 +112,8 @@ class Proof:
             try:
                 return process.wait(limit_s)
             except subprocess.TimeoutExpired:
-                return _stop(process)
+                _stop(process)
+                return None
 
     def _longest_s(self, stage: Stage) -> float:
         return 60 * stage.minutes * (1 if self.device == "gpu" else _CPU_PATIENCE)

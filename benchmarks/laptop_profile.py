@@ -189,7 +189,7 @@ def train(experiment: Experiment) -> dict[str, Any]:
     held_out = HeldOut(images)
     recipe = experiment.recipe
     torch.manual_seed(experiment.seed)
-    options = dict(experiment.model_options)
+    options: dict[str, Any] = dict(experiment.model_options)
     if recipe.drop_path:
         options["drop_path"] = recipe.drop_path
     model = build_model(experiment.model, num_classes=10, image_size=experiment.image_size, **options)

@@ -120,7 +120,7 @@ def torchvision_cifar(folder: Path, cores: int, num_batches: int) -> Callable[[]
     augment = [transforms.RandomCrop(32, padding=4), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
     transform = transforms.Compose([*augment, transforms.Normalize(CATALOG[CIFAR].mean, CATALOG[CIFAR].std)])
 
-    class Cifar(torch.utils.data.Dataset):
+    class Cifar(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         """As ``torchvision.datasets.CIFAR10``, which would download what is here already."""
 
         def __len__(self) -> int:
@@ -142,7 +142,9 @@ def torchvision_photographs(classes: Path, cores: int, num_batches: int) -> Call
     return torch_loader(datasets.ImageFolder(classes, transform), 64, cores, num_batches)
 
 
-def torch_loader(dataset: torch.utils.data.Dataset, batch_size: int, cores: int, num_batches: int) -> Callable[[], int]:
+def torch_loader(
+    dataset: torch.utils.data.Dataset[Any], batch_size: int, cores: int, num_batches: int
+) -> Callable[[], int]:
     """Make PyTorch's loader a contender, with a worker for each core, which live on from round to round.
 
     Args:
@@ -151,7 +153,8 @@ def torch_loader(dataset: torch.utils.data.Dataset, batch_size: int, cores: int,
         cores: workers.
         num_batches: of one call.
     """
-    chosen = torch.utils.data.Subset(dataset, torch.randperm(len(dataset))[: batch_size * num_batches].tolist())
+    num_images = len(dataset)  # type: ignore[arg-type]  # torch names no type of those with a length
+    chosen = torch.utils.data.Subset(dataset, torch.randperm(num_images)[: batch_size * num_batches].tolist())
     loader = torch.utils.data.DataLoader(
         chosen, batch_size, shuffle=True, num_workers=cores, persistent_workers=True, multiprocessing_context="fork"
     )
@@ -289,7 +292,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "loader_benchmark")
     options = parser.parse_args()
     print(f"{describe_machine()}, JPEGs by {decode.JPEG_DECODER}; {load()}")
-    formats = {PHOTOGRAPHS: ("webdataset", "folder")}
+    formats: dict[str, tuple[str, ...]] = {PHOTOGRAPHS: ("webdataset", "folder")}
     if _HAS_FFCV:
         formats |= {CIFAR: ("ffcv",), PHOTOGRAPHS: ("webdataset", "folder", "ffcv"), SMALL: ("ffcv",)}
     make_image_sets(options.folder, options.photographs, formats)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from PIL import Image
@@ -22,7 +23,7 @@ _SHORTER_SIDE = 1000  # of a photograph before it is cut: unshrunk, a tile shows
 _PREPARE = Path(__file__).parents[1] / "datasets" / "prepare.py"
 
 
-def make_image_sets(folder: Path, photographs: Path | None, formats: dict[str, tuple[str, ...]]) -> None:
+def make_image_sets(folder: Path, photographs: Path | None, formats: Mapping[str, tuple[str, ...]]) -> None:
     """Have the named sets in the named formats under ``folder``, as ``datasets/prepare.py`` writes them."""
     if PHOTOGRAPHS in formats:
         _make_tiles(folder, photographs)
@@ -30,7 +31,17 @@ def make_image_sets(folder: Path, photographs: Path | None, formats: dict[str, t
         source = [] if name == CIFAR else ["--source", str(folder / "tiles" / name)]
         for each in storage_format:
             print(f"preparing {name} as {each}", flush=True)
-            command = [sys.executable, _PREPARE, "--dataset", name, "--format", each, "--out", folder, *source]
+            command = [
+                sys.executable,
+                str(_PREPARE),
+                "--dataset",
+                name,
+                "--format",
+                each,
+                "--out",
+                str(folder),
+                *source,
+            ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

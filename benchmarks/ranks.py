@@ -7,15 +7,16 @@ import os
 from collections.abc import Callable
 
 import torch
-import torch.multiprocessing as mp
+from torch.multiprocessing.spawn import spawn as spawn_processes
 
 from suite.spec import Resources
 from suite.training import distributed
+from suite.training.evaluate import wait_for
 
 
 def spawn(measure: Callable[..., None], num_ranks: int, *arguments: object) -> None:
     """Call ``measure(rank, port, *arguments)`` in as many processes, which leave their group after it; wait for all."""
-    mp.spawn(_measure, (measure, distributed.free_port(), *arguments), nprocs=num_ranks)
+    spawn_processes(_measure, (measure, distributed.free_port(), *arguments), nprocs=num_ranks)
 
 
 def _measure(rank: int, measure: Callable[..., None], port: int, *arguments: object) -> None:
@@ -35,3 +36,13 @@ def meet(rank: int, port: int, resources: Resources) -> torch.device:
     names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": resources.num_ranks, "MASTER_PORT": port}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}
     return distributed.start(resources).device
+
+
+def until_done(step: Callable[[], object], device: torch.device) -> Callable[[], None]:
+    """The step, and the wait until its device has done it."""
+
+    def timed() -> None:
+        step()
+        wait_for(device)
+
+    return timed

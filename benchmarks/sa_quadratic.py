@@ -41,13 +41,13 @@ class AuthorsQuadraticAttention(DenseQuadraticAttention):
     def mix(self, x_BND: Tensor) -> Tensor:
         a_H, (row_H, column_H) = self.spreads**2, self.centers_H2.unbind(1)
         terms_HS = torch.stack([a_H * row_H, a_H * column_H, -a_H / 2, -a_H / 2, torch.zeros_like(a_H)], dim=-1)
-        scores_RCHRC = torch.einsum("ijkls,hs->ijhkl", pair_terms(*self.grid), terms_HS)
+        scores_RCHRC = torch.einsum("ijkls,hs->ijhkl", pair_terms(self.grid), terms_HS)
         map_RCHRC = scores_RCHRC.flatten(3).softmax(-1).view_as(scores_RCHRC)
         return torch.einsum("ijhkl,bklm->bijhm", map_RCHRC, x_BND.unflatten(1, self.grid)).reshape(*x_BND.shape[:2], -1)
 
 
 @functools.cache
-def pair_terms(*grid: int) -> Tensor:
+def pair_terms(grid: tuple[int, int]) -> Tensor:
     """Offsets, their squares and their product for each query and key: (R, C, R, C, 5)."""
     rows_1RR, columns_1CC = centered_offsets(torch.zeros(1, 2), grid)
     row, column = torch.broadcast_tensors(rows_1RR[0, :, None, :, None], columns_1CC[0, None, :, None, :])

@@ -15,6 +15,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from leaderboards.significance.estimates import (
     SIGNIFICANCE,
@@ -36,9 +37,9 @@ SHAPES: dict[str, Draw] = {
 }
 
 
-def estimate(values: Sequence[float], name: str = "") -> Estimate:
+def estimate(values: Sequence[float] | npt.NDArray[np.float64], name: str = "") -> Estimate:
     """A model's seeds, independent of every other model's."""
-    return single(Sample(dict(enumerate(values)), frozenset({name}), least_sd=0.01 / math.sqrt(12)))
+    return single(Sample(dict(enumerate(map(float, values))), frozenset({name}), least_sd=0.01 / math.sqrt(12)))
 
 
 def coverage(shape: str, num_seeds: int, grids: int) -> float:
@@ -119,7 +120,8 @@ def claim_verdicts(
         grids: simulated.
         margin: of a claim of equality.
     """
-    rng, counts = np.random.default_rng(4), {}
+    rng = np.random.default_rng(4)
+    counts: dict[str, int] = {}
     for _ in range(grids):
         arms = [
             estimate(70 + shift + sd * rng.normal(size=num_seeds), name) for shift, name in ((effect, "a"), (0, "b"))

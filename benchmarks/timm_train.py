@@ -158,7 +158,7 @@ def timm_rate(sides: Sides, model: str) -> float:
         process.communicate()
     if len(seconds) < options.skipped + options.steps:
         sys.exit(f"timm's train.py ended after {len(seconds)} steps, expected more:\n{''.join(lines[-20:])}")
-    return options.batch / statistics.fmean(seconds[options.skipped :])
+    return float(options.batch / statistics.fmean(seconds[options.skipped :]))
 
 
 def timm_command(sides: Sides) -> list[str]:
@@ -194,7 +194,7 @@ def our_rate(sides: Sides, model: str) -> float:
             sys.exit(f"suite.execute ended with exit status {done.returncode}:\n{done.stderr[-2000:]}")
         lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
     rates = [line["images_per_s"] for line in lines if "images_per_s" in line]
-    return statistics.harmonic_mean(rates[options.skipped :])
+    return float(statistics.harmonic_mean(rates[options.skipped :]))
 
 
 def compare_training(sides: Sides) -> Iterator[Comparison]:
@@ -202,9 +202,11 @@ def compare_training(sides: Sides) -> Iterator[Comparison]:
     options = sides.options
     for model in options.models:
         name, goal = _MODELS[model]
-        pairs = [(timm_rate(sides, name), our_rate(sides, model)) for _ in range(options.rounds)]
+        theirs, ours = zip(
+            *((timm_rate(sides, name), our_rate(sides, model)) for _ in range(options.rounds)), strict=True
+        )
         title = f"training {model} at {_SIZE}, batch {options.batch}, {options.cores} cores"
-        yield Comparison(title, "timm's train.py", *zip(*pairs, strict=True), goal)
+        yield Comparison(title, "timm's train.py", theirs, ours, goal)
 
 
 # -- loaders

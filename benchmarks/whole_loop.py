@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -65,7 +66,8 @@ def bare_loop(experiment: Experiment, num_steps: int) -> Callable[[], object]:
         torch.tensor(values).reshape(3, 1, 1) * 255 for values in channel_statistics(info, experiment.normalization)
     )
     torch.manual_seed(0)
-    model = build_model(experiment.model, num_classes=10, image_size=32, **experiment.model_options)
+    options: dict[str, Any] = dict(experiment.model_options)
+    model = build_model(experiment.model, num_classes=10, image_size=32, **options)
     optimizer = build_optimizer(model, recipe)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, num_steps)
 
