@@ -31,17 +31,8 @@ def make_image_sets(folder: Path, photographs: Path | None, formats: Mapping[str
         source = [] if name == CIFAR else ["--source", str(folder / "tiles" / name)]
         for each in storage_format:
             print(f"preparing {name} as {each}", flush=True)
-            command = [
-                sys.executable,
-                str(_PREPARE),
-                "--dataset",
-                name,
-                "--format",
-                each,
-                "--out",
-                str(folder),
-                *source,
-            ]
+            command = [sys.executable, str(_PREPARE), "--dataset", name, "--format", each]
+            command += ["--out", str(folder), *source]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
