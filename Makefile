@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .PHONY: demo test pytest test-slurm lint site ffcv offline-kit gpu-proof faults bench
 
-# Train both ends of the sample-efficiency grid on real CIFAR-10 images and show where its leaderboard is.
+# Train two seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
 	$(BIN)/python launchers/grid.py --suite sample_efficiency --only train_fraction=0.02 --seeds 2
 

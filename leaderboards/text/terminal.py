@@ -80,7 +80,8 @@ def _width(board: Board, column: str) -> int:
 
 def _rows(board: Board) -> list[tuple[str, ...]]:
     """Those with at least one cell that has a run; where none has, all that the profile fills."""
-    return [row for row in _filled(board) if _is_begun(board, row)] or _filled(board)
+    filled = _filled(board)
+    return [row for row in filled if _is_begun(board, row)] or filled
 
 
 def _count_untrained(board: Board) -> int:
