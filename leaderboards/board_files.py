@@ -9,6 +9,7 @@ from pathlib import Path
 from leaderboards.boards import Leaderboard
 from leaderboards.challenges import find_challenges
 from leaderboards.claims.judged import JudgedClaim
+from leaderboards.packed_records import SUFFIX, pack_records
 from leaderboards.survey import IndexLine
 from leaderboards.text.challenges import render_challenges_csv
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
@@ -58,6 +59,18 @@ def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths
         accounting=write("runs.csv", render_accounting(leaderboard.profile, store)),
         figures=_write_figures(leaderboard, store, out),
     )
+
+
+def write_records(leaderboard: Leaderboard, store: Path, out: Path) -> Path:
+    """Write ``<profile>.records.tar.xz``: what the leaderboard is made from.
+
+    Raises:
+        RecordError: a result that cannot be read.
+        RunError: if it cannot be written.
+    """
+    path = out / f"{leaderboard.profile_name}.{SUFFIX}"
+    write_atomically(path, pack_records(leaderboard, store))
+    return path
 
 
 def make_folder(out: Path) -> None:

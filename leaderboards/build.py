@@ -3,20 +3,23 @@
 python leaderboards/build.py --suite sample_efficiency --runs runs --profile laptop
 python leaderboards/build.py --all --runs runs
 python leaderboards/build.py --all --runs runs --runs /of/another/machine
+python leaderboards/build.py --suite sample_efficiency --runs runs --pack    # and their records in one file
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages
+from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages, write_records
 from leaderboards.boards import check_store, make_leaderboard
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.joined_stores import joined
+from leaderboards.packed_records import unpacked
 from leaderboards.published_boards import tell_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey
 from leaderboards.text.challenges import summarize_challenges
@@ -30,7 +33,15 @@ from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
 
 
-def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = None, out: Path | None = None) -> Paths:
+def build(
+    suite_name: str,
+    profile: str,
+    store: Path,
+    num_seeds: int | None = None,
+    out: Path | None = None,
+    *,
+    pack: bool = False,
+) -> Paths:
     """Read the runs of one suite at one scale, write its leaderboard and print it in short.
 
     Args:
@@ -39,6 +50,7 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
         store: the run store that ``launchers/grid.py`` wrote.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
         out: folder to write to; None: ``<store>/leaderboards/<suite_name>``.
+        pack: also write the finished runs' records, as one file.
 
     Raises:
         SpecError: for an unknown suite or profile, a store that is not there, or a suite that does not fit its tables.
@@ -51,12 +63,21 @@ def build(suite_name: str, profile: str, store: Path, num_seeds: int | None = No
     out = out or store / "leaderboards" / suite.name
     paths = write_leaderboard(leaderboard, store, out)
     write_page(leaderboard, store, out, claims)
+    if pack:
+        write_records(leaderboard, store, out)
     beside = [*tell_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
     print_summary(leaderboard, beside, paths.markdown)
     return paths
 
 
-def build_all(store: Path, profile: str | None = None, num_seeds: int | None = None, out: Path | None = None) -> bool:
+def build_all(
+    store: Path,
+    profile: str | None = None,
+    num_seeds: int | None = None,
+    out: Path | None = None,
+    *,
+    pack: bool = False,
+) -> bool:
     """Build every suite that has runs, at every scale or the given one, and the index of all suites.
 
     A suite that cannot be built is named in the index and does not keep the others from it.
@@ -66,6 +87,7 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
         profile: the only scale to look at; None: all.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
         out: folder of the index and of the suites' own; None: ``<store>/leaderboards``.
+        pack: also write each one's finished runs' records, as one file.
 
     Returns:
         Whether all could be built.
@@ -73,7 +95,7 @@ def build_all(store: Path, profile: str | None = None, num_seeds: int | None = N
     check_store(store)
     out = out or store / "leaderboards"
     make_folder(out)
-    lines = [_write_line(line, store, out) for line in survey(store, profile, num_seeds)]
+    lines = [_write_line(line, store, out, pack=pack) for line in survey(store, profile, num_seeds)]
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
     claims = judge_all(lines, store)
@@ -92,11 +114,13 @@ def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
         write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
 
 
-def _write_line(line: IndexLine, store: Path, out: Path) -> IndexLine:
+def _write_line(line: IndexLine, store: Path, out: Path, *, pack: bool) -> IndexLine:
     """Write a leaderboard that has runs, and tell of it; one that cannot be built or written bears its error."""
     if line.leaderboard and line.cost:
         try:
             write_leaderboard(line.leaderboard, store, out / line.suite.name)
+            if pack:
+                write_records(line.leaderboard, store, out / line.suite.name)
         except SuiteError as error:
             line = IndexLine(line.suite, line.profile_name, error=str(error))
     if line.error:
@@ -121,7 +145,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         action="append",
         metavar="DIR",
-        help="run store (default: runs); given again, all are joined",
+        help="run store (default: runs), or records that --pack wrote; given again, all are joined",
     )
     parser.add_argument(
         "--profile", help="laptop, desktop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
@@ -133,6 +157,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards, or its folder SUITE)"
     )
+    parser.add_argument(
+        "--pack",
+        action="store_true",
+        help="also write the finished runs' records, without weights, as one file: PROFILE.records.tar.xz",
+    )
     args = parser.parse_args(arguments)
     args.runs = args.runs or [Path("runs")]
     if args.dataset:
@@ -141,7 +170,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for name in list_suites() if args.all else [args.suite]:
             get_suite(name).profile(args.profile or "laptop")
         for store in args.runs:
-            check_store(store)
+            if not store.is_file():
+                check_store(store)
+        if args.runs[0].is_file() and not args.out:
+            raise SpecError(f"{args.runs[0]} is a file: name the folder for the leaderboard with --out")
         args.out = args.out or args.runs[0] / "leaderboards" / (get_suite(args.suite).name if args.suite else "")
     except SpecError as error:
         parser.error(str(error))
@@ -152,10 +184,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line: 0, 1 for what went wrong with the records, 2 for a misused command line."""
     args = _parse(arguments)
     try:
-        with joined(args.runs) as store:
+        with contextlib.ExitStack() as stack:
+            store = stack.enter_context(joined([stack.enter_context(unpacked(path)) for path in args.runs]))
             if args.all:
-                return Exit.DONE if build_all(store, args.profile, args.seeds, args.out) else Exit.FAILED
-            build(args.suite, args.profile or "laptop", store, args.seeds, args.out)
+                finished = build_all(store, args.profile, args.seeds, args.out, pack=args.pack)
+                return Exit.DONE if finished else Exit.FAILED
+            build(args.suite, args.profile or "laptop", store, args.seeds, args.out, pack=args.pack)
     except SuiteError as error:
         print(f"error: {error}", file=sys.stderr)
         return Exit.FAILED

@@ -183,7 +183,11 @@ def test_options_named_in_prose_are_the_programs():
     named = {option for page in PAGES for option in re.findall(r"`(--[a-z-]+)[ `]", page.read_text())}
     texts = [
         path.read_text()
-        for path in (ROOT / "launchers/command_line.py", ROOT / "datasets/imagesets/prepare/__main__.py")
+        for path in (
+            ROOT / "launchers/command_line.py",
+            ROOT / "datasets/imagesets/prepare/__main__.py",
+            ROOT / "leaderboards/build.py",
+        )
     ]
     assert [option for option in sorted(named) if not any(f'"{option}"' in text for text in texts)] == []
 
