@@ -16,7 +16,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,6 +35,7 @@ from suite.training.environment import processor_name
 _HERE = Path(__file__).parent
 _FELL = 0.85  # of the published ratio
 _PACKAGES = ("torch", "timm", "deepspeed", "ffcv", "numpy")
+PATIENCE_S = 10  # for an answer of the cluster
 
 
 class Short(NamedTuple):
@@ -84,11 +84,19 @@ def why_not(needs: str) -> str:
     """Why a benchmark cannot run here; "" where it can."""
     if needs == "gpu" and not torch.cuda.is_available():
         return "no GPU"
-    if needs == "slurm" and not (shutil.which("sinfo") and not subprocess.run("sinfo", capture_output=True).returncode):
+    if needs == "slurm" and not _has_cluster():
         return "no SLURM cluster"
     if needs == "timm's repository" and not (Path(os.environ.get(TIMM_VARIABLE, "-")) / "train.py").is_file():
         return f"no checkout of timm's repository: {TIMM_VARIABLE} names its folder (benchmarks/timm_train.py)"
     return ""
+
+
+def _has_cluster() -> bool:
+    """Whether a SLURM controller answers; one that is down makes ``sinfo`` wait for minutes."""
+    try:
+        return subprocess.run("sinfo", capture_output=True, timeout=PATIENCE_S).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def run_short(short: Short) -> tuple[list[Measurement], str]:

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from bench import SHORT, Results, Short, fallen, merge, read_published, read_results, run_short, write_table
+from bench import SHORT, Results, Short, fallen, merge, read_published, read_results, run_short, why_not, write_table
 from measured import Measurement
 
 AS_SOMEBODY = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
@@ -34,6 +34,17 @@ def test_a_benchmark_hands_over_the_ratio_of_each_round():
 
 def test_a_benchmark_that_fails_is_said_to():
     assert run_short(Short("read_results", ("--no-such-option",))) == ([], "ended with exit status 2")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"), [("true", ""), ("false", "no SLURM cluster"), ("sleep 60", "no SLURM cluster")]
+)
+def test_a_cluster_that_does_not_answer_is_none(answer, reason, tmp_path, monkeypatch):
+    (tmp_path / "sinfo").write_text(f"#!/bin/sh\nexec {answer}\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("bench.PATIENCE_S", 1)
+    assert why_not("slurm") == reason
 
 
 @pytest.mark.parametrize(("now", "marked"), [(1.71, False), (1.69, True), (3.0, False)])
