@@ -134,7 +134,8 @@ def _check_store(store: Path) -> None:
     try:
         there = next(place for place in (store.absolute(), *store.absolute().parents) if place.exists())
         if not there.is_dir():
-            raise SpecError(f"--runs {store}: {there} is a file; expected a folder, or a name that is free")
+            unpack = f". Unpack it first: mkdir FOLDER && tar xf {there} -C FOLDER" * there.name.endswith(".tar.xz")
+            raise SpecError(f"--runs {store}: {there} is a file; expected a folder, or a name that is free{unpack}")
         if there == store.absolute():
             os.listdir(store)
     except OSError as error:

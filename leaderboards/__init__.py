@@ -22,6 +22,7 @@ Beside that way:
     challenges    models beside the papers', tested against each of them
     claims/       what the papers say of these cells, as data, one module a paper; judged: the verdict on each
     cost          what a profile has cost and will cost
+    packed_records  a leaderboard's finished runs -> one file -> a store
     survey        all suites at every scale that has runs, and the claims judged on them, as data
     schemas/      the published forms of result.json and of the long CSV
     overview      published/ -> the tables of boards in README.md and the manual

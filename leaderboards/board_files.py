@@ -61,16 +61,28 @@ def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths
     )
 
 
-def write_records(leaderboard: Leaderboard, store: Path, out: Path) -> Path:
-    """Write ``<profile>.records.tar.xz``: what the leaderboard is made from.
+def write_records(leaderboard: Leaderboard, store: Path, out: Path, *, pack: bool) -> str:
+    """Write ``<profile>.records.tar.xz``, which the tables are made of, if asked to or if it is there already.
+
+    Args:
+        leaderboard, store, out: as in ``write_leaderboard``.
+        pack: whether it was asked for.
+
+    Returns:
+        A line about it; "" where nothing was to be written.
 
     Raises:
-        RecordError: a result that cannot be read.
         RunError: if it cannot be written.
     """
     path = out / f"{leaderboard.profile_name}.{SUFFIX}"
-    write_atomically(path, pack_records(leaderboard, store))
-    return path
+    if not pack and not path.exists():
+        return ""
+    packed = pack_records(leaderboard, store)
+    left_out = f"; {packed.num_left_out} that cannot be read left out" * (packed.num_left_out > 0)
+    if not packed.num_runs:
+        return f"Records: none to pack, no run is finished{left_out}"
+    write_atomically(path, packed.content)
+    return f"Records: {path}, of {packed.num_runs} finished run{'s' * (packed.num_runs > 1)}{left_out}"
 
 
 def make_folder(out: Path) -> None:

@@ -50,7 +50,7 @@ def build(
         store: the run store that ``launchers/grid.py`` wrote.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
         out: folder to write to; None: ``<store>/leaderboards/<suite_name>``.
-        pack: also write the finished runs' records, as one file.
+        pack: also write the finished runs' records as one file, which is renewed where it is there already.
 
     Raises:
         SpecError: for an unknown suite or profile, a store that is not there, or a suite that does not fit its tables.
@@ -63,10 +63,11 @@ def build(
     out = out or store / "leaderboards" / suite.name
     paths = write_leaderboard(leaderboard, store, out)
     write_page(leaderboard, store, out, claims)
-    if pack:
-        write_records(leaderboard, store, out)
+    records = write_records(leaderboard, store, out, pack=pack)
     beside = [*tell_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
     print_summary(leaderboard, beside, paths.markdown)
+    if records:
+        print(records)
     return paths
 
 
@@ -116,17 +117,19 @@ def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
 
 def _write_line(line: IndexLine, store: Path, out: Path, *, pack: bool) -> IndexLine:
     """Write a leaderboard that has runs, and tell of it; one that cannot be built or written bears its error."""
+    records = ""
     if line.leaderboard and line.cost:
         try:
             write_leaderboard(line.leaderboard, store, out / line.suite.name)
-            if pack:
-                write_records(line.leaderboard, store, out / line.suite.name)
+            records = write_records(line.leaderboard, store, out / line.suite.name, pack=pack)
         except SuiteError as error:
             line = IndexLine(line.suite, line.profile_name, error=str(error))
     if line.error:
         scale = line.profile_name and f", {line.profile_name}"
         print(f"error: {line.suite.name}{scale}: {line.error}", file=sys.stderr)
     print(summarize_line(line))
+    if records:
+        print(f"  {records}")
     return line
 
 
@@ -145,7 +148,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         action="append",
         metavar="DIR",
-        help="run store (default: runs), or records that --pack wrote; given again, all are joined",
+        help="run store (default: runs), or a file that --pack wrote; given again, all are joined",
     )
     parser.add_argument(
         "--profile", help="laptop, desktop, gpu, paper or smoke (default: laptop; with --all, every one that has runs)"
@@ -160,7 +163,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--pack",
         action="store_true",
-        help="also write the finished runs' records, without weights, as one file: PROFILE.records.tar.xz",
+        help="also write the finished runs' records, without weights, as one file, PROFILE.records.tar.xz, which is "
+        "renewed where it is there already",
     )
     args = parser.parse_args(arguments)
     args.runs = args.runs or [Path("runs")]

@@ -1,4 +1,4 @@
-"""The records of a leaderboard's finished runs as one file, from which it is built again, and gone on with, anywhere.
+"""The records of a leaderboard's finished runs as one file, from which its tables are built again anywhere.
 
     a store -> <profile>.records.tar.xz -> a store, to read (``build.py --runs``) or, unpacked, to train more seeds in
 
@@ -11,63 +11,90 @@ from __future__ import annotations
 import contextlib
 import io
 import lzma
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards import Leaderboard
+from suite.archives import unpack_files
 from suite.challengers import record_challengers
 from suite.errors import RecordError
-from suite.files import read_file
-from suite.records import RunDirectory
-from suite.run_store import experiments_folder, find_runs
+from suite.files import disk_error, read_file
+from suite.protocol_changes import why_void
+from suite.records import EXPERIMENTS, RunDirectory
+from suite.run_store import find_runs, list_runs
 
 SUFFIX = "records.tar.xz"
+_ANY_RUN = RunDirectory(Path())
+_RECORDS = tuple(
+    path.name
+    for path in (
+        _ANY_RUN.experiment_path,
+        _ANY_RUN.environment_path,
+        _ANY_RUN.attempts_path,
+        _ANY_RUN.metrics_path,
+        _ANY_RUN.maps_path,
+        _ANY_RUN.result_path,
+    )
+)
+_MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|challengers/[^/]+\.json")
 
 
-def pack_records(leaderboard: Leaderboard, store: Path) -> bytes:
-    """Pack the finished runs of a leaderboard, those that others depend on too, and the challengers entered in it.
+@dataclass(frozen=True)
+class PackedRecords:
+    """The content of a file of records, and how many finished runs are in it, or could not be read."""
 
-    The same records make the same bytes, whoever packs them, and when.
+    content: bytes
+    num_runs: int
+    num_left_out: int
+
+
+def pack_records(leaderboard: Leaderboard, store: Path) -> PackedRecords:
+    """Pack the runs of a leaderboard that have a valid result, those that others depend on too, and its challengers.
+
+    The same records make the same bytes, whoever packs them, and when, as long as the compressor is the same.
 
     Args:
         leaderboard: whose runs.
         store: that they are in.
-
-    Raises:
-        RecordError: a result that cannot be read.
     """
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:xz") as archive, tempfile.TemporaryDirectory() as folder:
+    packed, num_runs, num_left_out = io.BytesIO(), 0, 0
+    with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         for experiment in leaderboard.profile.experiments():
-            for run in find_runs(store, experiment).values():
-                if run.read_result() is not None:
-                    for path in _records(run):
-                        _add(archive, path, experiments_folder(Path()) / run.id / path.name)
-        record_challengers(Path(folder), leaderboard.suite.challengers)
-        for path in sorted(Path(folder).rglob("*.json")):
-            _add(archive, path, path.relative_to(folder))
-    return packed.getvalue()
+            for seed, run in find_runs(store, experiment).items():
+                try:
+                    records = _read_records(run)
+                except (OSError, RecordError):  # the leaderboard names it
+                    num_left_out += 1
+                    continue
+                num_runs += bool(records)
+                for name, content in records.items():
+                    _add(archive, f"{EXPERIMENTS}/{experiment.arm}/seed-{seed}/{name}", content)
+        with tempfile.TemporaryDirectory() as folder:
+            record_challengers(Path(folder), leaderboard.suite.challengers)
+            for path in sorted(Path(folder).rglob("*.json")):
+                _add(archive, path.relative_to(folder).as_posix(), read_file(path))
+    return PackedRecords(packed.getvalue(), num_runs, num_left_out)
 
 
-def _records(run: RunDirectory) -> Iterator[Path]:
-    for path in (
-        run.experiment_path,
-        run.environment_path,
-        run.attempts_path,
-        run.metrics_path,
-        run.maps_path,
-        run.result_path,
-    ):
-        if path.exists():
-            yield path
+def _read_records(run: RunDirectory) -> dict[str, bytes]:
+    """A finished run's records, by the files' names; {} where it has no result that holds."""
+    result = run.read_result()
+    if result is None or why_void(result):
+        return {}
+    found = {}
+    for name in _RECORDS:
+        with contextlib.suppress(FileNotFoundError):
+            found[name] = read_file(run.path / name)
+    return found
 
 
-def _add(archive: tarfile.TarFile, path: Path, name: Path) -> None:
-    """Add a file without its owner and its time."""
-    content = read_file(path)
-    member = tarfile.TarInfo(str(name))
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    """Add a file without an owner and a time."""
+    member = tarfile.TarInfo(name)
     member.size, member.mode = len(content), 0o644
     archive.addfile(member, io.BytesIO(content))
 
@@ -77,18 +104,35 @@ def unpacked(packed: Path) -> Iterator[Path]:
     """Unpack records into a store for as long as the ``with`` lasts; a store that is a folder is itself.
 
     Raises:
-        RecordError: it is no such file, or a damaged one.
+        RecordError: it cannot be read, is damaged, or holds anything else than records.
+        RunError: there is no place to unpack it to.
     """
     if not packed.is_file():
         yield packed
         return
+    try:
+        content = lzma.decompress(read_file(packed))  # as a whole: its checksum stands at its end
+    except (OSError, lzma.LZMAError) as error:
+        raise _no_records(packed, error) from error
     with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder, packed.name)  # so that messages name the file
         try:
-            with tarfile.open(packed, mode="r:xz") as archive:
-                archive.extractall(folder, filter="data")
-        except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
-            raise RecordError(
-                f"cannot unpack {packed}: {error}. Expected records as `build.py --pack` writes them, "
-                f"<profile>.{SUFFIX}: copy the file again, or name a run store's folder."
-            ) from error
-        yield Path(folder)
+            with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+                foreign = [name for name in archive.getnames() if not _MEMBER.fullmatch(name)]
+                if foreign:
+                    raise ValueError(f"it holds {foreign[0]!r}")
+                unpack_files(archive, store)
+        except (tarfile.TarError, ValueError) as error:
+            raise _no_records(packed, error) from error
+        except OSError as error:
+            raise disk_error(store, error) from error
+        if not any(list_runs(store)):
+            raise _no_records(packed, "it holds no run")
+        yield store
+
+
+def _no_records(packed: Path, why: object) -> RecordError:
+    return RecordError(
+        f"cannot take records from {packed}: {why}. Expected a file that `build.py --pack` wrote, <profile>.{SUFFIX}: "
+        "bring it again, or name a run store's folder."
+    )
