@@ -171,8 +171,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if args.dataset:
         args.profile = f"{args.profile or 'laptop'}@{args.dataset}"
     try:
-        for name in list_suites() if args.all else [args.suite]:
-            get_suite(name).profile(args.profile or "laptop")
+        suites = [get_suite(name) for name in (list_suites() if args.all else [args.suite])]
+        if not any(suite.has_profile(args.profile or "laptop") for suite in suites):
+            max(suites, key=lambda suite: len(suite.profiles)).profile(args.profile)  # says which there are
         for store in args.runs:
             if not store.is_file():
                 check_store(store)

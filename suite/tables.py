@@ -141,6 +141,14 @@ class Suite(Frozen):
             return self.profiles["laptop"].smoke()
         return self.profiles[self._known(name, name)]
 
+    def has_profile(self, name: str) -> bool:
+        """Whether there is a profile called ``name``: not every suite has each scale."""
+        try:
+            self.profile(name)
+        except SpecError:
+            return False
+        return True
+
     def scale_of(self, name: str) -> ProfileName:
         """Name the one of ``profiles`` that the profile called ``name`` is made from.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import links
 
 from leaderboards.claims import ALL_CLAIMS
+from leaderboards.packed_records import SUFFIX
 from suite.suites import get_suite
 from suite.tables import Suite
 
@@ -80,11 +81,12 @@ def _boards(name: str, suite: Suite) -> Iterator[str]:
 
 
 def _board(path: Path, page: Path, question: str) -> str:
-    """A published board with its headings two levels down, its figures, and its page and tables as files."""
+    """A published board with its headings two levels down, its figures, and its page, tables and records as files."""
     text = links.move(path.read_text(), path, page)
     body = re.sub(r"^# .*\n", "", text).replace(f"{question}\n", "", 1)
     body = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE)
-    files = [file for suffix in ("html", "csv") for file in sorted(path.parent.glob(f"{path.stem}.*{suffix}"))]
+    suffixes = ("html", "csv", SUFFIX)
+    files = [file for suffix in suffixes for file in sorted(path.parent.glob(f"{path.stem}.*{suffix}"))]
     named = ", ".join(f'<a href="../published/{path.parent.name}/{file.name}">{file.name}</a>' for file in files)
     return f"### Profile {path.stem}\n\nIts files: {named}.\n\n{body.strip()}"
 

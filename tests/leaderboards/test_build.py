@@ -8,6 +8,7 @@ import pytest
 import leaderboards.build as build_module
 from leaderboards import published_boards, survey
 from leaderboards.build import build, main
+from suite.suites import get_suite
 
 SCRIPT = Path(build_module.__file__)
 
@@ -121,6 +122,21 @@ def test_an_unknown_suite_exits_2_with_the_nearest_name(tmp_path, capsys, monkey
 def test_an_unknown_profile_exits_2_with_the_nearest_name(known, tmp_path, capsys):
     error = misuse(["--suite", "table2", "--runs", str(tmp_path), "--profile", "labtop"], capsys)
     assert "Did you mean 'laptop'?" in error
+
+
+def test_all_suites_are_built_at_a_scale_that_only_some_have(finish_in, tmp_path, capsys):
+    finish_in(tmp_path, get_suite("cordonnier_cifar10").profile("desktop").experiments()[0], 40.0)
+    assert main(["--all", "--profile", "desktop", "--runs", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "cordonnier_cifar10, desktop: 3/21 cells" in told
+    assert "init_heads: no runs" in told
+
+
+def test_a_scale_that_no_suite_has_exits_2_with_those_there_are(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--all", "--profile", "desktopp", "--runs", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "'desktopp'. Did you mean 'desktop'?" in capsys.readouterr().err
 
 
 def test_a_store_that_is_not_there_exits_2_and_names_the_grid(known, tmp_path, capsys):
