@@ -20,7 +20,7 @@ from pathlib import Path
 
 from leaderboards.boards import Leaderboard
 from suite.archives import unpack_files
-from suite.challengers import record_challengers
+from suite.challengers import CHALLENGERS
 from suite.errors import RecordError
 from suite.files import disk_error, read_file
 from suite.protocol_changes import why_void
@@ -40,7 +40,7 @@ _RECORDS = tuple(
         _ANY_RUN.result_path,
     )
 )
-_MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|challengers/[^/]+\.json")
+_MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|{CHALLENGERS}/[^/]+\.json")
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,8 @@ def pack_records(leaderboard: Leaderboard, store: Path) -> PackedRecords:
                 num_runs += bool(records)
                 for name, content in records.items():
                     _add(archive, f"{EXPERIMENTS}/{experiment.arm}/seed-{seed}/{name}", content)
-        with tempfile.TemporaryDirectory() as folder:
-            record_challengers(Path(folder), leaderboard.suite.challengers)
-            for path in sorted(Path(folder).rglob("*.json")):
-                _add(archive, path.relative_to(folder).as_posix(), read_file(path))
+        for challenger in sorted(leaderboard.suite.challengers, key=lambda challenger: challenger.name):
+            _add(archive, f"{CHALLENGERS}/{challenger.name}.json", challenger.model_dump_json(indent=1).encode())
     return PackedRecords(packed.getvalue(), num_runs, num_left_out)
 
 

@@ -24,7 +24,7 @@ from suite.reading import describe
 from suite.spec import Experiment, ProfileName
 from suite.tables import Suite, Table
 
-_FOLDER = "challengers"
+CHALLENGERS = "challengers"  # their folder in a store
 _METRICS = {  # that any model has, and how its columns are called
     "top1_percent": "top1",
     "top5_percent": "top5",
@@ -168,7 +168,7 @@ def record_challengers(store: Path, challengers: Iterable[Challenger]) -> list[C
     """
     replaced = []
     for challenger in challengers:
-        path = store / _FOLDER / f"{challenger.name}.json"
+        path = store / CHALLENGERS / f"{challenger.name}.json"
         entered = challenger
         with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
             before = _read(path)
@@ -191,7 +191,7 @@ def read_challengers(store: Path) -> list[Challenger]:
         RecordError: a record that cannot be read.
     """
     found = []
-    for path in sorted((store / _FOLDER).glob("*.json")):
+    for path in sorted((store / CHALLENGERS).glob("*.json")):
         try:
             found.append(_read(path))
         except (OSError, ValueError) as error:
