@@ -1,4 +1,4 @@
-"""FINDINGS.md: each of its intervals stands on a published board, or is Welch's of cells of one; bold ones exclude zero."""
+"""FINDINGS.md: its intervals stand on published boards, or are Welch's of their cells; bold ones exclude zero."""
 
 import csv
 import math
