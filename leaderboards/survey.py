@@ -51,9 +51,10 @@ def survey(
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):
         suite = get_suite(name)
-        profiles = [profile] if profile else dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])])
-        if profile and not suite.has_profile(profile):
-            profiles = []
+        if profile:
+            profiles = [profile] if suite.has_profile(profile) else []
+        else:
+            profiles = list(dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])]))
         for shown in [one for one in profiles if has_runs(suite, one, store)] or [""]:
             yield read_line(suite, shown, store, num_seeds)
 
