@@ -7,12 +7,20 @@ Each file has its table between two comments. Read are the boards themselves, so
 
 from __future__ import annotations
 
+import csv
 import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from leaderboards.published_boards import PUBLISHED, list_boards, read_headline, read_own_runs, read_runs
+from leaderboards.published_boards import (
+    PUBLISHED,
+    list_boards,
+    read_headline,
+    read_own_runs,
+    read_runs,
+)
+from leaderboards.significance.power import seeds_needed
 from suite.errors import RecordError
 from suite.files import write_atomically
 from suite.suites import get_suite, list_suites
@@ -61,8 +69,8 @@ def render_origins(folder: Path, published: Path) -> str:
         published: as above.
     """
     lines = [
-        "| leaderboard | runs | command | commits | core-hours a seed, of each arm's fastest |",
-        "|---|---|---|---|---:|",
+        "| leaderboard | runs | seeds that find its headline | command | commits | core-hours a seed, fastest runs |",
+        "|---|---|---:|---|---|---:|",
     ]
     for suite in list_suites():
         for board in list_boards(published / suite):
@@ -71,23 +79,38 @@ def render_origins(folder: Path, published: Path) -> str:
 
 
 def _tell_origin(board: Path, suite: str, link: str) -> str:
-    """A board's line; challengers are counted apart: they are of no suite's grid."""
+    """A board's line; challengers are counted apart, they are of no suite's grid, and so are seeds that not all arms
+    have: a fuller suite shares some of its arms."""
     profile, runs, num_all = board.stem, read_own_runs(board), len(read_runs(board))
-    seeds = {run["seed"] for run in runs}
-    arms: dict[str, list[float]] = {}  # seeds that other suites share with this one make some fuller than others
+    arms: dict[str, dict[str, float]] = {}
     for run in runs:
-        arms.setdefault(run["run"].rpartition("/")[0], []).append(float(run["device_hours"]))
-    num_planned = len(arms) * len(seeds)
-    hours = sum(min(own) for own in arms.values())  # the one that other work disturbed least
+        arms.setdefault(run["run"].rpartition("/")[0], {})[run["seed"]] = float(run["device_hours"])
+    num_seeds = min(len(hours) for hours in arms.values())
+    num_further = len(runs) - num_seeds * len(arms)
+    hours = sum(min(own.values()) for own in arms.values())  # the one that other work disturbed least
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
-    part = f" of {num_planned}" * (len(runs) < num_planned)
-    others = f", and {num_all - len(runs)} of challengers" * (num_all > len(runs))
+    further = f", {num_further} of further seeds" * (num_further > 0)
+    others = f", {num_all - len(runs)} of challengers" * (num_all > len(runs))
     return (
-        f"| [{suite}, {profile}]({link}) | {len(runs)}{part}, for {len(seeds)} seed{'s' * (len(seeds) > 1)}{others} "
-        f"| `{command}{f' --seeds {len(seeds)}' * (len(seeds) > 1)}` "
+        f"| [{suite}, {profile}]({link}) "
+        f"| {num_seeds * len(arms)} for {num_seeds} seed{'s' * (num_seeds > 1)}{further}{others} "
+        f"| {_count_seeds_needed(board) or '-'} | `{command}{f' --seeds {num_seeds}' * (num_seeds > 1)}` "
         f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
     )
+
+
+def _count_seeds_needed(board: Path) -> int | None:
+    """Of each arm, to find its headline's effect, as ``significance.power`` counts them; None where nothing tells."""
+    suite = get_suite(board.parent.name)
+    with board.with_suffix(".long.csv").open() as file:
+        cells = {(cell["table"], cell["row"], cell["column"]): cell for cell in csv.DictReader(file)}
+    places = (suite.headline.better, suite.headline.baseline)
+    arms = [cells.get((at.table or suite.tables[0].name, " / ".join(at.row), at.column)) for at in places]
+    if not all(arm and arm["sd"] for arm in arms):
+        return None
+    better, baseline = (float(arm["mean"]) for arm in arms if arm)
+    return seeds_needed(better - baseline, [float(arm["sd"]) ** 2 for arm in arms if arm])
 
 
 FILES: dict[Path, Callable[[Path, Path], str]] = {

@@ -18,7 +18,7 @@ from leaderboards.claims import ALL_CLAIMS
 from leaderboards.claims.claim import Claim, Effect, Logged, PaperClaims, Term
 from leaderboards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, Sample, derive, single
-from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_needed, weakest
+from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
 from suite.run_store import find_runs
@@ -55,7 +55,7 @@ class JudgedClaim:
     @property
     def seeds_needed(self) -> int | None:
         """Further seeds of each arm for a power of 80 %, over all effects; None where that cannot be said."""
-        needed = [seeds_needed(effect) for effect in self.effects]
+        needed = [seeds_to_hold(effect) for effect in self.effects]
         known = [count for count in needed if count is not None]
         return max(0, max(known) - min(self.num_seeds)) if known and len(known) == len(needed) else None
 

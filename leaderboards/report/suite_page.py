@@ -20,7 +20,7 @@ from leaderboards.report.tables import view_table
 from leaderboards.text.challenges import COMPARISON, write_challenges
 from leaderboards.text.claims import write_effect, write_papers_effect
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import scale_title, write_headline
+from leaderboards.text.notation import scale_title, write_headline, write_power
 from leaderboards.text.notes import find_notes
 
 MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
@@ -81,6 +81,7 @@ def render_suite_page(
         source=f"{suite.paper}, {suite.item}",
         question=suite.question,
         headline=f"{write_headline(leaderboard)}.",
+        power=write_power(leaderboard),
         scale=scale_title(leaderboard),
         scale_note=leaderboard.profile.scale_note,
         is_papers_scale=not leaderboard.profile.scale_note,

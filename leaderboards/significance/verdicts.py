@@ -33,6 +33,7 @@ from leaderboards.significance.estimates import (
     interval,
     p_value,
 )
+from leaderboards.significance.power import seeds_needed
 
 Verdict = Literal["reproduced", "contradicted", "undecided"]
 ClaimVerdict = Literal[
@@ -40,8 +41,6 @@ ClaimVerdict = Literal[
 ]
 MARGIN = 1.0  # points
 FEWEST_SEEDS = 5
-POWER = 0.80
-MOST_SEEDS = 1000
 
 
 # -- a cell against the number that the paper prints
@@ -174,35 +173,10 @@ def weakest(effects: Sequence[Measured]) -> Measured:
 # -- how many seeds would decide
 
 
-def seeds_needed(effect: Measured) -> int | None:
-    """The seeds of each arm at which a test at 5 % finds an effect like ours with 80 % power, if the means and
-    deviations seen are true. None where no number does: the effect points the other way, or seeds are too few to tell.
-    """
-    mean = effect.estimate.mean
-    if mean is None or not effect.estimate.standard_error:
+def seeds_to_hold(effect: Measured) -> int | None:
+    """The seeds of each arm that find a claim's effect, as ``seeds_needed`` counts them; None where no number does: it
+    points the other way, or its seeds are too few to tell."""
+    estimate = effect.estimate
+    if estimate.mean is None or not estimate.standard_error or (effect.margin is None and estimate.mean <= 0):
         return None
-    if mean <= 0 if effect.margin is None else abs(mean) >= effect.margin:
-        return None
-    low, high = 1, 2
-    while _power(effect, high) < POWER:
-        low, high = high, 2 * high
-        if low > MOST_SEEDS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _power(effect, middle) >= POWER else (middle, high)
-    return high
-
-
-def _power(effect: Measured, num_seeds: int) -> float:
-    """Of so many seeds an arm, by the noncentral t; for equality of both one-sided tests, by the central one."""
-    from scipy.stats import nct, t
-
-    variances, mean = effect.estimate.variances, effect.estimate.mean or 0.0
-    df = (num_seeds - 1) * sum(variances) ** 2 / sum(v**2 for v in variances)
-    error = math.sqrt(sum(variances) / num_seeds)
-    if effect.margin is None:
-        return float(nct.sf(t.isf(SIGNIFICANCE / 2, df), df, mean / error))
-    reach = t.isf(SIGNIFICANCE, df)
-    sides = (t.cdf((effect.margin + side * mean) / error - reach, df) for side in (1, -1))
-    return max(0.0, float(sum(sides)) - 1)
+    return seeds_needed(estimate.mean, estimate.variances, effect.margin)

@@ -13,6 +13,8 @@ from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.effects import CellEffect
 from leaderboards.metrics import is_accuracy
+from leaderboards.significance.estimates import SIGNIFICANCE
+from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed
 
 NOTHING = "-"
 
@@ -106,6 +108,18 @@ def write_headline(leaderboard: Leaderboard) -> str:
         return f"{text}: not in this profile"
     paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, paper_decimals(cell))})"
     return f"{text}: {write_difference(cell)}{paper}{_write_searches(leaderboard)}"
+
+
+def write_power(leaderboard: Leaderboard) -> str:
+    """``To find such an effect takes 4 seeds of each arm …``, of the headline; "" where its seeds cannot tell."""
+    estimate = leaderboard.headline.estimate if leaderboard.headline else None
+    if estimate is None or not estimate.mean or not estimate.standard_error:
+        return ""
+    count = seeds_needed(estimate.mean, estimate.variances) or f"more than {MOST_SEEDS:,}"
+    return (
+        f"To find such an effect takes {count} seeds of each arm "
+        f"(power {100 * POWER:.0f} % at {100 * SIGNIFICANCE:.0f} %, if these means and deviations are true)."
+    )
 
 
 def _write_searches(leaderboard: Leaderboard) -> str:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.text.escaping import spell_controls
-from leaderboards.text.notation import NOTHING, readable_decimals, scale_title, write_headline, write_mean, write_status
+from leaderboards.text.notation import (
+    NOTHING,
+    readable_decimals,
+    scale_title,
+    write_headline,
+    write_mean,
+    write_power,
+    write_status,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +52,7 @@ def print_summary(leaderboard: Leaderboard, beside: Sequence[str], markdown: Pat
     console.print(
         ("Ours / the paper's. " if _has_paper(leaderboard) else "") + scale_title(leaderboard), soft_wrap=False
     )
-    for line in (f"{write_headline(leaderboard)}.", *beside):
+    for line in filter(None, (f"{write_headline(leaderboard)}.", write_power(leaderboard), *beside)):
         console.print(spell_controls(line), soft_wrap=False)
     console.print(spell_controls(f"Leaderboard: {markdown}"))
 

@@ -1,7 +1,7 @@
 import pytest
 
 from leaderboards.boards import make_leaderboard
-from leaderboards.text.notation import write_headline, write_value
+from leaderboards.text.notation import write_headline, write_power, write_value
 from suite.results import Failure
 
 PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (74.6, 78.2), "100": (79.9, 81.4)}
@@ -95,6 +95,22 @@ def test_arms_of_different_numbers_of_seeds_are_compared_over_all_of_them(table2
     assert (cell.estimate.sizes, cell.status, cell.coverage.num_done) == ((2, 3), "partial", 2)
     assert cell.interval is not None
     assert write_headline(leaderboard) == "ConViT over DeiT on 5 %: +9.5 ± 2.5 points, partial 2/3 (paper: +13.0)"
+
+
+@pytest.mark.parametrize(("gap", "told"), [(2.0, "takes 6 seeds"), (-1.0, "takes 17 seeds"), (0.05, "more than 1,000")])
+def test_the_headline_says_how_many_seeds_find_it_as_a_textbooks_table_does(table2, finish, tmp_path, gap, told):
+    """Cohen (1988), table 2.4.1, at a deviation of one: 17 for a difference of 1, and 6 for 2."""
+    for seed, value in enumerate((49.0, 50.0, 51.0)):
+        finish("deit", "5", seed, value)
+        finish("convit", "5", seed, value + gap)
+    assert told in write_power(make_leaderboard(table2, "laptop", tmp_path))
+
+
+def test_one_seed_says_nothing_of_how_many_an_effect_takes(table2, finish, tmp_path):
+    finish("deit", "5", 0, 40.0)
+    assert write_power(make_leaderboard(table2, "laptop", tmp_path)) == ""
+    finish("convit", "5", 0, 41.0)
+    assert write_power(make_leaderboard(table2, "laptop", tmp_path)) == ""
 
 
 def test_a_gain_over_zero_is_undefined_rather_than_an_error(table2, finish, tmp_path):

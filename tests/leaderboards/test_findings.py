@@ -1,19 +1,25 @@
 """FINDINGS.md: its intervals stand on published boards, or are Welch's of their cells; bold ones exclude zero."""
 
 import csv
+import json
 import math
 import re
+from pathlib import Path
+from statistics import mean, variance
 
 import pytest
 from scipy.stats import t as students_t
 
 from leaderboards.published_boards import PUBLISHED
+from suite.suites import get_suite, list_suites
 
 FINDINGS = (PUBLISHED / "FINDINGS.md").read_text()
+TRIALS = Path(__file__).parents[2] / "benchmarks" / "laptop_profile.jsonl"
 INTERVAL = re.compile(r"(?<![\d.])[+-]?(\d+(?:\.\d+)?) ± (\d+(?:\.\d+)?)")
 # A comparison that no board prints: the board, the cells that are added, and those that are taken away.
 DIFFERENCES = {
     "0.6 ± 1.3": ("sample_efficiency/laptop", ["5/convit_top1", "100/deit_top1"], ["5/deit_top1", "100/convit_top1"]),
+    "1.0 ± 2.2": ("sample_efficiency/desktop", ["100/convit_top1", "5/deit_top1"], ["5/convit_top1", "100/deit_top1"]),
     "6.01 ± 0.79": ("init_heads/laptop", ["Mimetic/vit_t_h3"], ["Imp.-3/vit_t_h3"]),
     "5.77 ± 0.78": ("init_heads/laptop", ["Mimetic/vit_t_h3"], ["Imp.-5/vit_t_h3"]),
     "1.9 ± 1.5": (
@@ -22,6 +28,7 @@ DIFFERENCES = {
         ["Imp.-3/vit_t_h3", "Trunc Normal/vit_t_h8"],
     ),
     "4.9 ± 1.1": ("cmhsa_cifar100/laptop", ["CMHSA-3 (ours)/top1"], ["CMHSA (2nd phase)/top1"]),
+    "3.6 ± 2.4": ("cmhsa_cifar100/laptop", ["CMHSA-5 (ours)/top1"], ["ViT-base/top1"]),
     "0.5 ± 1.8": ("cmhsa_cifar100/laptop", ["CMHSA-3 (ours)/top1"], ["CMHSA-3 (1st phase)/top1"]),
     "1.5 ± 1.7": (
         "convit_distillation/laptop",
@@ -31,6 +38,17 @@ DIFFERENCES = {
     "1.0 ± 1.7": ("convit_distillation/laptop", ["No distillation/convit_s_plus"], ["No distillation/deit_b"]),
     "1.8 ± 4.5": ("convit_cifar100/laptop", ["B+/convit_top1", "Ti+/deit_top1"], ["B+/deit_top1", "Ti+/convit_top1"]),
 }
+# Of the search for the laptop's profile: the stages that are added and taken away, at the rate and the width chosen.
+SEARCH = {
+    "2.9 ± 2.0": ["nine_longer/convit", "-nine_longer/deit"],
+    "0.7 ± 2.6": ["nine_longer_many/convit", "-nine_longer_many/deit"],
+    "2.2 ± 2.3": [
+        "nine_longer/convit",
+        "-nine_longer/deit",
+        "-nine_longer_many/convit",
+        "nine_longer_many/deit",
+    ],
+}
 OF_NO_BOARD = {"2.0 ± 2.6"}  # of a laptop profile that is gone; the text names the commit
 
 
@@ -38,28 +56,59 @@ def intervals(text):
     return {f"{mean} ± {half}" for mean, half in INTERVAL.findall(text)}
 
 
+def welch(samples):
+    """Mean and half the 95 % interval of a sum of independent means, of (mean, variance, size) each; signs are in the
+    means."""
+    shares = [(var / n, n) for _, var, n in samples]
+    df = sum(share for share, _ in shares) ** 2 / sum(share**2 / (n - 1) for share, n in shares)
+    return sum(m for m, _, _ in samples), students_t.ppf(0.975, df) * math.sqrt(sum(share for share, _ in shares))
+
+
+def write_as(written, found):
+    digits = len(written.split(".")[-1])
+    return f"{abs(found[0]):.{digits}f} ± {found[1]:.{digits}f}"
+
+
 def cells_of(board):
     with (PUBLISHED / f"{board}.long.csv").open() as lines:
         return {f"{r['row'].split(' / ')[0]}/{r['column']}": r for r in reversed(list(csv.DictReader(lines)))}
 
 
-def test_each_interval_stands_on_a_board_or_a_page_of_claims_or_is_listed_here():
-    pages = [*PUBLISHED.glob("*/*.md"), *PUBLISHED.glob("claims/*.md")]
-    printed = set().union(*(intervals(page.read_text()) for page in pages))
-    assert intervals(FINDINGS) - printed - set(DIFFERENCES) - OF_NO_BOARD == set()
-    assert set(DIFFERENCES) | OF_NO_BOARD <= intervals(FINDINGS)
+@pytest.mark.parametrize("section", FINDINGS.split("\n## ")[1:], ids=lambda text: text.split("\n")[0][:40])
+def test_each_interval_stands_on_a_board_or_page_of_claims_of_its_section_or_is_listed_here(section):
+    suites = set(re.findall(r"`([a-z_0-9]+)`", section)) & set(list_suites())
+    papers = {get_suite(suite).paper for suite in suites}
+    claims = [page.read_text() for page in PUBLISHED.glob("claims/*.md")]
+    boards = [page.read_text() for suite in suites for page in (PUBLISHED / suite).glob("*.md")]
+    of_its_papers = [text for text in claims if any(paper in text for paper in papers)]
+    printed = set().union(*map(intervals, boards + of_its_papers))
+    assert intervals(section) - printed - set(DIFFERENCES) - set(SEARCH) - OF_NO_BOARD == set()
+
+
+def test_what_is_listed_here_is_written_there():
+    assert set(DIFFERENCES) | set(SEARCH) | OF_NO_BOARD <= intervals(FINDINGS)
 
 
 @pytest.mark.parametrize(("written", "board", "added", "taken"), [(k, *v) for k, v in DIFFERENCES.items()])
 def test_an_interval_that_no_board_prints_is_welchs_of_its_cells(written, board, added, taken):
     cells = cells_of(board)
-    mean = sum(float(cells[c]["mean"]) for c in added) - sum(float(cells[c]["mean"]) for c in taken)
-    sizes = [int(cells[c]["n"]) for c in added + taken]
-    shares = [float(cells[c]["sd"]) ** 2 / n for c, n in zip(added + taken, sizes, strict=True)]
-    df = sum(shares) ** 2 / sum(s**2 / (n - 1) for s, n in zip(shares, sizes, strict=True))
-    half = students_t.ppf(0.975, df) * math.sqrt(sum(shares))
-    digits = len(written.split(".")[-1])
-    assert f"{abs(mean):.{digits}f} ± {half:.{digits}f}" == written
+    samples = [
+        (sign * float(cells[name]["mean"]), float(cells[name]["sd"]) ** 2, int(cells[name]["n"]))
+        for sign, names in ((1, added), (-1, taken))
+        for name in names
+    ]
+    assert write_as(written, welch(samples)) == written
+
+
+@pytest.mark.parametrize(("written", "stages"), SEARCH.items())
+def test_an_interval_of_the_search_is_welchs_of_its_trials(written, stages):
+    trials = [json.loads(line) for line in TRIALS.read_text().splitlines()]
+    samples = []
+    for name in stages:
+        stage, family = name.removeprefix("-").split("/")
+        scores = [t["held_out_top1"][-1] for t in trials if (t["stage"], t["family"]) == (stage, family)]
+        samples.append((mean(scores) * (-1 if name.startswith("-") else 1), variance(scores), len(scores)))
+    assert write_as(written, welch(samples)) == written
 
 
 def test_a_bold_interval_excludes_zero():

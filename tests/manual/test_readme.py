@@ -45,9 +45,13 @@ def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp
         "run,model,seed,device_hours,commit\na/seed-0,vit_s,0,0.5,1234567890\na/seed-1,vit_s,1,0.3,1234567890\n"
         "b/seed-0,vit_s,0,1,abcdefg\nb/seed-1,vit_s,1,,\nc/seed-0,mine,0,9,1234567890\n"
     )
+    board.with_suffix(".long.csv").write_text(
+        "table,row,column,mean,sd\nstructured_init_table3,Imp.-3,vit_t_h8,70,1\n"
+        "structured_init_table3,Trunc Normal,vit_t_h8,72,1\n"
+    )
     assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
-        "| [init_heads, gpu](init_heads/gpu.md) | 3 of 4, for 2 seeds, and 1 of challengers "
-        "| `python launchers/grid.py --suite init_heads --profile gpu --seeds 2` | 2 of 1234567, 1 of abcdefg | 1.3 |"
+        "| [init_heads, gpu](init_heads/gpu.md) | 2 for 1 seed, 1 of further seeds, 1 of challengers | 6 "
+        "| `python launchers/grid.py --suite init_heads --profile gpu` | 2 of 1234567, 1 of abcdefg | 1.3 |"
     )
 
 

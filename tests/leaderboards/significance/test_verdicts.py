@@ -12,7 +12,7 @@ from leaderboards.significance.verdicts import (
     judge_claims,
     judge_table,
     p_value_of_paper,
-    seeds_needed,
+    seeds_to_hold,
     weakest,
 )
 
@@ -144,19 +144,19 @@ def test_a_diverged_seed_leaves_a_claim_undecided():
 
 
 @pytest.mark.parametrize(("size", "expected"), [(2.0, 6), (1.0, 17), (0.5, 64)])
-def test_the_seeds_needed_equal_a_textbooks_table(size, expected):
+def test_the_seeds_to_hold_equal_a_textbooks_table(size, expected):
     """Cohen (1988), table 2.4.1: two-sided 5 %, power .80, d = size: 64 for .5, 17 for 1."""
-    assert seeds_needed(effect(size, 4.0, sd=1.0)) == expected
+    assert seeds_to_hold(effect(size, 4.0, sd=1.0)) == expected
 
 
 def test_no_number_of_seeds_finds_an_effect_that_points_the_other_way():
-    assert seeds_needed(effect(-1.0, 4.0)) is None
-    assert seeds_needed(effect(2.0, 0.0, margin=1.0)) is None
-    assert seeds_needed(effect(0.0, 4.0)) is None
+    assert seeds_to_hold(effect(-1.0, 4.0)) is None
+    assert seeds_to_hold(effect(2.0, 0.0, margin=1.0)) is None
+    assert seeds_to_hold(effect(0.0, 4.0)) is None
 
 
 def test_equality_at_a_deviation_of_half_the_margin_needs_a_handful_of_seeds():
-    needed = seeds_needed(effect(0.0, 0.0, sd=0.5, margin=1.0))
+    needed = seeds_to_hold(effect(0.0, 0.0, sd=0.5, margin=1.0))
     rng, found = numpy.random.default_rng(0), {}
     for n in (needed - 1, needed):
         a, b = rng.normal(0, 0.5, (2, 20_000, n))
