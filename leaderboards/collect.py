@@ -41,6 +41,18 @@ class SeedFailure:
     state: Literal["failed", "void"] = "failed"
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What made a result, beside its experiment: the last digits of an accuracy may hang on each."""
+
+    commit: str
+    loader: str
+    mode: str  # "eager" or "compiled"
+    device: str
+    num_ranks: int
+    threads_per_rank: int | None  # None where it is not recorded, or not a CPU's
+
+
 @dataclass
 class ArmRuns:
     """The runs of one experiment that differ only in their seed; what is asked of their results, by seed.
@@ -54,16 +66,14 @@ class ArmRuns:
     void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
     num_found: int = 0  # run directories, finished or not
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
-    commits: dict[int, str] = field(default_factory=dict)
-    loaders: dict[int, str] = field(default_factory=dict)
-    modes: dict[int, str] = field(default_factory=dict)  # "eager" or "compiled"
+    origins: dict[int, Origin] = field(default_factory=dict)
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
     def with_results_of(self, others: Mapping[int, ArmRuns]) -> ArmRuns:
         """These runs with the results, seed by seed, of other experiments."""
         found = {
             name: {seed: getattr(of, name)[seed] for seed, of in others.items() if seed in getattr(of, name)}
-            for name in ("values", "void_metrics", "commits", "loaders", "modes", "num_corrupt_images")
+            for name in ("values", "void_metrics", "origins", "num_corrupt_images")
         }
         return replace(self, **found)  # type: ignore[arg-type]  # each is of its field's own type
 
@@ -171,9 +181,14 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirector
     found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
     arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
     arm.device_hours[seed] = result.device_hours
-    arm.commits[seed] = result.commit
-    arm.loaders[seed] = result.loader
-    arm.modes[seed] = "compiled" if result.compiled else "eager"
+    arm.origins[seed] = Origin(
+        commit=result.commit,
+        loader=result.loader,
+        mode="compiled" if result.compiled else "eager",
+        device=result.device,
+        num_ranks=result.num_ranks,
+        threads_per_rank=result.threads_per_rank or None,
+    )
     if result.num_corrupt_images:
         arm.num_corrupt_images[seed] = result.num_corrupt_images
 

@@ -14,6 +14,16 @@ from leaderboards.cells import Search
 from leaderboards.collect import ArmRuns, Collection, SeedFailure
 from suite.spec import Experiment, flat_fields, with_ancestors
 
+# The fields of an ``Origin``, and what several of each are called.
+_ORIGINS = {
+    "commit": "commits",
+    "loader": "loaders",
+    "mode": "modes",
+    "device": "devices",
+    "num_ranks": "numbers of ranks",
+    "threads_per_rank": "numbers of threads a rank",
+}
+
 
 @dataclass(frozen=True)
 class UsableRuns:
@@ -45,13 +55,13 @@ def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
 def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
     """Tell in what the seeds that are averaged differ, beside their seed."""
     notes = []
-    for what, by_seed in (("commits", runs.commits), ("loaders", runs.loaders), ("modes", runs.modes)):
+    for field, what in _ORIGINS.items():
         groups: dict[str, list[int]] = {}
         for seed in values:
-            groups.setdefault(by_seed[seed], []).append(seed)
+            if (found := getattr(runs.origins[seed], field)) is not None:
+                groups.setdefault(short_commit(found) if field == "commit" else str(found), []).append(seed)
         if len(groups) > 1:
-            short = short_commit if what == "commits" else str
-            told = ", ".join(f"{short(name)} ({_seeds(seeds)})" for name, seeds in groups.items())
+            told = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())
             notes.append(f"different {what}: {told}")
     corrupt = {seed: count for seed, count in runs.num_corrupt_images.items() if seed in values}
     notes += [f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt.items()]

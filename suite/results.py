@@ -17,7 +17,8 @@ from pydantic import (
 
 from suite.spec import Experiment, Frozen, StorageFormat
 
-RESULT_FORMAT = 3  # of result.json: 2 knew no compiled steps; 1 no number of its own, digest of maps, or foreign models
+# Of result.json: 3 knew no threads; 2 no compiled steps; 1 no number of its own, digest of maps, or foreign models.
+RESULT_FORMAT = 4
 
 FailureKind = Literal["error", "killed"]
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -50,6 +51,7 @@ class Result(Frozen):
     images_per_s: NonNegativeFloat
     device: str
     num_ranks: PositiveInt
+    threads_per_rank: NonNegativeInt = 0  # that computed, on a CPU; 0 = on another device, or not recorded
     compiled: bool = False  # its training steps, by torch.compile
     num_nodes: PositiveInt = 1
     num_attempts: NonNegativeInt

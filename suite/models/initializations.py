@@ -23,11 +23,12 @@ from torch import Tensor, nn
 
 from suite.errors import RunError
 from suite.files import cache_folder, write_atomically
+from suite.models import impulse
 from suite.models.impulse import ImpulseProblem, solve
 from suite.models.layers import SelfAttention
 
 FILTER_SIZES = {"impulse_3": 3, "impulse_5": 5}
-SOLVER_VERSION = 1  # part of the cache's key: raise it when ``solve`` gives other solutions
+SOLVER = Path(impulse.__file__)
 
 
 def init_trunc_normal(model: nn.Module) -> None:
@@ -117,8 +118,12 @@ def spread(problem: ImpulseProblem, num_layers: int, same: bool) -> tuple[Tensor
 
 
 def solution_path(problem: ImpulseProblem) -> Path:
-    """Where the problem's solution is kept: under ``$SUITE_CACHE_DIR``, or else the user's cache folder."""
-    text = json.dumps({**asdict(problem), "solver_version": SOLVER_VERSION}, sort_keys=True)
+    """Where the problem's solution is kept: under ``$SUITE_CACHE_DIR``, or else the user's cache folder.
+
+    Its name stands for the solver's source and PyTorch's version too: an edit of either may give another solution.
+    """
+    solver = hashlib.sha256(SOLVER.read_bytes()).hexdigest()
+    text = json.dumps({**asdict(problem), "solver": solver, "torch": torch.__version__}, sort_keys=True)
     return cache_folder("suite-init") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.safetensors"
 
 

@@ -87,6 +87,7 @@ def make_result(
         images_per_s=images_per_s,
         device=device,
         num_ranks=ranks.num_ranks,
+        threads_per_rank=resources.threads_per_rank if resources.device == "cpu" else 0,
         compiled=resources.compiled and experiment.is_trained,
         num_nodes=attempts[-1].num_nodes if attempts else 1,
         num_attempts=len(attempts),

@@ -87,21 +87,25 @@ def test_once_its_parents_are_done_a_run_waits_for_nothing(suite, finish_experim
     assert cell_of(suite, tmp_path, "pruned").coverage.waiting == ()
 
 
-def test_seeds_of_different_commits_loaders_and_corrupt_images_are_noted_not_refused(
-    suite, finish_experiment, tmp_path
-):
+def test_seeds_of_different_origins_and_corrupt_images_are_noted_not_refused(suite, finish_experiment, tmp_path):
     for seed in range(3):
         finish_experiment(TRAINED.with_seed(seed), 90)
     first, second = "a" * 40, "b" * 40 + "+changes"
-    finish_experiment(PRUNED, 80, commit=first, loader="memory")
-    finish_experiment(PRUNED.with_seed(1), 80, commit=first, loader="ffcv")
-    finish_experiment(PRUNED.with_seed(2), 80, commit=second, loader="ffcv", num_corrupt_images=7, compiled=True)
+    finish_experiment(PRUNED, 80, commit=first, loader="memory", threads_per_rank=1)
+    finish_experiment(PRUNED.with_seed(1), 80, commit=first, loader="ffcv", threads_per_rank=2)
+    finish_experiment(
+        PRUNED.with_seed(2), 80, commit=second, loader="ffcv", num_corrupt_images=7, compiled=True,
+        device="another CPU", num_ranks=2,
+    )  # fmt: skip
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     assert leaderboard.board().cells[("pruned",), "a"].status == "done"
     markdown = render_markdown(leaderboard)
     assert "- pruned, a: different commits: aaaaaaaaaa (seeds 0, 1), bbbbbbbbbb+changes (seed 2)\n" in markdown
     assert "- pruned, a: different loaders: memory (seed 0), ffcv (seeds 1, 2)\n" in markdown
     assert "- pruned, a: different modes: eager (seeds 0, 1), compiled (seed 2)\n" in markdown
+    assert "- pruned, a: different devices: cpu (seeds 0, 1), another CPU (seed 2)\n" in markdown
+    assert "- pruned, a: different numbers of ranks: 1 (seeds 0, 1), 2 (seed 2)\n" in markdown
+    assert "- pruned, a: different numbers of threads a rank: 1 (seed 0), 2 (seed 1)\n" in markdown
     assert "- pruned, a: seed 2 went on without 7 corrupt images\n" in markdown
 
 

@@ -220,6 +220,19 @@ def test_every_part_of_a_problem_is_part_of_its_cache_key(change):
     assert solution_path(replace(SMALL, **change)) != solution_path(SMALL)
 
 
+def test_an_edited_solver_or_another_pytorch_finds_no_solution_of_the_former(monkeypatch, tmp_path):
+    former = solution_path(SMALL)
+    edited = tmp_path / "impulse.py"
+    edited.write_bytes(initializations.SOLVER.read_bytes().replace(b"steps: int = 10_000", b"steps: int = 20_000"))
+    with monkeypatch.context() as patch:
+        patch.setattr(initializations, "SOLVER", edited)
+        assert solution_path(SMALL) != former
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "__version__", "9.9.9")
+        assert solution_path(SMALL) != former
+    assert solution_path(SMALL) == former
+
+
 def test_seeds_decide_the_solution_and_the_model_draws_its_own(solved):
     def build(seed, num_classes=2):
         torch.manual_seed(seed)
