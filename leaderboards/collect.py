@@ -43,7 +43,7 @@ class SeedFailure:
 
 @dataclass(frozen=True)
 class Origin:
-    """What made a result, beside its experiment: the last digits of an accuracy may hang on each."""
+    """Commit, loader and hardware that made a result: the last digits of an accuracy may hang on each."""
 
     commit: str
     loader: str
