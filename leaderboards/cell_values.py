@@ -71,7 +71,7 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns) -> Provenance:
         notes=shown.notes,
         device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         images_per_s=statistics.fmean(speeds) if speeds else None,
-        commits=tuple(dict.fromkeys(shown.runs.origins[seed].commit for seed in shown.values)),
+        commits=tuple(dict.fromkeys(shown.runs.circumstances[seed].commit for seed in shown.values)),
         num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in shown.values.values()})),
         last_top1_percent=statistics.fmean(accuracies) if accuracies else None,
     )

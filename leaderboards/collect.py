@@ -42,7 +42,7 @@ class SeedFailure:
 
 
 @dataclass(frozen=True)
-class Origin:
+class Circumstances:
     """Commit, loader and hardware that made a result: the last digits of an accuracy may hang on each."""
 
     commit: str
@@ -66,14 +66,14 @@ class ArmRuns:
     void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
     num_found: int = 0  # run directories, finished or not
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
-    origins: dict[int, Origin] = field(default_factory=dict)
+    circumstances: dict[int, Circumstances] = field(default_factory=dict)
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
     def with_results_of(self, others: Mapping[int, ArmRuns]) -> ArmRuns:
         """These runs with the results, seed by seed, of other experiments."""
         found = {
             name: {seed: getattr(of, name)[seed] for seed, of in others.items() if seed in getattr(of, name)}
-            for name in ("values", "void_metrics", "origins", "num_corrupt_images")
+            for name in ("values", "void_metrics", "circumstances", "num_corrupt_images")
         }
         return replace(self, **found)  # type: ignore[arg-type]  # each is of its field's own type
 
@@ -181,7 +181,7 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirector
     found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
     arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
     arm.device_hours[seed] = result.device_hours
-    arm.origins[seed] = Origin(
+    arm.circumstances[seed] = Circumstances(
         commit=result.commit,
         loader=result.loader,
         mode="compiled" if result.compiled else "eager",

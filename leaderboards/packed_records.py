@@ -20,7 +20,7 @@ from pathlib import Path
 
 from leaderboards.boards import Leaderboard
 from suite.archives import unpack_files
-from suite.challengers import CHALLENGERS
+from suite.challengers import CHALLENGERS, as_record, record_name
 from suite.errors import RecordError
 from suite.files import disk_error, read_file
 from suite.protocol_changes import why_void
@@ -74,7 +74,7 @@ def pack_records(leaderboard: Leaderboard, store: Path) -> PackedRecords:
                 for name, content in records.items():
                     _add(archive, f"{EXPERIMENTS}/{experiment.arm}/seed-{seed}/{name}", content)
         for challenger in sorted(leaderboard.suite.challengers, key=lambda challenger: challenger.name):
-            _add(archive, f"{CHALLENGERS}/{challenger.name}.json", challenger.model_dump_json(indent=1).encode())
+            _add(archive, record_name(challenger), as_record(challenger))
     return PackedRecords(packed.getvalue(), num_runs, num_left_out)
 
 

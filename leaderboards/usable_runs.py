@@ -14,7 +14,7 @@ from leaderboards.cells import Search
 from leaderboards.collect import ArmRuns, Collection, SeedFailure
 from suite.spec import Experiment, flat_fields, with_ancestors
 
-# The fields of an ``Origin``, and what several of each are called.
+# The fields of ``Circumstances``, and what several of each are called.
 _ORIGINS = {
     "commit": "commits",
     "loader": "loaders",
@@ -58,7 +58,7 @@ def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
     for field, what in _ORIGINS.items():
         groups: dict[str, list[int]] = {}
         for seed in values:
-            if (found := getattr(runs.origins[seed], field)) is not None:
+            if (found := getattr(runs.circumstances[seed], field)) is not None:
                 groups.setdefault(short_commit(found) if field == "commit" else str(found), []).append(seed)
         if len(groups) > 1:
             told = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())

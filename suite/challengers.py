@@ -155,6 +155,16 @@ def _name_columns(reference: Entry, name: str, has_one_set: bool) -> dict[str, s
 # -- who was entered, in the store
 
 
+def record_name(challenger: Challenger) -> str:
+    """Name a challenger's record, by its path in a store."""
+    return f"{CHALLENGERS}/{challenger.name}.json"
+
+
+def as_record(challenger: Challenger) -> bytes:
+    """Write down who was entered, as JSON."""
+    return challenger.model_dump_json(indent=1).encode()
+
+
 def record_challengers(store: Path, challengers: Iterable[Challenger]) -> list[Challenger]:
     """Keep who was entered; one takes the place of another model of its name, whose runs stay but are shown no more.
 
@@ -168,7 +178,7 @@ def record_challengers(store: Path, challengers: Iterable[Challenger]) -> list[C
     """
     replaced = []
     for challenger in challengers:
-        path = store / CHALLENGERS / f"{challenger.name}.json"
+        path = store / record_name(challenger)
         entered = challenger
         with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
             before = _read(path)
@@ -180,7 +190,7 @@ def record_challengers(store: Path, challengers: Iterable[Challenger]) -> list[C
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(path.parent, error) from error
-        write_atomically(path, entered.model_dump_json(indent=1).encode())
+        write_atomically(path, as_record(entered))
     return replaced
 
 
