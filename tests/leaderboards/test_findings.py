@@ -31,6 +31,7 @@ DIFFERENCES = {
         ["Imp.-3/vit_t_h8", "Trunc Normal/vit_t_h3"],
         ["Imp.-3/vit_t_h3", "Trunc Normal/vit_t_h8"],
     ),
+    "1.8 ± 1.2": ("cordonnier_heads/laptop", ["SA learned/top1"], ["SA quadratic, 9 heads/top1"]),
     "5.10 ± 0.59": ("cmhsa_cifar100/laptop", ["CMHSA-3 (ours)/top1"], ["CMHSA (2nd phase)/top1"]),
     "3.0 ± 1.2": ("cmhsa_cifar100/laptop", ["CMHSA-5 (ours)/top1"], ["ViT-base/top1"]),
     "0.74 ± 0.57": ("cmhsa_cifar100/laptop", ["CMHSA-3 (ours)/top1"], ["CMHSA-3 (1st phase)/top1"]),

@@ -102,7 +102,12 @@ def test_two_grids_at_once_submit_every_run_once(idle_cluster: Cluster, tmp_path
 def test_grid_py_may_be_left_with_ctrl_c(idle_cluster: Cluster, tmp_path: Path, local: bytes) -> None:
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", "smoke"]
     command += ["--runs", str(tmp_path), "--cluster", "slurm", *ALL_IN_ONE_JOB]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup and background jobs ignore it
+    )
     a_run_in_mid_training(tmp_path)
     process.send_signal(signal.SIGINT)
     assert "the jobs go on" in process.communicate(timeout=60)[0]
