@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
@@ -23,12 +24,21 @@ from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
 from suite.run_store import find_runs
 
+ROUNDED_SHARE = 0.01  # of the training: a reading that is later by no more is taken for on time
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down
 FindLeaderboard = Callable[[str], Leaderboard | None]  # a suite's, at the scale that is judged
 
 
 class _NoSuchLayerError(Exception):
     """A claim speaks of a layer that the networks of this scale have not."""
+
+
+@dataclass(frozen=True)
+class LateReading:
+    """A number of the way that its runs have logged at a later share of the training than the claim speaks of."""
+
+    claimed_at: float
+    read_at: float
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,7 @@ class JudgedClaim:
     p_value: float | None  # adjusted over the paper's claims
     effects: tuple[Measured, ...]
     suites: tuple[str, ...]
+    late: tuple[LateReading, ...] = ()
 
     @property
     def shown(self) -> Measured:
@@ -95,7 +106,21 @@ def _judge_paper(
         suites = tuple(dict.fromkeys(term.suite for effect in claim.effects for term in effect.terms))
         if any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect):
             verdict, p = "failed runs", None
-        yield JudgedClaim(paper, claim, scale, verdict, p, effects, suites)
+        yield JudgedClaim(paper, claim, scale, verdict, p, effects, suites, _late_readings(claim, cells, store))
+
+
+def _late_readings(claim: Claim, cells: Sequence[Sequence[Cell]], store: Path) -> tuple[LateReading, ...]:
+    """Those that are late by more than a rounded step, the earliest first; the runs of a profile log alike."""
+    found = set()
+    for effect, of_effect in zip(claim.effects, cells, strict=True):
+        for term, cell in zip(effect.terms, of_effect, strict=True):
+            if term.logged is None or not cell.is_usable or cell.provenance.experiment is None:
+                continue
+            runs = find_runs(store, cell.provenance.experiment)
+            run = next((runs[seed] for seed in cell.estimate.values if seed in runs), None)
+            if run and (share := _logged_line(run, term.logged)[1]) > term.logged.at + ROUNDED_SHARE:
+                found.add((term.logged.at, share))
+    return tuple(LateReading(*both) for both in sorted(found))
 
 
 def _find_cells(claim: Claim, find_leaderboard: FindLeaderboard) -> list[list[Cell]]:
@@ -165,13 +190,23 @@ def read_logged(run: RunDirectory, logged: Logged) -> float | None:
     result = run.read_result()
     if result is None or logged.metric in void_metrics(result):
         return None
-    lines = list({line["step"]: line for line in run.read_metrics() if line.get(logged.metric) is not None}.values())
-    if not lines:
+    line, _ = _logged_line(run, logged)
+    if not line:
         return None
-    value = next(line[logged.metric] for line in lines if line["step"] >= logged.at * lines[-1]["step"])
+    value = line[logged.metric]
     if logged.layer is None:
         return float(value)
     if logged.layer > len(value):
         raise _NoSuchLayerError
     heads = value[logged.layer - 1]
     return sum(heads) / len(heads) if heads else None
+
+
+def _logged_line(run: RunDirectory, logged: Logged) -> tuple[dict[str, Any], float]:
+    """The line that is read, and its share of the training; an empty one where nothing is logged."""
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get(logged.metric) is not None}.values())
+    if not lines:
+        return {}, 0.0
+    last = lines[-1]["step"]
+    line = next(line for line in lines if line["step"] >= logged.at * last)
+    return line, line["step"] / last if last else 0.0

@@ -60,7 +60,8 @@ def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str
     blocks = [f"# What {paper.title} claims, and what our runs say of it"]
     for scale in dict.fromkeys(judged.scale for judged in claims):
         of_scale = [judged for judged in claims if judged.scale == scale]
-        blocks += [f"## Profile {scale}", _count(of_scale), _table(of_scale)]
+        late = (_tell_late(judged) for judged in of_scale if judged.late)
+        blocks += [f"## Profile {scale}", _count(of_scale), _table(of_scale), *section("### Read later", late)]
     if not claims:
         blocks.append("No run yet fills a place that a claim names.")
     not_judged = (f"{claim.section}: {claim.sense} {claim.reason}" for claim in paper.not_judged)
@@ -70,6 +71,15 @@ def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str
 def _count(claims: Sequence[JudgedClaim]) -> str:
     verdicts = [judged.verdict for judged in claims]
     return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)) + "."
+
+
+def _tell_late(judged: JudgedClaim) -> str:
+    """``…: read after 20 % of the training, not 10 %``, as its runs are tested only so often."""
+    read, claimed = (
+        " and ".join(f"{100 * share:.2g}" for share in shares)
+        for shares in zip(*((late.read_at, late.claimed_at) for late in judged.late), strict=True)
+    )
+    return f"{judged.claim.sense} Read after {read} % of the training, not {claimed} %."
 
 
 def _table(claims: Sequence[JudgedClaim]) -> str:

@@ -129,6 +129,23 @@ def test_a_logged_number_is_read_at_a_share_of_the_training(log):
     assert read_logged(run, Logged(metric="gates")) is None
 
 
+def test_a_number_that_is_logged_later_than_a_claim_speaks_of_says_so(suite, log, tmp_path):
+    for model in ("deit", "convit"):
+        for seed in range(5):
+            log(model, seed, [{"step": s, "epoch": s / 10, "top1_percent": 10.0 * s + seed} for s in (2, 4, 6)])
+    early, half, whole = (
+        logged("convit", metric="top1_percent", at=at) - logged("deit", metric="top1_percent", at=at)
+        for at in (0.1, 0.5, 1.0)
+    )
+    found = judged(suite, tmp_path, claim(early, half, whole), claim(whole, name="in_time"))
+    assert [[(late.claimed_at, late.read_at) for late in one.late] for one in found] == [
+        [(0.1, pytest.approx(1 / 3)), (0.5, pytest.approx(2 / 3))],
+        [],
+    ]
+    page = render_claims_page(found[0].paper, found)
+    assert page.count("Read after 33 and 67 % of the training, not 10 and 50 %.") == 1
+
+
 def test_a_layers_number_is_the_mean_over_its_heads(log):
     run = log("deit", 0, [{"step": 1, "epoch": 1, "gates": [[0.2, 0.4], []]}])
     assert read_logged(run, Logged(metric="gates", layer=1)) == pytest.approx(0.3)
