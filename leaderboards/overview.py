@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,7 @@ from suite.suites import get_suite, list_suites
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"
 END = "<!-- end of boards -->"
+_SEEDS_NEEDED = re.compile(r"^To find such an effect takes ([\d,]+) seeds of each arm", re.MULTILINE)
 
 
 def render_table(folder: Path, published: Path) -> str:
@@ -101,7 +103,10 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
 
 
 def _count_seeds_needed(board: Path) -> int | None:
-    """Of each arm, to find its headline's effect, as ``significance.power`` counts them; None where nothing tells."""
+    """Of each arm, to find its headline's effect: as the board says, which knows what arms have in common, else as
+    ``significance.power`` counts them; None where nothing tells."""
+    if said := _SEEDS_NEEDED.search(board.read_text()):
+        return int(said[1].replace(",", ""))
     suite = get_suite(board.parent.name)
     with board.with_suffix(".long.csv").open() as file:
         cells = {(cell["table"], cell["row"], cell["column"]): cell for cell in csv.DictReader(file)}
