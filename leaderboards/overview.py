@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from leaderboards.published_boards import (
     read_headline,
     read_own_runs,
     read_runs,
+    read_seeds_needed,
 )
 from leaderboards.significance.power import seeds_needed
 from suite.errors import RecordError
@@ -29,7 +29,6 @@ from suite.suites import get_suite, list_suites
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"
 END = "<!-- end of boards -->"
-_SEEDS_NEEDED = re.compile(r"^To find such an effect takes ([\d,]+) seeds of each arm", re.MULTILINE)
 
 
 def render_table(folder: Path, published: Path) -> str:
@@ -92,21 +91,19 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
     hours = sum(min(own.values()) for own in arms.values())  # the one that other work disturbed least
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
+    needed = read_seeds_needed(board) or _count_seeds_needed(board)
     further = f", {num_further} of further seeds" * (num_further > 0)
     others = f", {num_all - len(runs)} of challengers" * (num_all > len(runs))
     return (
         f"| [{suite}, {profile}]({link}) "
         f"| {num_seeds * len(arms)} for {num_seeds} seed{'s' * (num_seeds > 1)}{further}{others} "
-        f"| {_count_seeds_needed(board) or '-'} | `{command}{f' --seeds {num_seeds}' * (num_seeds > 1)}` "
+        f"| {needed or '-'} | `{command}{f' --seeds {num_seeds}' * (num_seeds > 1)}` "
         f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
     )
 
 
 def _count_seeds_needed(board: Path) -> int | None:
-    """Of each arm, to find its headline's effect: as the board says, which knows what arms have in common, else as
-    ``significance.power`` counts them; None where nothing tells."""
-    if said := _SEEDS_NEEDED.search(board.read_text()):
-        return int(said[1].replace(",", ""))
+    """Of each arm, to find its headline's effect, as ``significance.power`` counts them; None where nothing tells."""
     suite = get_suite(board.parent.name)
     with board.with_suffix(".long.csv").open() as file:
         cells = {(cell["table"], cell["row"], cell["column"]): cell for cell in csv.DictReader(file)}

@@ -14,6 +14,7 @@ from suite.suites import get_suite, list_suites
 
 PUBLISHED = Path(__file__).parent / "published"
 _HEADLINE = re.compile(r"^Headline: (.*?)\.?$", re.MULTILINE)
+_SEEDS_NEEDED = re.compile(r"^To find such an effect takes (\d+) seeds of each arm", re.MULTILINE)
 _PAPER = re.compile(r" \(paper: [^)]*\)")
 _GAPS = re.compile(r"^(\d+) cells: .* (\d+) missing\.$", re.MULTILINE)
 
@@ -51,6 +52,12 @@ def read_headline(board: Path) -> str:
     protocols = {int(run["protocol_version"]) for run in read_runs(board)}
     old = f"; of protocol {min(protocols)}" if protocols and min(protocols) < PROTOCOL_VERSION else ""
     return f"{found[1]}{missing}{old}"
+
+
+def read_seeds_needed(board: Path) -> int | None:
+    """Of each arm, to find the headline's effect, as the board says; boards of before, and such as cannot, do not."""
+    found = _SEEDS_NEEDED.search(board.read_text())
+    return found and int(found[1])
 
 
 def tell_published(suite_name: str, profile: str) -> list[str]:

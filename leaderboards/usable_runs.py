@@ -15,7 +15,7 @@ from leaderboards.collect import ArmRuns, Collection, SeedFailure
 from suite.spec import Experiment, flat_fields, with_ancestors
 
 # The fields of ``Circumstances``, and what several of each are called.
-_ORIGINS = {
+_CIRCUMSTANCES = {
     "commit": "commits",
     "loader": "loaders",
     "mode": "modes",
@@ -55,7 +55,7 @@ def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
 def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
     """Tell in what the seeds that are averaged differ, beside their seed."""
     notes = []
-    for field, what in _ORIGINS.items():
+    for field, what in _CIRCUMSTANCES.items():
         groups: dict[str, list[int]] = {}
         for seed in values:
             if (found := getattr(runs.circumstances[seed], field)) is not None:

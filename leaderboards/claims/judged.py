@@ -23,6 +23,7 @@ from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_cla
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
 from suite.run_store import find_runs
+from suite.spec import Experiment
 
 ROUNDED_SHARE = 0.01  # of the training: a reading that is later by no more is taken for on time
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down
@@ -110,16 +111,20 @@ def _judge_paper(
 
 
 def _late_readings(claim: Claim, cells: Sequence[Sequence[Cell]], store: Path) -> tuple[LateReading, ...]:
-    """Those that are late by more than a rounded step, the earliest first; the runs of a profile log alike."""
-    found = set()
+    """Those that are late by more than a rounded step, the earliest first; runs of a profile log alike, and layers at
+    once, so that one log tells of all of an arm's."""
+    asked: dict[tuple[str, str, float], tuple[Experiment, Cell, Logged]] = {}
     for effect, of_effect in zip(claim.effects, cells, strict=True):
         for term, cell in zip(effect.terms, of_effect, strict=True):
-            if term.logged is None or not cell.is_usable or cell.provenance.experiment is None:
-                continue
-            runs = find_runs(store, cell.provenance.experiment)
-            run = next((runs[seed] for seed in cell.estimate.values if seed in runs), None)
-            if run and (share := _logged_line(run, term.logged)[1]) > term.logged.at + ROUNDED_SHARE:
-                found.add((term.logged.at, share))
+            of = cell.provenance.experiment
+            if cell.is_usable and of and term.logged and term.logged.at < 1:  # the end is always read in time
+                asked[of.arm_id, term.logged.metric, term.logged.at] = of, cell, term.logged
+    found = set()
+    for experiment, cell, logged in asked.values():
+        runs = find_runs(store, experiment)
+        run = next((runs[seed] for seed in cell.estimate.values if seed in runs), None)
+        if run and (share := _logged_line(run, logged)[1]) > logged.at + ROUNDED_SHARE:
+            found.add((logged.at, share))
     return tuple(LateReading(*both) for both in sorted(found))
 
 

@@ -75,10 +75,8 @@ def _count(claims: Sequence[JudgedClaim]) -> str:
 
 def _tell_late(judged: JudgedClaim) -> str:
     """``…: read after 20 % of the training, not 10 %``, as its runs are tested only so often."""
-    read, claimed = (
-        " and ".join(f"{100 * share:.2g}" for share in shares)
-        for shares in zip(*((late.read_at, late.claimed_at) for late in judged.late), strict=True)
-    )
+    read = " and ".join(f"{100 * late.read_at:.0f}" for late in judged.late)
+    claimed = " and ".join(f"{100 * late.claimed_at:.0f}" for late in judged.late)
     return f"{judged.claim.sense} Read after {read} % of the training, not {claimed} %."
 
 

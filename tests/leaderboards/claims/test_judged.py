@@ -146,6 +146,13 @@ def test_a_number_that_is_logged_later_than_a_claim_speaks_of_says_so(suite, log
     assert page.count("Read after 33 and 67 % of the training, not 10 and 50 %.") == 1
 
 
+def test_a_number_that_is_logged_at_the_end_alone_is_read_after_all_of_the_training(suite, log, tmp_path):
+    for seed in range(5):
+        log("deit", seed, [{"step": 6, "epoch": 1, "top1_percent": 60.0 + seed}])
+    (found,) = judged(suite, tmp_path, claim(logged("deit", metric="top1_percent", at=0.5)))
+    assert "Read after 100 % of the training, not 50 %." in render_claims_page(found.paper, [found])
+
+
 def test_a_layers_number_is_the_mean_over_its_heads(log):
     run = log("deit", 0, [{"step": 1, "epoch": 1, "gates": [[0.2, 0.4], []]}])
     assert read_logged(run, Logged(metric="gates", layer=1)) == pytest.approx(0.3)
