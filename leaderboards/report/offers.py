@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from xml.etree import ElementTree
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.report.charts import Chart
@@ -35,12 +37,15 @@ class Offer:
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """A figure of the paper's kind, which lies beside the page, too; ``parcel`` is its SVG."""
+    """A figure of the paper's kind, which lies beside the page, too; ``parcel`` is its SVG, whose width and height in
+    pixels the page keeps free: where it is drawn late, nothing moves away from under a pointer."""
 
     item: str
     alt: str
     file: str
     parcel: str
+    width: int
+    height: int
     offers: tuple[Offer, ...]
 
 
@@ -80,7 +85,7 @@ def offer_figure(
     contents |= {f"{figure.name}.{kind}": pictures[kind] for kind in kinds}
     offers = tuple(Offer(kind.upper(), f"{figure.name}.{kind}", f"{file}.{kind}", figure.item) for kind in kinds)
     alt = f"{figure.item} of {leaderboard.suite.paper}, ours: {_describe(figure)}"
-    return DrawnFigure(figure.item, alt, f"{file}.svg", f"{figure.name}.svg", offers)
+    return DrawnFigure(figure.item, alt, f"{file}.svg", f"{figure.name}.svg", *_size_of(pictures["svg"]), offers)
 
 
 def offer_chart(chart: Chart, leaderboard: Leaderboard, contents: dict[str, bytes]) -> tuple[Offer, ...]:
@@ -91,6 +96,13 @@ def offer_chart(chart: Chart, leaderboard: Leaderboard, contents: dict[str, byte
     parcel, file = f"{chart.name}.PDF", f"{leaderboard.profile_name}.{chart.name}.pdf"
     contents[parcel] = draw_curves(chart, f"{leaderboard.suite.name}, {leaderboard.profile_name}: {chart.title}")
     return (Offer("PDF", parcel, file, chart.title),)
+
+
+def _size_of(svg: bytes) -> tuple[int, int]:
+    """Read the width and height of Matplotlib's SVG, written in points, in a page's pixels: 96 an inch."""
+    _, root = next(iter(ElementTree.iterparse(io.BytesIO(svg), events=["start"])))
+    width, height = (float(root.attrib[side].removesuffix("pt")) * 96 / 72 for side in ("width", "height"))
+    return round(width), round(height)
 
 
 def _describe(figure: Figure) -> str:

@@ -162,6 +162,22 @@ def test_pointing_at_a_number_shows_its_runs_and_focus_does_so_too(page):
     assert not runs.is_visible()
 
 
+def test_what_is_drawn_late_moves_nothing_away_from_under_a_pointer(page):
+    def places():
+        return page.locator("[data-file]").evaluate_all(
+            "(all) => all.map((button) => button.getBoundingClientRect().top + scrollY)"
+        )
+
+    page.wait_for_function("!document.querySelector('img[data-picture][src]')")
+    before = places()
+    for late in page.locator(".canvas, img[data-picture]").all():
+        late.scroll_into_view_if_needed()
+    page.wait_for_function("[...document.querySelectorAll('img[data-picture]')].every((one) => one.naturalWidth > 100)")
+    page.wait_for_function("[...document.querySelectorAll('.canvas')].every((one) => one.querySelector('svg'))")
+    assert len(before) > 10
+    assert places() == pytest.approx(before, abs=1)  # pixels: a picture's size is written in whole ones
+
+
 def test_downloads_are_the_files_that_lie_beside_the_page(page, pages):
     for name in ("convit_table2.csv", "figure2a.svg", "figure2a.pdf"):
         with page.expect_download() as saving:

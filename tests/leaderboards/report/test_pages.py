@@ -148,7 +148,9 @@ def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp
     suite = table2.model_copy(update={"footnotes": ("a word, " * 60_000,)})  # as where much has failed
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     noise = random.Random(0).randbytes(550_000)
-    page = render_suite_page(leaderboard, tmp_path, {"figure2a": {"svg": noise, "pdf": b"small"}})
+    page = render_suite_page(
+        leaderboard, tmp_path, {"figure2a": {"svg": b'<svg width="72pt" height="36pt">' + noise, "pdf": b"small"}}
+    )
     text = " ".join(Elements(page).text.split())
     assert 900_000 < len(page.encode()) < suite_page.MOST_BYTES
     assert "Left out, as this page would be too large: figure2a.svg. The files beside it" in text
