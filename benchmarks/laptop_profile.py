@@ -132,6 +132,7 @@ _LONGER = replace(_NINE, images_seen=32_000)
 CHOSEN = replace(_NINE, images_seen=24_000)
 """The setting of ``suite.protocols.convit.micro`` on 1,000 images."""
 _NARROW = replace(_LONGER, dim=36)
+_EIGHT = tuple(range(1000, 1008))
 STAGES: dict[str, list[Trial]] = {
     "four_heads": list(compare(_BASE)),
     "fine_grid": list(compare(Setting(patch_size=2, dim=24, images_seen=16_000, batch_size=32))),
@@ -150,14 +151,14 @@ STAGES: dict[str, list[Trial]] = {
         for std in (0.06, 0.12)
     ],
     "nine_heads": list(compare(_NINE, seeds=(1000, 1001, 1002))),
-    "nine_longer": list(compare(_LONGER, seeds=(1000, 1001, 1002))),
+    "nine_longer": list(compare(_LONGER, seeds=_EIGHT)),
     "nine_longer_rates": list(compare(_LONGER, rates=(1e-3, 4e-3))),
     "nine_longer_narrow": list(compare(_NARROW, seeds=(1000, 1001, 1002))),
     "narrow_rates": list(compare(_NARROW, rates=(1e-3, 4e-3))),
     "narrow_many": list(compare(replace(_NARROW, num_images=20_000), seeds=(1000, 1001))),
     "narrow_fewer": list(compare(replace(_NARROW, num_images=500), seeds=(1000, 1001))),
     "narrow_shorter": list(compare(replace(_NARROW, images_seen=20_000), seeds=(1000, 1001))),
-    "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000), seeds=(1000, 1001, 1002))),
+    "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000), seeds=_EIGHT)),
     "nine_shorter": list(compare(CHOSEN, rates=(1e-3, 2e-3, 4e-3))),
     "nine_longer_fewer": list(compare(replace(_LONGER, num_images=500))),
 }

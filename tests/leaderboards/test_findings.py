@@ -46,9 +46,9 @@ DIFFERENCES = {
 }
 # Of the search for the laptop's profile: the stages that are added and taken away, at the rate and the width chosen.
 SEARCH = {
-    "2.9 ± 2.0": ["nine_longer/convit", "-nine_longer/deit"],
-    "0.7 ± 2.6": ["nine_longer_many/convit", "-nine_longer_many/deit"],
-    "2.2 ± 2.3": [
+    "2.0 ± 1.0": ["nine_longer/convit", "-nine_longer/deit"],
+    "1.50 ± 0.95": ["nine_longer_many/convit", "-nine_longer_many/deit"],
+    "0.5 ± 1.3": [
         "nine_longer/convit",
         "-nine_longer/deit",
         "-nine_longer_many/convit",
