@@ -26,13 +26,18 @@ Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is c
 
 
 def draw_pairs(figure: PairFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
-    """The figure; None while no run behind it has finished."""
+    """The figure, of runs that were evaluated once the bars alone; None while no run behind it has finished."""
     found = find_pairs(figure, leaderboard, store)
     curves = [curve for sides in found.values() for curve in sides.values()]
     if not curves:
         return None
     marks = dict(zip(found, style.marks(len(found)), strict=True))
-    notes = (name_num_seeds(curves), _name_partial(figure, leaderboard), _name_absent(figure, leaderboard, found))
+    notes = [name_num_seeds(curves), _name_partial(figure, leaderboard), _name_absent(figure, leaderboard, found)]
+    if all(len(curve.epochs) == 1 for curve in curves):
+        notes.insert(0, "No curves over the epochs: each run was evaluated once.")
+        canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, *notes)
+        _draw_gains(canvas.subplots(), figure, leaderboard, marks)
+        return canvas
     canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, *notes)
     axes, beside = canvas.subplots(1, 2, width_ratios=(5, 3))
     _draw_curves(axes, figure, found, marks)

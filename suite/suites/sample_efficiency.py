@@ -6,7 +6,8 @@ fraction.
 
 Where text and code leave room: warm-up stays at 5 epochs for every fraction, as in the authors' code (the laptop
 profile, of 1.2 epochs, warms up over a tenth of its steps); the last weights are evaluated, but for the gains
-of Fig. 11c, which its caption says are between the best accuracies.
+of Fig. 11c, which its caption says are between the best accuracies. The laptop profile evaluates at the end alone: each
+look at 10,000 test images takes it an eighth as long as the training, and of three looks in 91 runs the last was the best.
 """
 
 from suite.figures import LineFigure, Pair, PairFigure
@@ -14,7 +15,6 @@ from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import (
     DESKTOP_LENGTH,
     EIGHTH,
-    LAPTOP_EVALUATIONS,
     LAPTOP_LENGTH,
     TITLES,
     Family,
@@ -83,9 +83,7 @@ SUITE = Suite(
         ),
     ),
     profiles={
-        "laptop": Profile.laptop(
-            _on_a_cpu(LAPTOP_LENGTH), f"{LAPTOP_LENGTH.images}; {EIGHTH}", num_evaluations=LAPTOP_EVALUATIONS
-        ),
+        "laptop": Profile.laptop(_on_a_cpu(LAPTOP_LENGTH), f"{LAPTOP_LENGTH.images}; {EIGHTH}", num_evaluations=1),
         "desktop": Profile.desktop(_on_a_cpu(DESKTOP_LENGTH), f"{DESKTOP_LENGTH.images}; {EIGHTH}"),
         "gpu": Profile.gpu(
             [entry for row, family, f in _CELLS for entry in _fill(row, family, gpu(family, "Ti", fraction=f))],

@@ -96,11 +96,14 @@ def curve_behind(
 
 
 def name_num_seeds(curves: Iterable[Curve]) -> str:
-    """The note that says what lines and bands are."""
+    """The note that says what lines and bands are; without those, of how many seeds the means are."""
+    curves = list(curves)
     seeds = {curve.num_seeds for curve in curves}
     if max(seeds) == 1:
         return "One seed."
     num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    if all(len(curve.epochs) == 1 for curve in curves):
+        return f"Means of {num} seeds."
     return f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
 
 

@@ -49,3 +49,13 @@ def test_bars_are_the_tables_relative_gains_of_pairs_that_have_both_runs(leaderb
 def test_the_figure_names_what_it_cannot_show_yet(leaderboard, tmp_path):
     told = " ".join(" ".join(text.get_text() for text in draw_pairs(FIGURE, leaderboard, tmp_path).texts).split())
     assert "Not there yet: ConViT (50 %)." in told
+
+
+def test_of_runs_that_were_evaluated_once_the_bars_alone_are_drawn(table2, finish, tmp_path):
+    for family, top1_percent in (("deit", 20.0), ("convit", 25.0)):
+        run = finish(family, "10", 0, top1_percent)
+        run.append_metrics({"step": 2, "num_steps": 2, "epoch": 6.0, "top1_percent": top1_percent})
+    canvas = draw_pairs(FIGURE, make_leaderboard(table2, "laptop", tmp_path), tmp_path)
+    (bars,) = canvas.axes
+    assert [bar.get_height() for bar in bars.patches] == [25.0]
+    assert "No curves over the epochs: each run was evaluated once. One seed." in canvas.texts[1].get_text()
