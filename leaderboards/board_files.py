@@ -144,7 +144,7 @@ def write_page(
 
 
 def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], store: Path, out: Path) -> None:
-    """Write the pages of all leaderboards, of the papers' claims, and ``index.html``.
+    """Write the pages of all leaderboards, of the papers' claims, ``findings.html`` and ``index.html``.
 
     Args:
         lines: a suite at a scale each; those without runs have no page.
@@ -154,6 +154,7 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], store
     """
     from leaderboards.claims import ALL_CLAIMS
     from leaderboards.report.claims_page import render_claims_html
+    from leaderboards.report.findings_page import render_findings_html
     from leaderboards.report.index_page import render_index_html
 
     for line in lines:
@@ -162,4 +163,5 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], store
     for paper in ALL_CLAIMS:
         page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())
+    write_atomically(out / "findings.html", render_findings_html().encode())
     write_atomically(out / "index.html", render_index_html(lines, claims).encode())

@@ -10,7 +10,6 @@ do, or a limit of time. Started by hand, nothing ends it.
 from __future__ import annotations
 
 import argparse
-import atexit
 import contextlib
 import ctypes
 import gc
@@ -197,7 +196,6 @@ def main() -> int:
     parser.add_argument("--resources", type=Resources.model_validate_json, default="{}", help="Resources as JSON")
     arguments = parser.parse_args()
     die_with_parent()
-    atexit.register(gc.freeze)  # a process that ends need not look for garbage in all of torch: that takes a second
     resources = arguments.resources
     try:
         RunDirectory(arguments.run_directory).read_experiment()

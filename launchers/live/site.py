@@ -19,6 +19,7 @@ from launchers.live.overview import Overview, OverviewPage, write_claims, write_
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from launchers.request import GridRequest
 from leaderboards.claims import ALL_CLAIMS
+from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.packed import spelt
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import has_runs
@@ -73,6 +74,7 @@ def make_site(grid: GridRequest) -> Site:
         "": shown,
         STATE: _keep_state(grid, board, shown),
         "index.html": _keep_beside(OverviewPage(overview, write_index).make),
+        "findings.html": _keep_beside(lambda: Page.of(render_findings_html(grid="./"), "text/html")),
     }
     for paper in ALL_CLAIMS:
         render = functools.partial(write_claims, paper=paper)

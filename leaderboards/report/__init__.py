@@ -7,6 +7,7 @@
     offers      tables and figures as files to download
     packed      what a page carries along: downloads, charts, runs; compressed, unpacked in the browser
     tables, suite_page, claims_page, index_page     a leaderboard, a paper's claims, all suites -> what a template shows
+    findings_page   what the published boards say
     waiting_page    what a server shows until there is one of these
     rendering   templates/ and static/ -> one self-contained HTML file
 

@@ -64,11 +64,12 @@ class Link:
 
 
 def find_links(above: str, grid: str = "") -> list[Link]:
-    """The pages of all suites and of each paper's claims, from a page below or beside (".") the folder ``above``; where
-    pages are served first that of the grid at work, at the address ``grid``."""
+    """The pages of all suites, of each paper's claims and of the published findings, from a page below or beside (".")
+    the folder ``above``; where pages are served first that of the grid at work, at the address ``grid``."""
     claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in ALL_CLAIMS]
     first = [Link("The grid at work", grid)] if grid else []
-    return [*first, Link("All leaderboards", f"{above}/index.html"), *claims]
+    findings = Link("What the published boards show", f"{above}/findings.html")
+    return [*first, Link("All leaderboards", f"{above}/index.html"), *claims, findings]
 
 
 def _policy(scripts: list[str], *, evaluates: bool, asks_server: bool) -> str:
@@ -114,8 +115,13 @@ def _read(name: str) -> str:
 
 
 def _safe(text: str) -> object:
-    """Mark the project's own style or script as markup that is not escaped."""
+    """Let the project's own style or script stand in its element."""
+    assert "</s" not in text, "a style or script that would end its own element"
+    return own_markup(text)
+
+
+def own_markup(text: str) -> object:
+    """Mark what the project itself has written as markup that is not escaped."""
     from markupsafe import Markup
 
-    assert "</s" not in text, "a style or script that would end its own element"
     return Markup(text)

@@ -254,7 +254,12 @@ def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_
     with served(make_site(grid), "s3cret") as port:
         found, places = crawl(port, "/s3cret/")
         board = "/s3cret/sample_efficiency/"
-        assert {"/s3cret/index.html", "/s3cret/claims/convit.html", f"{board}laptop.html"} < set(found)
+        assert {
+            "/s3cret/index.html",
+            "/s3cret/findings.html",
+            "/s3cret/claims/convit.html",
+            f"{board}laptop.html",
+        } < set(found)
         assert {"/s3cret/smoke.figure2a.svg", f"{board}laptop.figure2a.svg"} < set(found)
         assert found[f"{board}smoke.html"] == ""  # the grid's own, which is at the root
         for target, place in places:

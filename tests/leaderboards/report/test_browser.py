@@ -209,7 +209,7 @@ def test_a_chart_shows_the_chosen_runs_zooms_and_is_saved(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["sample_efficiency/laptop", "claims/convit", "index"])
+@pytest.mark.parametrize("name", ["sample_efficiency/laptop", "claims/convit", "findings", "index"])
 def test_axe_finds_nothing(window, pages, name, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -224,7 +224,7 @@ def test_axe_finds_nothing(window, pages, name, scheme):
     }[scheme]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["sample_efficiency/laptop", "claims/convit", "index"])
+@pytest.mark.parametrize("name", ["sample_efficiency/laptop", "claims/convit", "findings", "index"])
 def test_a_page_is_as_wide_as_a_phone_and_its_links_lead_somewhere(window, pages, name):
     window.set_viewport_size({"width": 390, "height": 844})
     window.goto((pages / f"{name}.html").as_uri())

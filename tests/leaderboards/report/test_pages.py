@@ -17,8 +17,10 @@ from launchers.command_line import parse_options
 from launchers.plan import select
 from launchers.request import GridRequest
 from leaderboards.boards import make_leaderboard
+from leaderboards.published_boards import PUBLISHED
 from leaderboards.report import suite_page
 from leaderboards.report.charts import find_charts
+from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.report.latex import escape_latex, render_latex
 from leaderboards.report.packed import pack_within
@@ -95,6 +97,15 @@ def test_a_page_loads_nothing_sends_nothing_and_has_no_other_base():
     assert {name: found.get(name) for name in ("default-src", "base-uri", "form-action")} == dict.fromkeys(
         ("default-src", "base-uri", "form-action"), "'none'"
     )
+
+
+def test_the_published_findings_stand_on_their_page_word_by_word_with_the_files_that_they_name():
+    written = (PUBLISHED / "FINDINGS.md").read_text()
+    named = re.sub(r"\[([^]]*)\]\(([^)]*)\)", r"\1 (leaderboards/published/\2)", written)  # for links
+    shown = Elements(render_findings_html().partition('<div class="findings">')[2]).text
+    assert re.findall(r"\w+", shown) == re.findall(r"\w+", named)[5:]  # its title stands above
+    for place in re.findall(r"\(leaderboards/(published/[^)]+)\)", shown):
+        assert (PUBLISHED.parent / place).is_file(), place
 
 
 def test_a_users_own_style_does_not_change_a_drawn_table(table2, fill, tmp_path):

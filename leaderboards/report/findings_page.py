@@ -1,0 +1,59 @@
+"""``published/FINDINGS.md``, what the published boards say -> ``findings.html``: the same page in every report."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from leaderboards.published_boards import PUBLISHED
+from leaderboards.report.rendering import find_links, own_markup, render
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_FOLDER = f"{PUBLISHED.parent.name}/{PUBLISHED.name}"
+
+
+def render_findings_html(grid: str = "") -> str:
+    """Make the page; ``grid`` as of the index. Its links are of the project's folder, where a report does not lie:
+    they become the files' names."""
+    from markdown_it import MarkdownIt
+
+    title, _, text = (PUBLISHED / "FINDINGS.md").read_text(encoding="utf-8").partition("\n")
+    markdown = MarkdownIt("js-default")  # tables, and no HTML
+    tokens = markdown.parse(text)
+    _name_files(tokens)
+    _frame_tables(tokens)
+    return render(
+        "findings.html.j2",
+        title=title.removeprefix("# "),
+        place=f"{_FOLDER}/FINDINGS.md",
+        findings=own_markup(markdown.renderer.render(tokens, markdown.options, {})),
+        links=find_links(".", grid),
+        parcels={},
+    )
+
+
+def _name_files(tokens: Sequence[Token]) -> None:
+    """Put the name of the file that a link leads to after its text."""
+    for link in (token for block in tokens for token in block.children or () if token.type.startswith("link_")):
+        place = str(link.attrs.pop("href", ""))
+        if link.type == "link_open":
+            link.tag, named = "span", place
+        else:
+            link.type, link.tag, link.content = "html_inline", "", f"</span> <small>({_FOLDER}/{named})</small>"
+
+
+def _frame_tables(tokens: Sequence[Token]) -> None:
+    """Let a table scroll by itself on a narrow screen."""
+    numbers = itertools.count(1)
+    for table in tokens:
+        if table.type == "table_open":
+            label = f"Table {next(numbers)} of these findings"
+            table.type, table.content = (
+                "html_block",
+                f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table>',
+            )
+        elif table.type == "table_close":
+            table.type, table.content = "html_block", "</table></div>"
