@@ -127,7 +127,7 @@ def write_page(
     Args:
         leaderboard, store, out: as in ``write_leaderboard``.
         claims: of its scale; the page shows those that speak of its suite.
-        beside_others: whether the index and the claims' pages lie in the folder above.
+        beside_others: whether the index, the claims' and the findings' pages lie in the folder above.
     """
     from leaderboards.report.suite_page import render_suite_page  # jinja takes as long to start as a leaderboard
 

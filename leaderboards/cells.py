@@ -99,6 +99,12 @@ class Cell:
         return None if self.mean is None or self.paper is None else self.mean - self.paper
 
     @property
+    def last_top1_percent(self) -> float | None:
+        """After the last epoch, where the cell's is the best of several evaluations of a run."""
+        is_best = self.metric == "best_top1_percent" and self.provenance.num_evaluations != (1,)
+        return self.provenance.last_top1_percent if is_best else None
+
+    @property
     def is_usable(self) -> bool:
         """Whether its mean may be shown without saying what is left out."""
         return self.mean is not None and self.status in ("done", "partial")

@@ -92,7 +92,8 @@ class Pair(Frozen):
 
 
 class PairFigure(Frozen):
-    """A logged metric of pairs of models over the epochs, and bars of the relative gains within them.
+    """A logged metric of pairs of models over the epochs, where it was logged more than once, and bars of the relative
+    gains within them.
 
     ``over_whole_sets``: where models train on a fraction of the images, epochs are of the whole set, so that all have
     seen as many images at the same place.

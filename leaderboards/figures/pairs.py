@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
+from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
 from leaderboards.text.notation import write_signed
 from suite.figures import Pair, PairFigure
@@ -26,19 +26,19 @@ Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is c
 
 
 def draw_pairs(figure: PairFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
-    """The figure, of runs that were evaluated once the bars alone; None while no run behind it has finished."""
+    """The figure, of runs that were evaluated at the end alone without curves; None while no run has finished."""
     found = find_pairs(figure, leaderboard, store)
     curves = [curve for sides in found.values() for curve in sides.values()]
     if not curves:
         return None
     marks = dict(zip(found, style.marks(len(found)), strict=True))
-    notes = [name_num_seeds(curves), _name_partial(figure, leaderboard), _name_absent(figure, leaderboard, found)]
+    others = _name_partial(figure, leaderboard), _name_absent(figure, leaderboard, found)
     if all(len(curve.epochs) == 1 for curve in curves):
-        notes.insert(0, "No curves over the epochs: each run was evaluated once.")
-        canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, *notes)
+        note = f"Seeds: {count_seeds(curves)}. Only at the end were all of them evaluated: no curves over the epochs."
+        canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, note, *others)
         _draw_gains(canvas.subplots(), figure, leaderboard, marks)
         return canvas
-    canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, *notes)
+    canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, name_num_seeds(curves), *others)
     axes, beside = canvas.subplots(1, 2, width_ratios=(5, 3))
     _draw_curves(axes, figure, found, marks)
     _draw_gains(beside, figure, leaderboard, marks)

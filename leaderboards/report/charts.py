@@ -64,7 +64,7 @@ def _curves(leaderboard: Leaderboard, store: Path) -> Chart | None:
     for name, place in list(names.items())[:MOST_LINES]:
         runs = runs_behind(leaderboard, place, store).values()
         curves = {metric: read_curve(runs, metric) for metric in METRICS}
-        found[name] = {metric: curve for metric, curve in curves.items() if curve is not None}
+        found[name] = {metric: curve for metric, curve in curves.items() if curve is not None and len(curve.epochs) > 1}
     found = {name: curves for name, curves in found.items() if curves}
     if not found:
         return None

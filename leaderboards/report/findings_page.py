@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING
 
 from leaderboards.published_boards import PUBLISHED
@@ -40,9 +41,9 @@ def _name_files(tokens: Sequence[Token]) -> None:
     for link in (token for block in tokens for token in block.children or () if token.type.startswith("link_")):
         place = str(link.attrs.pop("href", ""))
         if link.type == "link_open":
-            link.tag, named = "span", place
+            link.type, named = "html_inline", place
         else:
-            link.type, link.tag, link.content = "html_inline", "", f"</span> <small>({_FOLDER}/{named})</small>"
+            link.type, link.content = "html_inline", f" <small>({escape(f'{_FOLDER}/{named}')})</small>"
 
 
 def _frame_tables(tokens: Sequence[Token]) -> None:

@@ -57,7 +57,7 @@ def render_suite_page(
         store: that the runs behind it are in.
         pictures: the figures that were drawn.
         claims: that speak of this suite, judged at this scale.
-        above: the folder with the index and the claims' pages, from this page; "" where there are none.
+        above: the folder with the index, the claims' and the findings' pages, from this page; "" where there are none.
         live: of the page of a grid at work, which is served; None: any other.
         grid: where that is, from another page that is served; "": a file, which asks nobody for anything.
     """

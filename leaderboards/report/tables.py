@@ -120,8 +120,7 @@ def _compare(board: Board, cell: Cell, decimals: int) -> str:
 
 def _last(cell: Cell, decimals: int) -> str:
     """The accuracy after the last epoch, beside the best of all epochs."""
-    last = cell.provenance.last_top1_percent
-    return f"{last:.{decimals}f}" if cell.metric == "best_top1_percent" and last is not None else ""
+    return "" if cell.last_top1_percent is None else f"{cell.last_top1_percent:.{decimals}f}"
 
 
 def _name_small_print(board: Board) -> str:

@@ -164,10 +164,8 @@ def _ours(cell: Cell, decimals: int) -> str:
 
 def _write_last(cell: Cell, decimals: int) -> str:
     """The accuracy after the last epoch, beside the best of all epochs."""
-    last = cell.provenance.last_top1_percent
-    if cell.metric != "best_top1_percent" or last is None:
-        return ""
-    return f", last epoch {last:.{shown_decimals(cell, decimals)}f}"
+    last = cell.last_top1_percent
+    return "" if last is None else f", last epoch {last:.{shown_decimals(cell, decimals)}f}"
 
 
 def _is_numeric(lines: list[list[str]], index: int) -> bool:

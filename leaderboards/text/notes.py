@@ -68,7 +68,7 @@ def _chosen(cell: Cell) -> list[tuple[str, str]]:
 
 def _best(cell: Cell) -> list[tuple[str, str]]:
     """Of how many the best accuracy of a training is the maximum: it flatters the more, the more there are."""
-    if cell.metric != "best_top1_percent" or not cell.coverage.num_done:
+    if cell.last_top1_percent is None or not cell.coverage.num_done:
         return []
     counts = " or ".join(
         str(count) if count else "of a number not recorded" for count in cell.provenance.num_evaluations

@@ -93,10 +93,9 @@ def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
                 assert entry.experiment.model.startswith("convit")
             places.append(place)
     assert all(suite.find_entry(scale, place) is not None for place in places)
-    drawn = CurveFigure | ProgressFigure | PairFigure
-    if profile in SMALL:
-        drawn = CurveFigure | ProgressFigure  # of pairs that are evaluated once the bars remain
-    if any(isinstance(figure, drawn) for figure in suite.figures):
+    if name == "sample_efficiency" and profile in SMALL:
+        return  # evaluated at the end alone, for time's sake: its figure has bars, and no curves
+    if any(isinstance(figure, CurveFigure | ProgressFigure | PairFigure) for figure in suite.figures):
         assert scale.num_evaluations >= (3 if profile in SMALL else 6)
 
 

@@ -96,15 +96,15 @@ def curve_behind(
 
 
 def name_num_seeds(curves: Iterable[Curve]) -> str:
-    """The note that says what lines and bands are; without those, of how many seeds the means are."""
-    curves = list(curves)
+    """The note that says what lines and bands are."""
+    num = count_seeds(curves)
+    return "One seed." if num == "1" else f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
+
+
+def count_seeds(curves: Iterable[Curve]) -> str:
+    """Such as "8", or "6 to 8"."""
     seeds = {curve.num_seeds for curve in curves}
-    if max(seeds) == 1:
-        return "One seed."
-    num = str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    if all(len(curve.epochs) == 1 for curve in curves):
-        return f"Means of {num} seeds."
-    return f"Lines: mean of {num} seeds; bands: from the lowest to the highest."
+    return str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
 
 
 @dataclass(frozen=True)

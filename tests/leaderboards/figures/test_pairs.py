@@ -51,11 +51,12 @@ def test_the_figure_names_what_it_cannot_show_yet(leaderboard, tmp_path):
     assert "Not there yet: ConViT (50 %)." in told
 
 
-def test_of_runs_that_were_evaluated_once_the_bars_alone_are_drawn(table2, finish, tmp_path):
-    for family, top1_percent in (("deit", 20.0), ("convit", 25.0)):
-        run = finish(family, "10", 0, top1_percent)
-        run.append_metrics({"step": 2, "num_steps": 2, "epoch": 6.0, "top1_percent": top1_percent})
+def test_of_runs_that_were_evaluated_only_at_the_end_together_the_bars_alone_are_drawn(table2, finish, tmp_path):
+    for family, seed, top1_percent in (("deit", 0, 20.0), ("convit", 0, 25.0), ("deit", 1, 20.0), ("convit", 1, 25.0)):
+        run = finish(family, "10", seed, top1_percent)
+        for step in (1, 2)[seed:]:
+            run.append_metrics({"step": step, "num_steps": 2, "epoch": 3.0 * step, "top1_percent": top1_percent})
     canvas = draw_pairs(FIGURE, make_leaderboard(table2, "laptop", tmp_path), tmp_path)
     (bars,) = canvas.axes
     assert [bar.get_height() for bar in bars.patches] == [25.0]
-    assert "No curves over the epochs: each run was evaluated once. One seed." in canvas.texts[1].get_text()
+    assert "Seeds: 2. Only at the end were all of them evaluated" in " ".join(text.get_text() for text in canvas.texts)
