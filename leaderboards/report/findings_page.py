@@ -39,11 +39,11 @@ def render_findings_html(grid: str = "") -> str:
 def _name_files(tokens: Sequence[Token]) -> None:
     """Put the name of the file that a link leads to after its text."""
     for link in (token for block in tokens for token in block.children or () if token.type.startswith("link_")):
-        place = str(link.attrs.pop("href", ""))
         if link.type == "link_open":
-            link.type, named = "html_inline", place
+            place = f"{_FOLDER}/{link.attrs['href']}"
         else:
-            link.type, link.content = "html_inline", f" <small>({escape(f'{_FOLDER}/{named}')})</small>"
+            link.content = f" <small>({escape(place)})</small>"
+        link.type = "html_inline"
 
 
 def _frame_tables(tokens: Sequence[Token]) -> None:
@@ -52,9 +52,7 @@ def _frame_tables(tokens: Sequence[Token]) -> None:
     for table in tokens:
         if table.type == "table_open":
             label = f"Table {next(numbers)} of these findings"
-            table.type, table.content = (
-                "html_block",
-                f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table>',
-            )
+            table.content = f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table>'
+            table.type = "html_block"
         elif table.type == "table_close":
             table.type, table.content = "html_block", "</table></div>"
