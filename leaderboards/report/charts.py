@@ -181,6 +181,11 @@ def _spec(
         log_x: whether the axis is logarithmic.
     """
     names = [line.name for line in lines]
+    y_title = metric if {value["metric"] for value in values} == {metric} else None  # else it is chosen above
+
+    def y(field: str) -> dict[str, Any]:
+        return {"field": field, "type": "quantitative", "title": y_title, "scale": {"zero": False}}
+
     color = _told_apart(names, [line.color for line in lines])
     dash = _told_apart(names, [_DASHES[(i // SHOWN_AT_FIRST) % len(_DASHES)] for i in range(len(names))])
     x_scale = {"type": "log" if log_x else "linear", "nice": False, "padding": 12}
@@ -199,16 +204,16 @@ def _spec(
         "transform": [{"filter": "datum.metric === metric && indexof(shown, datum.line) >= 0"}],
         "encoding": {"x": {"field": "x", "type": "quantitative", "title": x_title, "scale": x_scale}, "color": color},
         "layer": [
-            {"mark": reach, "encoding": {"y": _y("low"), "y2": {"field": "high"}}},
+            {"mark": reach, "encoding": {"y": y("low"), "y2": {"field": "high"}}},
             {
                 "mark": {"type": "line", "point": True, "clip": True},
-                "encoding": {"y": _y("ours"), "strokeDash": dash, "tooltip": tip},
+                "encoding": {"y": y("ours"), "strokeDash": dash, "tooltip": tip},
                 "params": [{"name": "zoom", "select": "interval", "bind": "scales"}],
             },
             {
                 "transform": [{"filter": "isValid(datum.paper)"}],
                 "mark": {"type": "line", "strokeDash": [5, 4], "opacity": 0.7, "point": {"filled": False}},
-                "encoding": {"y": _y("paper"), "tooltip": tip},
+                "encoding": {"y": y("paper"), "tooltip": tip},
             },
         ],
     }
@@ -216,10 +221,6 @@ def _spec(
 
 def _told_apart(names: Sequence[str], by: Sequence[object]) -> dict[str, Any]:
     return {"field": "line", "type": "nominal", "scale": {"domain": names, "range": by}}
-
-
-def _y(field: str) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", "title": None, "scale": {"zero": False}}
 
 
 def _short(value: float) -> float:

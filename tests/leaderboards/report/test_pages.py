@@ -250,3 +250,13 @@ def test_a_papers_line_figure_is_a_chart_of_ours_with_intervals_and_the_papers(t
         (10.0, 48.25, 48.0),
     ]
     assert all(point["low"] < point["ours"] < point["high"] for point in points)
+
+
+def test_what_was_logged_once_is_no_learning_curve_and_the_one_metric_left_names_its_axis(table2, finish, tmp_path):
+    run = finish("deit", "5", 0, 40.0)
+    for step in (1, 2):
+        run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "loss": 2.0 / step})
+    run.append_metrics({"step": 2, "num_steps": 2, "epoch": 1.0, "top1_percent": 40.0})
+    (_, curves) = find_charts(make_leaderboard(table2, "laptop", tmp_path), tmp_path)
+    assert curves.metrics == ("Training loss",)
+    assert {layer["encoding"]["y"]["title"] for layer in curves.spec["layer"]} == {"Training loss"}
