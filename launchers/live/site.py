@@ -1,4 +1,4 @@
-"""The path that a browser asks for -> its page: the grid's own, and those of all suites and papers.
+"""The path that a browser asks for -> its page: the grid's own, those of all suites and papers, the published findings.
 
 The paths are those of the files that ``leaderboards/build.py --all`` writes, so that the same links lead there.
 """
