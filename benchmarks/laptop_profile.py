@@ -129,9 +129,10 @@ def compare(
 _BASE = Setting()
 _NINE = Setting(dim=54, num_heads=9, depth=5, num_gpsa_layers=3, images_seen=16_000, weight_std=0.08)
 _LONGER = replace(_NINE, images_seen=32_000)
-CHOSEN = replace(_NINE, images_seen=24_000)
-"""The setting of ``suite.protocols.convit.micro`` on 1,000 images."""
+_SHORTER = replace(_NINE, images_seen=24_000)
 _NARROW = replace(_LONGER, dim=36)
+CHOSEN = replace(_NINE, images_seen=18_000)
+"""The setting of ``suite.protocols.convit.micro`` on 1,000 images."""
 _EIGHT = tuple(range(1000, 1008))
 STAGES: dict[str, list[Trial]] = {
     "four_heads": list(compare(_BASE)),
@@ -159,8 +160,10 @@ STAGES: dict[str, list[Trial]] = {
     "narrow_fewer": list(compare(replace(_NARROW, num_images=500), seeds=(1000, 1001))),
     "narrow_shorter": list(compare(replace(_NARROW, images_seen=20_000), seeds=(1000, 1001))),
     "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000), seeds=_EIGHT)),
-    "nine_shorter": list(compare(CHOSEN, rates=(1e-3, 2e-3, 4e-3))),
+    "nine_shorter": list(compare(_SHORTER, rates=(1e-3, 2e-3, 4e-3))),
     "nine_longer_fewer": list(compare(replace(_LONGER, num_images=500))),
+    "nine_short": list(compare(CHOSEN, seeds=_EIGHT[:4])),
+    "nine_short_rates": list(compare(CHOSEN, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
 }
 
 
