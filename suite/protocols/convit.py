@@ -49,8 +49,8 @@ class Length(NamedTuple):
         return f"CIFAR-10 at 32 pixels, {amount} seen for {self.epochs:g} epochs"
 
 
-LAPTOP_LENGTH = Length(share=0.4, epochs=1.2)  # 24,000 images seen; 5 % are 1,000
-MICRO_LENGTH = Length(share=0.4, epochs=0.9)  # 18,000: a seed of ten runs takes less than ten minutes on slow cores
+LAPTOP_LENGTH = Length(share=0.4, epochs=1.2)  # 24,000 images seen
+LAPTOP_MICRO_LENGTH = Length(share=0.4, epochs=0.9)  # 18,000, by networks twice as wide; 5 % are 1,000
 DESKTOP_LENGTH = Length(share=1.0, epochs=2.5)
 
 SIXTEENTH = "five-layer models of a sixteenth of the width"
@@ -142,7 +142,7 @@ def probed_laptop(family: Family, size: str) -> Experiment:
     return laptop(family, size, fraction=PROBED_FRACTION)
 
 
-def micro(family: Family, *, fraction: float = 1.0, length: Length = MICRO_LENGTH) -> Experiment:
+def micro(family: Family, *, fraction: float = 1.0, length: Length = LAPTOP_MICRO_LENGTH) -> Experiment:
     """The S of ``sample_efficiency`` alone on CPUs: ConViT-S's heads and an eighth of its width for both families.
 
     The laptop's was chosen on other seeds and on held-out images, by ``benchmarks/laptop_profile.py``; the desktop's is
