@@ -69,7 +69,7 @@ def test_a_desktop_fills_the_laptop_s_places_with_the_same_models_that_see_five_
         assert (small.model, small.model_options, small.kind) == (large.model, large.model_options, large.kind)
         if small.kind == "training":
             seen = [e.train_fraction * e.recipe.epochs for e in (small, large)]
-            assert 5 <= seen[1] / seen[0] <= 6
+            assert 5 <= seen[1] / seen[0] <= 7
             warmup = [e.recipe.warmup_epochs / e.recipe.epochs for e in (small, large)]
             assert warmup[0] == pytest.approx(warmup[1])
 
