@@ -133,6 +133,7 @@ _SHORTER = replace(_NINE, images_seen=24_000)
 _NARROW = replace(_LONGER, dim=36)
 CHOSEN = replace(_NINE, images_seen=18_000)
 """The setting of ``suite.protocols.convit.micro`` on 1,000 images."""
+_TENTH = replace(_NARROW, num_images=2_000)
 _EIGHT = tuple(range(1000, 1008))
 STAGES: dict[str, list[Trial]] = {
     "four_heads": list(compare(_BASE)),
@@ -164,6 +165,8 @@ STAGES: dict[str, list[Trial]] = {
     "nine_longer_fewer": list(compare(replace(_LONGER, num_images=500))),
     "nine_short": list(compare(CHOSEN, seeds=_EIGHT[:4])),
     "nine_short_rates": list(compare(CHOSEN, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
+    "tenth_12000": list(compare(replace(_TENTH, images_seen=12_000), seeds=_EIGHT[:4])),
+    "tenth_15000": list(compare(replace(_TENTH, images_seen=15_000), seeds=_EIGHT[:4])),
 }
 
 

@@ -72,6 +72,10 @@ def test_a_desktop_fills_the_laptop_s_places_with_the_same_models_that_see_five_
     name, times_as_many
 ):
     laptop, desktop = (get_suite(name).profile(scale) for scale in ("laptop", "desktop"))
+    if name == "convit_ablation":  # the laptop leaves out the column of all images
+        kept = tuple(e for e in desktop.entries if "full_data_top1" not in e.columns)
+        assert len(kept) == 7
+        desktop = desktop.model_copy(update={"entries": kept})
     assert [(e.table, e.row, e.columns) for e in desktop.entries] == [
         (e.table, e.row, e.columns) for e in laptop.entries
     ]

@@ -67,6 +67,8 @@ def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
     ],
 )
 def test_every_profile_fills_every_cell(name, profile, num_cells, num_trained, num_teachers):
+    if (name, profile) == ("convit_ablation", "laptop"):
+        num_cells, num_trained = 7, 7  # for time's sake: without the column of all images
     suite = get_suite(name)
     scale = suite.profile(profile)
     check_layout(suite, scale)
@@ -87,6 +89,9 @@ def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
         gains = [pair.gain for pair in figure.pairs.values()] if isinstance(figure, PairFigure) else []
         for place in (place for place in places_of(figure) if place not in gains):
             entry = suite.find_entry(scale, place)
+            if (name, profile, place.column) == ("convit_ablation", "laptop", "full_data_top1"):
+                assert entry is None
+                continue
             assert entry is not None
             assert (entry.experiment.kind == "maps") == isinstance(figure, MapsFigure)
             if isinstance(figure, LayerFigure) and figure.quantity == "gates":
@@ -262,7 +267,6 @@ def test_runs_of_one_table_are_those_of_the_others_at_the_papers_scale():
 
 def test_the_laptop_shares_runs_too():
     table1 = trained_ids("convit_imagenet", "laptop")
-    assert len(table1 & trained_ids("convit_ablation", "laptop")) == 2
     assert len(table1 & trained_ids("convit_locality", "laptop")) == 1
     assert len(table1 & trained_ids("convit_psa", "laptop")) == 1
     probed = trained_ids("convit_probes", "laptop")
