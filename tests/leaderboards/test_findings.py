@@ -46,7 +46,7 @@ DIFFERENCES = {
 }
 # The gain on so many percent of the images at the scale desktop, beyond that at the laptop's.
 ACROSS_SCALES = {"2.3 ± 1.4": "30", "2.7 ± 1.4": "50", "2.9 ± 1.9": "100"}
-# Of the search for the laptop's profile, at the rate and the width chosen: the first seed that counts, and the stages
+# Of the search for the laptop's profiles, at the rate chosen: the first seed that counts, and the stages
 # whose gains are added, or taken away.
 SEARCH = {
     "2.2 ± 1.0": (1000, ["nine_short"]),
@@ -55,6 +55,8 @@ SEARCH = {
     "0.5 ± 1.3": (1000, ["nine_longer", "-nine_longer_many"]),
     "1.51 ± 1.46": (1003, ["nine_longer"]),
     "1.99 ± 1.32": (1003, ["nine_longer_many"]),
+    "0.9 ± 3.1": (1000, ["tenth_12000"]),
+    "1.8 ± 3.1": (1000, ["tenth_15000"]),
     "0.5 ± 1.8": (1003, ["nine_longer_many", "-nine_longer"]),
 }
 # Of the recorded attention maps, in percent: the start, when, the layer, and which share.

@@ -67,7 +67,7 @@ def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
     ],
 )
 def test_every_profile_fills_every_cell(name, profile, num_cells, num_trained, num_teachers):
-    if (name, profile) == ("convit_ablation", "laptop"):
+    if name == "convit_ablation" and profile in SMALL:
         num_cells, num_trained = 7, 7  # for time's sake: without the column of all images
     suite = get_suite(name)
     scale = suite.profile(profile)
@@ -89,7 +89,7 @@ def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
         gains = [pair.gain for pair in figure.pairs.values()] if isinstance(figure, PairFigure) else []
         for place in (place for place in places_of(figure) if place not in gains):
             entry = suite.find_entry(scale, place)
-            if (name, profile, place.column) == ("convit_ablation", "laptop", "full_data_top1"):
+            if place.column == "full_data_top1" and profile in SMALL:  # left out of convit_ablation
                 assert entry is None
                 continue
             assert entry is not None
