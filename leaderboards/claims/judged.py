@@ -96,13 +96,13 @@ def judge(
 def _judge_paper(
     paper: PaperClaims, find_leaderboard: FindLeaderboard, store: Path, scale: str
 ) -> Iterator[JudgedClaim]:
-    """The claims of one paper are one family for Holm's method."""
+    """All claims of one paper are one family for Holm's method, also those that this scale leaves out."""
     known = []
     for claim in paper.claims:
         with contextlib.suppress(_NoSuchLayerError):
             if cells := _find_cells(claim, find_leaderboard):
                 known.append((claim, cells, _measure(claim, cells, store)))
-    verdicts = judge_claims([effects for _, _, effects in known])
+    verdicts = judge_claims([effects for _, _, effects in known], len(paper.claims))
     for (claim, cells, effects), (verdict, p) in zip(known, verdicts, strict=True):
         suites = tuple(dict.fromkeys(term.suite for effect in claim.effects for term in effect.terms))
         if any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect):

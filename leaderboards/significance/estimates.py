@@ -178,12 +178,18 @@ def p_value(estimate: Estimate, expected: float = 0.0) -> float | None:
     return float(2 * stdtr(estimate.degrees_of_freedom, -t))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust the p-values of one family by Holm's step-down method, in their order."""
+def holm(p_values: Sequence[float], num_tests: int = 0) -> list[float]:
+    """Adjust the p-values of one family by Holm's step-down method, in their order.
+
+    Args:
+        p_values: of the tests that were made.
+        num_tests: of the family, where it has more than these.
+    """
+    num_tests = max(num_tests, len(p_values))
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, largest = [0.0] * len(p_values), 0.0
     for position, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - position) * p_values[i]))
+        largest = max(largest, min(1.0, (num_tests - position) * p_values[i]))
         adjusted[i] = largest
     return adjusted
 

@@ -123,6 +123,7 @@ def test_a_formula_without_a_value_gives_none():
 
 def test_holm_equals_a_hand_computation():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.01, 0.04], num_tests=4) == pytest.approx([0.04, 0.12])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == [1.0, 1.0]
 

@@ -134,6 +134,13 @@ def test_the_more_claims_a_paper_makes_the_less_one_of_them_is_believed():
     assert judge_claims([[weak]] * 10)[0][0] == "undecided"
 
 
+def test_a_verdict_does_not_hang_on_what_a_scale_leaves_out():
+    weak, nothing = effect(0.55, None), effect(-0.1, None)
+    all_shown = judge_claims([[weak], *[[nothing]] * 9], 10)
+    assert judge_claims([[weak]], 10) == all_shown[:1]
+    assert all_shown[0][0] == "undecided"
+
+
 def test_a_diverged_seed_leaves_a_claim_undecided():
     values = {0: 74.0, 1: 74.1, 2: 73.9, 3: 74.0, 4: 10.0}
     found = Measured(difference(single(Sample(values, frozenset({"a"}))), model(70.0, name="b")), 4.0)
