@@ -142,9 +142,7 @@ class Measured:
         return min(len(sample.values) for sample in self.estimate.samples)
 
 
-def judge_claims(
-    claims: Sequence[Sequence[Measured]], num_claims: int = 0
-) -> list[tuple[ClaimVerdict, float | None]]:
+def judge_claims(claims: Sequence[Sequence[Measured]], num_claims: int = 0) -> list[tuple[ClaimVerdict, float | None]]:
     """The verdict of each claim of one paper at one scale, and the adjusted p-value that it stands on.
 
     Args:
@@ -153,9 +151,7 @@ def judge_claims(
     """
     enough = [i for i, effects in enumerate(claims) if min(effect.num_seeds for effect in effects) >= FEWEST_SEEDS]
     holds = holm([max(effect.p_holds for effect in claims[i]) for i in enough], num_claims)
-    fails = holm(
-        [min(1.0, len(claims[i]) * min(effect.p_fails for effect in claims[i])) for i in enough], num_claims
-    )
+    fails = holm([min(1.0, len(claims[i]) * min(effect.p_fails for effect in claims[i])) for i in enough], num_claims)
     verdicts = dict(zip(enough, map(_judge, (claims[i] for i in enough), holds, fails), strict=True))
     return [verdicts.get(i) or (_too_few(effects), None) for i, effects in enumerate(claims)]
 

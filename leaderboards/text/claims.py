@@ -16,10 +16,11 @@ CSV_COLUMNS = (
 LEGEND = """\
 Effect is ours with its 95 % confidence interval over training seeds, in points of accuracy unless a unit stands beside
 it; of a claim of several effects it is the one that speaks least for it. Paper is the same effect in the paper's
-numbers, a dash where it only draws. p is two-sided, where it shows an equality one-sided, by Holm's method over all
-of the paper's claims, also those that a scale leaves out; n are the seeds of each arm. "Seeds" is how many more each arm needs to find an effect
-like ours with 80 % power in a test at 5 % of this claim alone, without Holm's adjustment: 0 where there are enough, a
-dash where no number would do, as ours points the other way, or where fewer than two seeds say nothing.
+numbers, a dash where it only draws. p is two-sided, where it shows an equality one-sided, by Holm's method over all of
+the paper's claims, also those that a scale leaves out; n are the seeds of each arm. "Seeds" is how many more each arm
+needs to find an effect like ours with 80 % power in a test at 5 % of this claim alone, without Holm's adjustment: 0
+where there are enough, a dash where no number would do, as ours points the other way, or where fewer than two seeds say
+nothing.
 
 **Reproduced**: the effect is above zero (p < 0.05); *smaller* if its interval ends below half the paper's.
 **Contradicted**: it is not, and significantly below half the paper's. Else **undecided**. A claim of equality is
