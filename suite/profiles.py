@@ -61,7 +61,7 @@ class Profile(Frozen):
 
     @classmethod
     def laptop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 3) -> Profile:
-        """Make a profile of at most ten minutes on two cores."""
+        """Make a profile of at most ten minutes a seed on two cores, by the fastest of its runs."""
         return cls(
             entries=tuple(entries),
             scale_note=scale_note,

@@ -178,14 +178,14 @@ def p_value(estimate: Estimate, expected: float = 0.0) -> float | None:
     return float(2 * stdtr(estimate.degrees_of_freedom, -t))
 
 
-def holm(p_values: Sequence[float], num_tests: int = 0) -> list[float]:
+def holm(p_values: Sequence[float], num_tests: int | None = None) -> list[float]:
     """Adjust the p-values of one family by Holm's step-down method, in their order.
 
     Args:
         p_values: of the tests that were made.
         num_tests: of the family, where it has more than these.
     """
-    num_tests = max(num_tests, len(p_values))
+    num_tests = num_tests or len(p_values)
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, largest = [0.0] * len(p_values), 0.0
     for position, i in enumerate(order):

@@ -142,12 +142,14 @@ class Measured:
         return min(len(sample.values) for sample in self.estimate.samples)
 
 
-def judge_claims(claims: Sequence[Sequence[Measured]], num_claims: int = 0) -> list[tuple[ClaimVerdict, float | None]]:
+def judge_claims(
+    claims: Sequence[Sequence[Measured]], num_claims: int | None = None
+) -> list[tuple[ClaimVerdict, float | None]]:
     """The verdict of each claim of one paper at one scale, and the adjusted p-value that it stands on.
 
     Args:
         claims: of each one its effects, all of which must hold.
-        num_claims: of the paper, where it has more than the scale shows: a verdict must not hang on what is left out.
+        num_claims: of the paper, where it has more than the scale shows, so that leaving claims out decides none.
     """
     enough = [i for i, effects in enumerate(claims) if min(effect.num_seeds for effect in effects) >= FEWEST_SEEDS]
     holds = holm([max(effect.p_holds for effect in claims[i]) for i in enough], num_claims)

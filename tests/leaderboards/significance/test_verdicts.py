@@ -134,11 +134,12 @@ def test_the_more_claims_a_paper_makes_the_less_one_of_them_is_believed():
     assert judge_claims([[weak]] * 10)[0][0] == "undecided"
 
 
-def test_a_verdict_does_not_hang_on_what_a_scale_leaves_out():
+def test_to_leave_claims_out_decides_none():
     weak, nothing = effect(0.55, None), effect(-0.1, None)
-    all_shown = judge_claims([[weak], *[[nothing]] * 9], 10)
-    assert judge_claims([[weak]], 10) == all_shown[:1]
-    assert all_shown[0][0] == "undecided"
+    assert judge_claims([[weak]], 10) == judge_claims([[weak], *[[nothing]] * 9])[:1]
+    assert judge_claims([[weak]], 10)[0][0] == "undecided"
+    short = effect(-0.55, 0.0)
+    assert [judge_claims([[short]], count)[0][0] for count in (1, 10)] == ["contradicted", "undecided"]
 
 
 def test_a_diverged_seed_leaves_a_claim_undecided():
