@@ -40,7 +40,7 @@ _LOOK_S = 1.0
 _LAST_OF_FOLLOWERS_S = 10.0  # a job that is preempted has little time
 _OTHERS_FIRST_S = 10.0  # for which a rank that hangs waits: the process that is stopped is to be named, not its peers
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM)
-_FIRST_PORT, _NUM_PORTS = 20_000, 20_000
+_FIRST_PORT, _NUM_PORTS = 20_000, 12_000  # below those that outgoing connections get: on Linux from 32,768 on
 
 
 def run_task(store: Path, name: str, first_task: int) -> int:
@@ -189,12 +189,11 @@ def _write_to_log(run: RunDirectory) -> None:
 
 
 def _rank_variables(number: int) -> dict[str, str]:
-    """torch's names for what SLURM says; each run of a task, and each restart, meets at a port of its own."""
+    """torch's names for what SLURM says."""
     from launchers.batch import rank_of_job
 
     place = rank_of_job()
-    restart = int(os.environ.get("SLURM_RESTART_COUNT", 0))
-    port = _FIRST_PORT + (int(place.raw_job_id) * 7919 + restart * 101 + number) % _NUM_PORTS
+    port = _meeting_port(int(place.raw_job_id), int(os.environ.get("SLURM_RESTART_COUNT", 0)), number)
     return {
         "RANK": str(place.global_rank),
         "LOCAL_RANK": str(place.local_rank),
@@ -202,6 +201,11 @@ def _rank_variables(number: int) -> dict[str, str]:
         "MASTER_ADDR": place.hostnames[0],
         "MASTER_PORT": str(port),
     }
+
+
+def _meeting_port(job_id: int, restart: int, number: int) -> int:
+    """Choose the port at which a run's ranks meet: jobs beside one another, restarts and runs have their own."""
+    return _FIRST_PORT + (job_id * 7919 + restart * 101 + number) % _NUM_PORTS
 
 
 def _seconds_left(time_min: int) -> float:

@@ -193,10 +193,10 @@ class Cluster:
         """Whether all nodes are up and no job is waiting, running or ending."""
         return set(self.node_states().values()) == {"idle"} and not self.call("squeue", "--noheader")
 
-    def wait_idle(self, timeout_s: float = 90) -> None:
+    def wait_idle(self, timeout_s: float = 300) -> None:
         wait_until(self.is_idle, timeout_s, "an idle cluster")
 
-    def reset(self, timeout_s: float = 90) -> None:
+    def reset(self, timeout_s: float = 300) -> None:
         """Cancel all jobs, bring back all that is down, and wait until the cluster is idle.
 
         The controller asks a node that it holds for lost only every 20 pings (100 s here); one whose slurmd starts says

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # cluster.py is also a command, so its neighbours are top-level modules
 from cluster import Cluster
-from grids import grid, leaderboard
+from grids import FOUR, grid, leaderboard
 from packages import ClusterUnavailable
 
 _HERE = Path(__file__).parent
@@ -56,9 +56,23 @@ def idle_cluster(cluster: Cluster) -> Cluster:
 
 
 @pytest.fixture(scope="session")
-def local(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def local_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("local")
+
+
+@pytest.fixture(scope="session")
+def local_four(local_store: Path) -> bytes:
+    """The leaderboard of four runs of the grid on this machine."""
+    return _trained_here(local_store, *FOUR)
+
+
+@pytest.fixture(scope="session")
+def local(local_store: Path, local_four: bytes) -> bytes:
     """The leaderboard of the same grid on this machine."""
-    store = tmp_path_factory.mktemp("local")
-    done = grid(store)
+    return _trained_here(local_store)
+
+
+def _trained_here(store: Path, *options: str) -> bytes:
+    done = grid(store, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     return leaderboard(store)

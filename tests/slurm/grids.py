@@ -22,7 +22,8 @@ from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]
 SUITE = "sample_efficiency"
-ALL_IN_ONE_JOB = ["--runs-per-job", "10"]
+FOUR = ["--only", "train_fraction=0.2", "train_fraction=0.4"]
+FOUR_IN_ONE_JOB = [*FOUR, "--runs-per-job", "4"]
 RUNS = [RunDirectory.of(Path(), e).path for e in get_suite(SUITE).profile("smoke").experiments()]
 
 
@@ -70,7 +71,7 @@ def served_state(store: Path) -> dict[str, Any]:
     return found[0]
 
 
-def wait_for(what: Callable[[], object], seconds: float = 90.0) -> None:
+def wait_for(what: Callable[[], object], seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "waited in vain"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from cluster import Cluster
 from grids import (
-    ALL_IN_ONE_JOB,
+    FOUR,
+    FOUR_IN_ONE_JOB,
     ROOT,
     RUNS,
     SUITE,
@@ -27,8 +28,6 @@ from grids import (
 
 from suite.attempts import read_attempts
 from suite.records import RunDirectory
-
-SMALLEST_FRACTION = ["--only", "train_fraction=0.02"]
 
 
 def test_a_grid_over_four_nodes_is_one_array_and_ends_with_the_local_leaderboard(
@@ -67,41 +66,41 @@ def test_a_challenger_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_subm
 
 
 def test_the_last_job_builds_the_leaderboard_when_nobody_watches(
-    idle_cluster: Cluster, tmp_path: Path, local: bytes
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes
 ) -> None:
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    on_slurm(tmp_path, "--detach", *FOUR_IN_ONE_JOB)
     idle_cluster.wait_idle()
-    assert leaderboard(tmp_path) == local
+    assert leaderboard(tmp_path) == local_four
 
 
 def test_cancelled_jobs_stay_away_until_the_grid_is_started_again(
-    idle_cluster: Cluster, tmp_path: Path, local: bytes
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes
 ) -> None:
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    on_slurm(tmp_path, "--detach", *FOUR_IN_ONE_JOB)
     a_run_in_mid_training(tmp_path)
     assert "cancelled 1 jobs" in grid(tmp_path, "--cancel").stdout
     idle_cluster.wait_idle()
     said = grid(tmp_path, "--status").stdout
     assert "cancelled" in said
     assert "failed" not in said
-    on_slurm(tmp_path)
-    assert leaderboard(tmp_path) == local
+    on_slurm(tmp_path, *FOUR)
+    assert leaderboard(tmp_path) == local_four
 
 
-def test_two_grids_at_once_submit_every_run_once(idle_cluster: Cluster, tmp_path: Path, local: bytes) -> None:
+def test_two_grids_at_once_submit_every_run_once(idle_cluster: Cluster, tmp_path: Path, local_four: bytes) -> None:
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", "smoke"]
-    command += ["--runs", str(tmp_path), "--cluster", "slurm", *ALL_IN_ONE_JOB]
+    command += ["--runs", str(tmp_path), "--cluster", "slurm", *FOUR_IN_ONE_JOB]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=600)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert sorted("submitted 10 runs" in text for text in said) == [False, True]
-    assert leaderboard(tmp_path) == local
-    assert all_attempts(tmp_path) == [["finished"]] * 10
+    assert sorted("submitted 4 runs" in text for text in said) == [False, True]
+    assert leaderboard(tmp_path) == local_four
+    assert [ends for ends in all_attempts(tmp_path) if ends] == [["finished"]] * 4
 
 
-def test_grid_py_may_be_left_with_ctrl_c(idle_cluster: Cluster, tmp_path: Path, local: bytes) -> None:
+def test_grid_py_may_be_left_with_ctrl_c(idle_cluster: Cluster, tmp_path: Path, local_four: bytes) -> None:
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", SUITE, "--profile", "smoke"]
-    command += ["--runs", str(tmp_path), "--cluster", "slurm", *ALL_IN_ONE_JOB]
+    command += ["--runs", str(tmp_path), "--cluster", "slurm", *FOUR_IN_ONE_JOB]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -112,28 +111,29 @@ def test_grid_py_may_be_left_with_ctrl_c(idle_cluster: Cluster, tmp_path: Path, 
     process.send_signal(signal.SIGINT)
     assert "the jobs go on" in process.communicate(timeout=60)[0]
     idle_cluster.wait_idle()
-    assert leaderboard(tmp_path) == local
+    assert leaderboard(tmp_path) == local_four
 
 
 def test_a_job_that_the_user_cancels_with_scancel_stays_away(idle_cluster: Cluster, tmp_path: Path) -> None:
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    on_slurm(tmp_path, "--detach", *FOUR_IN_ONE_JOB)
     a_run_in_mid_training(tmp_path)
     idle_cluster.call("scancel", job_of(idle_cluster))
     idle_cluster.wait_idle()
-    assert len(list(tmp_path.glob("experiments/*/*/result.json"))) < 10
+    assert len(list(tmp_path.glob("experiments/*/*/result.json"))) < 4
 
 
 def test_laptop_runs_on_several_nodes_end_with_the_local_leaderboard(idle_cluster: Cluster, tmp_path: Path) -> None:
-    """Two of the ten: all train as many steps by the same code, so that the others would add minutes alone."""
+    """Two of the shortest there are: real images make the difference here, longer runs would add minutes alone."""
     from imagesets.fetch import default_data_dir
 
     if not (default_data_dir() / "cifar10.safetensors").exists():
         pytest.skip("CIFAR-10 is not there; fetch it with `python -m imagesets cifar10`")
     store = tmp_path / "slurm-store"
-    done = grid(store, "--cluster", "slurm", *SMALLEST_FRACTION, profile="laptop")
+    shortest, suite = ["--only", "kind=training"], "convit_masking"
+    done = grid(store, "--cluster", "slurm", *shortest, profile="laptop", suite=suite)
     assert done.returncode == 0, done.stdout + done.stderr + logs(store)
-    assert grid(tmp_path / "local", *SMALLEST_FRACTION, profile="laptop").returncode == 0
-    assert leaderboard(store, "laptop") == leaderboard(tmp_path / "local", "laptop")
+    assert grid(tmp_path / "local", *shortest, profile="laptop", suite=suite).returncode == 0
+    assert leaderboard(store, "laptop", suite) == leaderboard(tmp_path / "local", "laptop", suite)
     assert len(list(store.glob("experiments/*/*/result.json"))) == 2
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from cluster import Cluster
 from grids import (
-    ALL_IN_ONE_JOB,
+    FOUR,
+    FOUR_IN_ONE_JOB,
     RUNS,
     a_run_in_mid_training,
     all_attempts,
@@ -35,26 +36,28 @@ from suite.records import RunDirectory
 
 @pytest.mark.fault
 def test_a_lost_node_s_runs_go_on_elsewhere_and_are_never_called_failed(
-    idle_cluster: Cluster, tmp_path: Path, local: bytes
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes
 ) -> None:
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    on_slurm(tmp_path, "--detach", *FOUR_IN_ONE_JOB)
     a_run_in_mid_training(tmp_path)
     idle_cluster.power_cut(node_of(idle_cluster))
     for _ in range(3):
         assert "failed" not in grid(tmp_path, "--status").stdout
         time.sleep(1)
-    on_slurm(tmp_path)
-    assert leaderboard(tmp_path) == local
+    on_slurm(tmp_path, *FOUR)
+    assert leaderboard(tmp_path) == local_four
     assert ["lost", "finished"] in all_attempts(tmp_path)
 
 
 @pytest.mark.fault
-def test_a_preempted_run_writes_a_checkpoint_and_goes_on(idle_cluster: Cluster, tmp_path: Path, local: bytes) -> None:
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+def test_a_preempted_run_writes_a_checkpoint_and_goes_on(
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *FOUR_IN_ONE_JOB)
     a_run_in_mid_training(tmp_path)
     idle_cluster.call("sbatch", "--partition=high", "--nodes=4", "--exclusive", "--output=/dev/null", "--wrap=sleep 3")
-    on_slurm(tmp_path)
-    assert leaderboard(tmp_path) == local
+    on_slurm(tmp_path, *FOUR)
+    assert leaderboard(tmp_path) == local_four
     tried = [attempt for path in RUNS for attempt in read_attempts(RunDirectory(tmp_path / path))]
     assert {attempt.restarts for attempt in tried} == {0, 1}
     assert all(attempt.why == "preempted" for attempt in tried if attempt.end == "interrupted")
@@ -62,18 +65,37 @@ def test_a_preempted_run_writes_a_checkpoint_and_goes_on(idle_cluster: Cluster, 
 
 
 @pytest.mark.fault
-def test_a_job_longer_than_its_time_limit_is_requeued_until_it_is_done(idle_cluster: Cluster, tmp_path: Path) -> None:
-    many = ["--only", "model=convit_micro", "train_fraction=0.4", "--seeds", "40"]  # a job of over a minute, idle
-    on_slurm(tmp_path, *many, "--runs-per-job", "40", "--time-min", str(shortest_limit_min()))
-    runs = [RunDirectory(path) for path in tmp_path.glob("experiments/*/*")]
-    tried = {run.path.name: [(a.end, a.why) for a in read_attempts(run)] for run in runs}
-    cut = [name for name, ends in tried.items() if ("interrupted", "time limit") in ends]
-    assert len(runs) == 40
-    assert cut
-    seed = cut[0].removeprefix("seed-")
-    assert grid(tmp_path / "here", *many, "--only", f"seed={seed}").returncode == 0
-    (same,) = tmp_path.glob("here/experiments/*/*/weights.safetensors")
-    assert same.read_bytes() == (runs[0].path.parent / cut[0] / "weights.safetensors").read_bytes()
+def test_a_job_that_is_requeued_by_hand_while_the_controller_restarts_goes_on(
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes
+) -> None:
+    on_slurm(tmp_path, "--detach", *FOUR_IN_ONE_JOB)
+    a_run_in_mid_training(tmp_path)
+    idle_cluster.call("scontrol", "requeue", job_of(idle_cluster))
+    idle_cluster.restart_controller()
+    on_slurm(tmp_path, *FOUR)
+    assert leaderboard(tmp_path) == local_four
+
+
+# -- time limits
+
+
+MANY = ["--only", "model=convit_micro", "train_fraction=0.4", "--seeds", "40"]  # a job of over a minute, idle
+
+
+@pytest.fixture(scope="module")
+def at_time_limits(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Stores of two jobs that went on after their limits: one of processes that were all stopped, and one too long.
+
+    Side by side: the first waits for six minutes, the shortest limit after which SLURM ends such processes.
+    """
+    cluster.reset()
+    stopped_one, long_one = tmp_path_factory.mktemp("stopped"), tmp_path_factory.mktemp("long")
+    on_slurm(stopped_one, "--detach", *FOUR_IN_ONE_JOB, "--time-min", "6")
+    a_run_in_mid_training(stopped_one)
+    assert len(stop(stopped_one)) == 2  # what watches, and what is watched
+    on_slurm(long_one, *MANY, "--runs-per-job", "40", "--time-min", str(shortest_limit_min()))
+    cluster.wait_idle(timeout_s=1800)  # takes as long as other work lets it
+    return stopped_one, long_one
 
 
 def shortest_limit_min() -> int:
@@ -90,26 +112,26 @@ def shortest_limit_min() -> int:
 
 
 @pytest.mark.fault
-def test_a_job_that_is_requeued_by_hand_while_the_controller_restarts_goes_on(
-    idle_cluster: Cluster, tmp_path: Path, local: bytes
+def test_a_job_longer_than_its_time_limit_is_requeued_until_it_is_done(
+    at_time_limits: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
-    a_run_in_mid_training(tmp_path)
-    idle_cluster.call("scontrol", "requeue", job_of(idle_cluster))
-    idle_cluster.restart_controller()
-    on_slurm(tmp_path)
-    assert leaderboard(tmp_path) == local
+    runs = [RunDirectory(path) for path in at_time_limits[1].glob("experiments/*/*")]
+    tried = {run.path.name: [(a.end, a.why) for a in read_attempts(run)] for run in runs}
+    cut = [name for name, ends in tried.items() if ("interrupted", "time limit") in ends]
+    assert len(runs) == 40
+    assert cut
+    seed = cut[0].removeprefix("seed-")
+    assert grid(tmp_path, *MANY, "--only", f"seed={seed}").returncode == 0
+    (same,) = tmp_path.glob("experiments/*/*/weights.safetensors")
+    assert same.read_bytes() == (runs[0].path.parent / cut[0] / "weights.safetensors").read_bytes()
 
 
 @pytest.mark.fault
 def test_a_job_whose_processes_are_all_stopped_until_its_time_limit_goes_on_too(
-    idle_cluster: Cluster, tmp_path: Path, local: bytes
+    at_time_limits: tuple[Path, Path], local_four: bytes
 ) -> None:
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB, "--time-min", "6")
-    a_run_in_mid_training(tmp_path)
-    assert len(stop(tmp_path)) == 2  # what watches, and what is watched
-    idle_cluster.wait_idle(timeout_s=1800)  # six minutes of them stopped; the rest takes as long as other work lets it
-    assert leaderboard(tmp_path) == local
+    assert leaderboard(at_time_limits[0]) == local_four
+    assert any(ends[-1] == "finished" and len(ends) > 1 for ends in all_attempts(at_time_limits[0]) if ends)
 
 
 # -- nodes that fail quietly
@@ -145,11 +167,11 @@ def test_a_node_that_cannot_import_torch_is_named_and_left_out_and_the_grid_goes
 @pytest.mark.fault
 @pytest.mark.parametrize("cut_off", [Cluster.kill_slurmd, Cluster.unplug])
 def test_a_run_that_lives_on_where_slurm_lost_the_node_is_waited_for(
-    idle_cluster: Cluster, tmp_path: Path, local: bytes, cut_off: Callable[[Cluster, str], None]
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes, cut_off: Callable[[Cluster, str], None]
 ) -> None:
     if cut_off is Cluster.unplug and idle_cluster.settings.mode != "namespaces":
         pytest.skip("nodes of this cluster have no cables")
-    on_slurm(tmp_path, "--detach", *ALL_IN_ONE_JOB)
+    on_slurm(tmp_path, "--detach", *FOUR_IN_ONE_JOB)
     a_run_in_mid_training(tmp_path)
     node = node_of(idle_cluster)
     cut_off(idle_cluster, node)
@@ -158,6 +180,6 @@ def test_a_run_that_lives_on_where_slurm_lost_the_node_is_waited_for(
         said = grid(tmp_path, "--status").stdout
         assert re.search(rf"held by a process on {node} of job \d+_0", said), said
         assert "failed" not in said
-    on_slurm(tmp_path)
-    assert leaderboard(tmp_path) == local
+    on_slurm(tmp_path, *FOUR)
+    assert leaderboard(tmp_path) == local_four
     assert not any("failed" in ends for ends in all_attempts(tmp_path))

@@ -1,0 +1,17 @@
+"""Where the ranks of a job's runs meet."""
+
+from itertools import product
+
+from launchers.node import _meeting_port
+
+EPHEMERAL = 32_768  # from here on Linux gives ports to outgoing connections, such as those of SLURM's own daemons
+
+
+def test_ranks_meet_at_a_port_that_no_outgoing_connection_gets():
+    ports = {_meeting_port(job_id, restart=0, number=0) for job_id in range(66_640_000, 66_660_000)}
+    assert 1024 <= min(ports) <= max(ports) < EPHEMERAL
+
+
+def test_jobs_beside_one_another_and_their_restarts_and_runs_meet_at_ports_of_their_own():
+    places = list(product(range(66_648_223, 66_648_231), range(3), range(8)))
+    assert len({_meeting_port(*place) for place in places}) == len(places)
