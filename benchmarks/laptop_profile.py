@@ -58,6 +58,7 @@ class Setting:
     drop_path: float = 0.0
     weight_decay: float = 0.05
     weight_std: float = 0.02  # of linear weights at the start
+    warmup_tenths: float = 1.0  # of the training
 
     def experiment(self, family: Family, learning_rate: float, seed: int) -> Experiment:
         """Make the experiment of one trial.
@@ -97,7 +98,9 @@ class Setting:
             dataset="cifar10",
             image_size=32,
             train_fraction=self.num_images / NUM_IMAGES,
-            recipe=DEIT_LAPTOP.model_copy(update=changes).with_epochs(epochs, warmup_epochs=epochs / 10),
+            recipe=DEIT_LAPTOP.model_copy(update=changes).with_epochs(
+                epochs, warmup_epochs=epochs * self.warmup_tenths / 10
+            ),
             seed=seed,
         )
 
@@ -134,6 +137,10 @@ _NARROW = replace(_LONGER, dim=36)
 CHOSEN = replace(_NINE, images_seen=18_000)
 """The setting of ``suite.protocols.convit.micro`` on 1,000 images."""
 _TENTH = replace(_NARROW, num_images=2_000)
+_TABLE_3 = replace(_TENTH, images_seen=24_000)
+"""S+ of ``suite.protocols.convit.laptop`` on a tenth of its images."""
+_TABLE_1 = replace(_TABLE_3, num_images=20_000)
+_RATES = (1e-3, 2e-3, 4e-3)
 _EIGHT = tuple(range(1000, 1008))
 STAGES: dict[str, list[Trial]] = {
     "four_heads": list(compare(_BASE)),
@@ -166,6 +173,11 @@ STAGES: dict[str, list[Trial]] = {
     "nine_short": list(compare(CHOSEN, seeds=_EIGHT[:4])),
     "nine_short_rates": list(compare(CHOSEN, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
     "tenth_12000": list(compare(replace(_TENTH, images_seen=12_000), seeds=_EIGHT[:4])),
+    "nine_short_warmup": list(
+        compare(*(replace(CHOSEN, warmup_tenths=tenths) for tenths in (0.5, 2.0)), seeds=_EIGHT[:2])
+    ),
+    "table_1_rates": list(compare(_TABLE_1, rates=_RATES, seeds=_EIGHT[:2])),
+    "table_3_rates": list(compare(_TABLE_3, rates=_RATES, seeds=_EIGHT[:2])),
     "tenth_15000": list(compare(replace(_TENTH, images_seen=15_000), seeds=_EIGHT[:4])),
 }
 
