@@ -172,10 +172,10 @@ STAGES: dict[str, list[Trial]] = {
     "nine_longer_fewer": list(compare(replace(_LONGER, num_images=500))),
     "nine_short": list(compare(CHOSEN, seeds=_EIGHT[:4])),
     "nine_short_rates": list(compare(CHOSEN, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
-    "tenth_12000": list(compare(replace(_TENTH, images_seen=12_000), seeds=_EIGHT[:4])),
     "nine_short_warmup": list(
         compare(*(replace(CHOSEN, warmup_tenths=tenths) for tenths in (0.5, 2.0)), seeds=_EIGHT[:2])
     ),
+    "tenth_12000": list(compare(replace(_TENTH, images_seen=12_000), seeds=_EIGHT[:4])),
     "tenth_15000": list(compare(replace(_TENTH, images_seen=15_000), seeds=_EIGHT[:4])),
     "table_1_rates": list(compare(_TABLE_1, rates=_RATES, seeds=_EIGHT[:2])),
     "table_3_rates": list(compare(_TABLE_3, rates=_RATES, seeds=_EIGHT[:2])),

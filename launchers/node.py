@@ -40,7 +40,7 @@ _LOOK_S = 1.0
 _LAST_OF_FOLLOWERS_S = 10.0  # a job that is preempted has little time
 _OTHERS_FIRST_S = 10.0  # for which a rank that hangs waits: the process that is stopped is to be named, not its peers
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM)
-_FIRST_PORT, _NUM_PORTS = 20_000, 12_000  # below those that outgoing connections get: on Linux from 32,768 on
+_FIRST_PORT, _NUM_PORTS = 20_000, 12_000  # below those of outgoing connections: by default 32,768 and above
 
 
 def run_task(store: Path, name: str, first_task: int) -> int:
@@ -204,8 +204,8 @@ def _rank_variables(number: int) -> dict[str, str]:
 
 
 def _meeting_port(job_id: int, restart: int, number: int) -> int:
-    """Choose the port at which a run's ranks meet: jobs beside one another, restarts and runs have their own."""
-    return _FIRST_PORT + (job_id * 7919 + restart * 101 + number) % _NUM_PORTS
+    """Choose the port at which a run's ranks meet: near jobs, their restarts and runs have their own."""
+    return _FIRST_PORT + (job_id * 4639 + restart * 101 + number) % _NUM_PORTS
 
 
 def _seconds_left(time_min: int) -> float:

@@ -4,7 +4,7 @@ from itertools import product
 
 from launchers.node import _meeting_port
 
-EPHEMERAL = 32_768  # from here on Linux gives ports to outgoing connections, such as those of SLURM's own daemons
+EPHEMERAL = 32_768  # from here on Linux gives ports to outgoing connections, by default
 
 
 def test_ranks_meet_at_a_port_that_no_outgoing_connection_gets():
@@ -12,6 +12,6 @@ def test_ranks_meet_at_a_port_that_no_outgoing_connection_gets():
     assert 1024 <= min(ports) <= max(ports) < EPHEMERAL
 
 
-def test_jobs_beside_one_another_and_their_restarts_and_runs_meet_at_ports_of_their_own():
-    places = list(product(range(66_648_223, 66_648_231), range(3), range(8)))
+def test_near_jobs_and_their_restarts_and_runs_meet_at_ports_of_their_own():
+    places = list(product(range(66_648_223, 66_648_423), range(3), range(8)))
     assert len({_meeting_port(*place) for place in places}) == len(places)

@@ -68,7 +68,7 @@ def local_four(local_store: Path) -> bytes:
 
 @pytest.fixture(scope="session")
 def local(local_store: Path, local_four: bytes) -> bytes:
-    """The leaderboard of the same grid on this machine."""
+    """The leaderboard of the whole grid on this machine, which goes on from the four."""
     return _trained_here(local_store)
 
 

@@ -65,7 +65,7 @@ def served_state(store: Path) -> dict[str, Any]:
             return bool(found)
 
         try:
-            wait_for(ask, 300)
+            wait_for(ask)
         finally:
             looking.terminate()
     return found[0]
@@ -103,7 +103,7 @@ def job_of(cluster: Cluster) -> str:
 
 
 def all_attempts(store: Path) -> list[list[str]]:
-    """How each run's attempts ended, in the order in which the runs were submitted."""
+    """How the attempts of each of the ten runs ended; none of one that was not begun."""
     return [[str(attempt.end) for attempt in read_attempts(RunDirectory(store / path))] for path in RUNS]
 
 
@@ -113,6 +113,11 @@ def stop(store: Path) -> list[int]:
     for process in found:
         os.kill(process, signal.SIGSTOP)
     return found
+
+
+def all_restarts(store: Path) -> set[int]:
+    """After how many restarts of their jobs the ten runs' attempts began."""
+    return {attempt.restarts for path in RUNS for attempt in read_attempts(RunDirectory(store / path))}
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ def test_a_run_waits_for_what_it_needs_through_requeues_and_in_another_submissio
     said = grid(tmp_path, "--status", suite=DEPENDENT).stdout
     assert re.search(r"\b[1-8] waiting", said)  # the shorter of the two that are needed may have ended by now
     assert "failed" not in said
-    idle_cluster.wait_idle(timeout_s=300)  # SLURM lets a requeued job rest for a while
+    idle_cluster.wait_idle()  # SLURM lets a requeued job rest for a while
     assert leaderboard(tmp_path, suite=DEPENDENT) == local_dependent
 
 

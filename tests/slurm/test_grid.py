@@ -123,18 +123,22 @@ def test_a_job_that_the_user_cancels_with_scancel_stays_away(idle_cluster: Clust
 
 
 def test_laptop_runs_on_several_nodes_end_with_the_local_leaderboard(idle_cluster: Cluster, tmp_path: Path) -> None:
-    """Two of the shortest there are: real images make the difference here, longer runs would add minutes alone."""
+    """Two short ones: real images make the difference here, longer runs would add minutes alone."""
     from imagesets.fetch import default_data_dir
 
     if not (default_data_dir() / "cifar10.safetensors").exists():
         pytest.skip("CIFAR-10 is not there; fetch it with `python -m imagesets cifar10`")
     store = tmp_path / "slurm-store"
-    shortest, suite = ["--only", "kind=training"], "convit_masking"
-    done = grid(store, "--cluster", "slurm", *shortest, profile="laptop", suite=suite)
+    short, suite = ["--only", "kind=training"], "convit_masking"
+    done = grid(store, "--cluster", "slurm", *short, profile="laptop", suite=suite)
     assert done.returncode == 0, done.stdout + done.stderr + logs(store)
-    assert grid(tmp_path / "local", *shortest, profile="laptop", suite=suite).returncode == 0
+    assert grid(tmp_path / "local", *short, profile="laptop", suite=suite).returncode == 0
     assert leaderboard(store, "laptop", suite) == leaderboard(tmp_path / "local", "laptop", suite)
-    assert len(list(store.glob("experiments/*/*/result.json"))) == 2
+    weights, here = (
+        sorted(folder.glob("experiments/*/*/weights.safetensors")) for folder in (store, tmp_path / "local")
+    )
+    assert len(weights) == len(here) == 2
+    assert [path.read_bytes() for path in weights] == [path.read_bytes() for path in here]
 
 
 # -- misuse

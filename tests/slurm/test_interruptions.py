@@ -20,6 +20,7 @@ from grids import (
     RUNS,
     a_run_in_mid_training,
     all_attempts,
+    all_restarts,
     grid,
     job_of,
     leaderboard,
@@ -59,7 +60,7 @@ def test_a_preempted_run_writes_a_checkpoint_and_goes_on(
     on_slurm(tmp_path, *FOUR)
     assert leaderboard(tmp_path) == local_four
     tried = [attempt for path in RUNS for attempt in read_attempts(RunDirectory(tmp_path / path))]
-    assert {attempt.restarts for attempt in tried} == {0, 1}
+    assert all_restarts(tmp_path) == {0, 1}
     assert all(attempt.why == "preempted" for attempt in tried if attempt.end == "interrupted")
     assert sum(attempt.end != "finished" for attempt in tried) <= 1  # but for the one that was hit, none ran twice
 
@@ -74,6 +75,7 @@ def test_a_job_that_is_requeued_by_hand_while_the_controller_restarts_goes_on(
     idle_cluster.restart_controller()
     on_slurm(tmp_path, *FOUR)
     assert leaderboard(tmp_path) == local_four
+    assert max(all_restarts(tmp_path)) > 0
 
 
 # -- time limits
@@ -93,7 +95,8 @@ def at_time_limits(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -
     on_slurm(stopped_one, "--detach", *FOUR_IN_ONE_JOB, "--time-min", "6")
     a_run_in_mid_training(stopped_one)
     assert len(stop(stopped_one)) == 2  # what watches, and what is watched
-    on_slurm(long_one, *MANY, "--runs-per-job", "40", "--time-min", str(shortest_limit_min()))
+    limit = str(shortest_limit_min())
+    on_slurm(long_one, "--detach", *MANY, "--runs-per-job", "40", "--time-min", limit)
     cluster.wait_idle(timeout_s=1800)  # takes as long as other work lets it
     return stopped_one, long_one
 
@@ -118,7 +121,7 @@ def test_a_job_longer_than_its_time_limit_is_requeued_until_it_is_done(
     runs = [RunDirectory(path) for path in at_time_limits[1].glob("experiments/*/*")]
     tried = {run.path.name: [(a.end, a.why) for a in read_attempts(run)] for run in runs}
     cut = [name for name, ends in tried.items() if ("interrupted", "time limit") in ends]
-    assert len(runs) == 40
+    assert sum(run.result_path.exists() for run in runs) == 40
     assert cut
     seed = cut[0].removeprefix("seed-")
     assert grid(tmp_path, *MANY, "--only", f"seed={seed}").returncode == 0
@@ -131,7 +134,7 @@ def test_a_job_whose_processes_are_all_stopped_until_its_time_limit_goes_on_too(
     at_time_limits: tuple[Path, Path], local_four: bytes
 ) -> None:
     assert leaderboard(at_time_limits[0]) == local_four
-    assert any(ends[-1] == "finished" and len(ends) > 1 for ends in all_attempts(at_time_limits[0]) if ends)
+    assert max(all_restarts(at_time_limits[0])) > 0
 
 
 # -- nodes that fail quietly
@@ -176,7 +179,7 @@ def test_a_run_that_lives_on_where_slurm_lost_the_node_is_waited_for(
     node = node_of(idle_cluster)
     cut_off(idle_cluster, node)
     with stopped(tmp_path):  # it holds its claim until it is let go on
-        wait_for(lambda: '"held"' in "".join(path.read_text() for path in tmp_path.glob("slurm/*/starts.jsonl")), 300)
+        wait_for(lambda: '"held"' in "".join(path.read_text() for path in tmp_path.glob("slurm/*/starts.jsonl")))
         said = grid(tmp_path, "--status").stdout
         assert re.search(rf"held by a process on {node} of job \d+_0", said), said
         assert "failed" not in said

@@ -74,7 +74,7 @@ def test_a_rank_that_is_stopped_is_ended_and_named_and_the_run_goes_on(
     second = next(folder for folder in Path("/proc").glob("[0-9]*") if is_rank(folder, str(tmp_path), "1"))
     os.kill(int(second.name), signal.SIGSTOP)
     wait_for(lambda: "no step for " in grid(tmp_path, "--status", *ONE).stdout)
-    wait_for(run.failure_path.exists, 120)  # a minute is the least that is waited
+    wait_for(run.failure_path.exists)  # a minute is the least that is waited
     node = re.search(r"rank 1 on (node\d) hung: no step for .*; its process is stopped", run.read_failure().reason)
     assert node
     on_slurm(tmp_path, *TWO_NODES)
