@@ -15,7 +15,7 @@ from rich.text import Text
 from launchers.cost import run_flops
 from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
-from suite.costs import images_seen, models_to_count
+from suite.costs import images_seen, models_to_count, write_hours
 from suite.plugins import Kind, list_plugins
 from suite.profiles import Profile
 from suite.spec import Experiment, ProfileName, Resources
@@ -63,13 +63,14 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
             run.standing.state,
             f"{images_seen(experiment, run.job.resources):,.0f}",
             f"{flops:.2e}",
-            f"{hours:,.3g}",
+            write_hours(hours),
         )
     console.print(table)
     unit = _unit(profile)
+    rate = f"{profile.sustained_flops / 1e9:,.0f} GFLOP/s per {unit}"
     console.print(
-        f"To go: {total:,.3g} {unit}-hours of training at a stated {profile.sustained_flops / 1e9:,.0f} GFLOP/s "
-        f"per {unit}; {total / num_devices:,.3g} hours on {num_devices} at once."
+        f"To go: {write_hours(total)} {unit}-hours of training at a stated {rate}; "
+        f"{write_hours(total / num_devices)} hours on {num_devices} at once."
     )
 
 
@@ -102,8 +103,7 @@ def print_suites(console: Console) -> None:
 
 def _size(profile: Profile, experiments: Collection[Experiment], separator: str = ", ") -> str:
     hours = sum(run_flops(experiment, Resources()) for experiment in experiments) / profile.sustained_flops / 3600
-    shown = f"{hours:,.0f}" if hours >= 100 else f"{hours:.2g}"
-    return f"{len(experiments)} runs{separator}{shown} {_unit(profile)}-h"
+    return f"{len(experiments)} runs{separator}{write_hours(hours)} {_unit(profile)}-h"
 
 
 def _unit(profile: Profile) -> str:

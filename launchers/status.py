@@ -28,6 +28,7 @@ from launchers.submission import Submission, cancel_mark, find_submissions, find
 from leaderboards.text.escaping import spell_controls
 from suite import attempts, standing
 from suite.attempts import Attempt
+from suite.costs import write_hours
 from suite.heartbeat import find_silence
 from suite.profiles import Profile
 from suite.standing import Standing
@@ -243,7 +244,7 @@ class Need:
         """Say in one line what the runs have used, and what they still need."""
         unit = "GPU" if profile.device == "gpu" else "rank"
         used, needed = sum(s.hours_used for s in found), sum(self.hours(s) for s in found)
-        return f"{unit}-hours: {used:,.3g} used, {needed:,.3g} needed"
+        return f"{unit}-hours: {write_hours(used)} used, {write_hours(needed)} needed"
 
 
 def render_status(

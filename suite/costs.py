@@ -60,6 +60,13 @@ def models_to_count(experiments: Iterable[Experiment], resources: Resources) -> 
     return [e for e in models.values() if run_flops(e, resources, find_flops) is None]
 
 
+def write_hours(hours: float) -> str:
+    """Write hours to three digits, never with an exponent: ``0.0123``, ``4,290``, ``under 0.0001``, ``0``."""
+    if 0 < hours < 1e-4:
+        return "under 0.0001"
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
+
+
 def _count(experiment: Experiment, info: ImageSetInfo, counter: Counter) -> Flops | None:
     sizes = {"num_classes": info.num_classes, "image_size": experiment.image_size}
     return counter(experiment.model, **sizes, **options_to_count(experiment))

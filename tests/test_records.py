@@ -240,7 +240,7 @@ def test_a_claim_excludes_others_and_ends_with_its_owner(run):
     ready = context.Queue()
     owner = context.Process(target=_hold, args=(run.path, ready))
     owner.start()
-    assert ready.get(timeout=30) is True
+    assert ready.get(timeout=300) is True
     with run.claim() as claimed:
         assert not claimed
     assert stand(run, {}).state == "running"

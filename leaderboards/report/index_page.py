@@ -15,6 +15,7 @@ from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.index import LEGEND, write_to_go
 from leaderboards.text.notation import NOTHING, paper_decimals, write_difference, write_signed
+from suite.costs import write_hours
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _view(line: IndexLine) -> SuiteView:
         ours=write_difference(cell) if cell and known else NOTHING,
         paper=write_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
         plot=_plot(cell) if cell and known else None,
-        spent=f"{cost.hours_spent:.3g} {cost.unit}" if cost and known else NOTHING,
+        spent=f"{write_hours(cost.hours_spent)} {cost.unit}" if cost and known else NOTHING,
         to_go=f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
         error=line.error,
     )

@@ -12,6 +12,7 @@ from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.usable_runs import short_commit
 from suite.arguments import program
+from suite.costs import write_hours
 from suite.errors import RecordError
 from suite.profiles import Row
 from suite.records import RunDirectory
@@ -108,7 +109,7 @@ def _write_line(result: Result) -> tuple[str, ...]:
     how = f" x {result.num_ranks}" if result.num_ranks > 1 else ""
     how += ", compiled" if result.compiled else ""
     return (
-        str(result.experiment.seed), f"{result.top1_percent:.2f}", f"{result.device_hours:.3g}",
+        str(result.experiment.seed), f"{result.top1_percent:.2f}", write_hours(result.device_hours),
         f"{result.images_per_s:.4g}", result.loader, f"{result.device}{how}", short_commit(result.commit),
         result.finished_at[:19],
     )  # fmt: skip

@@ -17,6 +17,7 @@ from leaderboards.text.notation import (
     write_signed,
 )
 from leaderboards.text.records import render_records, write_numbers
+from suite.costs import write_hours
 
 CSV_COLUMNS = (
     "suite", "item", "profile", "cells_done", "cells", "headline", "difference", "low", "high", "paper_difference",
@@ -35,7 +36,7 @@ def summarize_line(line: IndexLine) -> str:
     """For the terminal: two lines, or more where 80 characters do not hold them."""
     if line.leaderboard is None or line.cost is None:
         return f"{line.suite.name}: {'cannot be built' if line.error else 'no runs'}"
-    cost = f"{line.cost.hours_spent:.3g} {line.cost.unit} so far, {write_to_go(line.cost)} to go"
+    cost = f"{write_hours(line.cost.hours_spent)} {line.cost.unit} so far, {write_to_go(line.cost)} to go"
     state = f"{line.suite.name}, {line.profile_name}: {_cells(line)} cells, {cost}"
     return "\n".join(
         textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)
@@ -48,7 +49,7 @@ def write_to_go(cost: Cost) -> str:
     unknown = f"? ({cost.num_unknown} run{'s' if cost.num_unknown > 1 else ''})" if cost.num_unknown else ""
     if unknown and not cost.hours_to_go:
         return unknown
-    return f"{cost.hours_to_go:.3g}" + (f" + {unknown}" if unknown else "")
+    return write_hours(cost.hours_to_go) + (f" + {unknown}" if unknown else "")
 
 
 def render_index(lines: Sequence[IndexLine]) -> str:
@@ -78,7 +79,7 @@ def _texts(line: IndexLine) -> list[str]:
         suite.headline.text,
         write_difference(cell) if cell and cost else NOTHING,
         write_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
-        f"{cost.hours_spent:.3g} {cost.unit}" if cost else NOTHING,
+        f"{write_hours(cost.hours_spent)} {cost.unit}" if cost else NOTHING,
         f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
     ]
 

@@ -29,7 +29,7 @@ def train(folder, experiment=EXPERIMENT, **resources):
     command = [sys.executable, "-m", "suite.execute", str(run.path), "--resources"]
     with run.log_path.open("ab") as log:
         command.append(Resources(device="gpu", **resources).model_dump_json())
-        done = subprocess.run(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=200)
+        done = subprocess.run(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300)
     assert done.returncode == 0, run.log_path.read_text()
     return run
 

@@ -22,7 +22,7 @@ start_threads(2, "load")
 
 
 def test_a_process_with_room_for_one_thread_of_two_ends_at_once_and_says_what_it_lacks():
-    done = subprocess.run([sys.executable, "-c", IN_LITTLE_MEMORY], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", IN_LITTLE_MEMORY], capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "RunError: the 2 threads that load images cannot be started: can't start new thread" in done.stderr
 

@@ -77,7 +77,7 @@ def test_a_cancel_waits_until_another_grid_has_submitted(queue, tmp_path, monkey
         time.sleep(2)
         assert len(queue()) == 4
         assert marks(tmp_path) == [False, False]
-    cancelled.join(30)
+    cancelled.join(300)
     assert queue() == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from launchers.cost import run_flops
 from launchers.count_models import all_experiments
 from suite import known_flops
-from suite.costs import images_seen, models_to_count
+from suite.costs import images_seen, models_to_count, write_hours
 from suite.known_flops import find_flops, read_shipped
 from suite.model_options import read_options
 from suite.models import flops
@@ -108,3 +108,11 @@ def test_what_only_changes_the_start_leaves_the_count_as_it_is(model, options):
 def test_every_option_that_is_said_to_leave_the_count_as_it_is_was_tried():
     tried = {name for _, options in UNCHANGING for name in options}
     assert tried == set().union(*(options.without_effect_on_flops for options in read_options().values()))
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [(0, "0"), (2.64e-7, "under 0.0001"), (0.00556, "0.00556"), (12.34, "12.3"), (99.96, "100"), (4290, "4,290")],
+)
+def test_hours_are_written_without_an_exponent(hours, text):
+    assert write_hours(hours) == text

@@ -20,7 +20,7 @@ sys.exit(grid.main(sys.argv[1:]))
 
 def run(*options, code=AS_NOBODY, **more):
     command = [sys.executable, "-c", code, *COMMAND, *map(str, options)]
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=100, **more)
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=300, **more)
 
 
 @pytest.mark.parametrize(

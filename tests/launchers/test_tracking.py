@@ -187,8 +187,8 @@ def test_a_tracker_that_fails_or_hangs_is_told_of_once_and_dropped(
 def test_a_tracker_that_is_slow_with_a_long_backlog_is_not_taken_for_one_that_hangs(tmp_path, run, broken):
     slow = "SimpleNamespace(log=lambda values, step: time.sleep(0.1), finish=lambda: None)"
     broken(f"import time; from types import SimpleNamespace; return {slow}")
-    log(run, *range(1, 31))
-    assert Follower(request(tmp_path, "wandb", patience_s=5.0)).finish(600) == ""  # for 60 lines of 0.1 s each
+    log(run, *range(1, 56))
+    assert Follower(request(tmp_path, "wandb", patience_s=10.0)).finish(600) == ""  # for 110 lines of 0.1 s each
 
 
 def test_a_tracker_that_cannot_even_begin_is_told_of_and_the_training_goes_on(tmp_path, monkeypatch):
