@@ -169,8 +169,10 @@ STAGES: dict[str, list[Trial]] = {
     "narrow_shorter": list(compare(replace(_NARROW, images_seen=20_000), seeds=(1000, 1001))),
     "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000), seeds=_EIGHT)),
     "nine_shorter": list(compare(_SHORTER, rates=_RATES)),
-    "nine_longer_fewer": list(compare(replace(_LONGER, num_images=500))),
+    "nine_longer_fewer": list(compare(*(replace(_LONGER, num_images=n) for n in (250, 500)), seeds=_EIGHT[:4])),
     "nine_short": list(compare(CHOSEN, seeds=_EIGHT[:4])),
+    "nine_short_fewer": list(compare(*(replace(CHOSEN, num_images=n) for n in (250, 500)), seeds=_EIGHT[:4])),
+    "nine_short_many": list(compare(replace(CHOSEN, num_images=20_000), seeds=_EIGHT[:4])),
     "nine_short_rates": list(compare(CHOSEN, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
     "nine_short_warmup": list(
         compare(*(replace(CHOSEN, warmup_tenths=tenths) for tenths in (0.5, 2.0)), seeds=_EIGHT[:2])
