@@ -59,7 +59,7 @@ class Beat(Frozen):
     def describe(self, silent_s: float) -> str:
         """Spell a silence, such as "no step for 75 s; the slowest took 1.2 s"."""
         slowest = self.slowest_s.get(self.phase)
-        pace = "" if slowest is None else f"; the slowest took {slowest:.2g} s"
+        pace = "" if slowest is None else f"; the slowest took {slowest:{',.0f' if slowest >= 10 else '.2g'}} s"
         return f"no step for {silent_s:.0f} s{_WORDS[self.phase]}{pace}"
 
 

@@ -110,6 +110,6 @@ def _write_line(result: Result) -> tuple[str, ...]:
     how += ", compiled" if result.compiled else ""
     return (
         str(result.experiment.seed), f"{result.top1_percent:.2f}", write_hours(result.device_hours),
-        f"{result.images_per_s:.4g}", result.loader, f"{result.device}{how}", short_commit(result.commit),
+        f"{result.images_per_s:,.1f}", result.loader, f"{result.device}{how}", short_commit(result.commit),
         result.finished_at[:19],
     )  # fmt: skip
