@@ -134,8 +134,9 @@ _NINE = Setting(dim=54, num_heads=9, depth=5, num_gpsa_layers=3, images_seen=16_
 _LONGER = replace(_NINE, images_seen=32_000)
 _SHORTER = replace(_NINE, images_seen=24_000)
 _NARROW = replace(_LONGER, dim=36)
-CHOSEN = replace(_NINE, images_seen=18_000)
-"""The setting of ``suite.protocols.convit.micro`` on 1,000 images."""
+_SHORT = replace(_NINE, images_seen=18_000)
+CHOSEN = replace(_SHORT, num_images=500)
+"""The setting of ``suite.protocols.convit.micro`` on the smallest share of its images."""
 _TENTH = replace(_NARROW, num_images=2_000)
 _TABLE_3 = replace(_TENTH, images_seen=24_000)
 """S+ of ``suite.protocols.convit.laptop`` on a tenth of its images."""
@@ -169,14 +170,16 @@ STAGES: dict[str, list[Trial]] = {
     "narrow_shorter": list(compare(replace(_NARROW, images_seen=20_000), seeds=(1000, 1001))),
     "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000), seeds=_EIGHT)),
     "nine_shorter": list(compare(_SHORTER, rates=_RATES)),
-    "nine_longer_fewer": list(compare(*(replace(_LONGER, num_images=n) for n in (250, 500)), seeds=_EIGHT[:4])),
-    "nine_short": list(compare(CHOSEN, seeds=_EIGHT[:4])),
-    "nine_short_fewer": list(compare(*(replace(CHOSEN, num_images=n) for n in (250, 500)), seeds=_EIGHT[:4])),
-    "nine_short_many": list(compare(replace(CHOSEN, num_images=20_000), seeds=_EIGHT[:4])),
-    "nine_short_rates": list(compare(CHOSEN, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
+    "nine_longer_fewer": list(compare(*(replace(_LONGER, num_images=n) for n in (250, 500)), seeds=_EIGHT[:2])),
+    "nine_short": list(compare(_SHORT, seeds=_EIGHT[:4])),
+    "nine_short_rates": list(compare(_SHORT, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
     "nine_short_warmup": list(
-        compare(*(replace(CHOSEN, warmup_tenths=tenths) for tenths in (0.5, 2.0)), seeds=_EIGHT[:2])
+        compare(*(replace(_SHORT, warmup_tenths=tenths) for tenths in (0.5, 2.0)), seeds=_EIGHT[:2])
     ),
+    "nine_short_many": list(compare(replace(_SHORT, num_images=20_000), seeds=_EIGHT[:4])),
+    "nine_short_250": list(compare(replace(_SHORT, num_images=250), seeds=_EIGHT[:4])),
+    "nine_short_500": list(compare(CHOSEN, seeds=_EIGHT)),
+    "nine_short_500_rates": list(compare(CHOSEN, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),
     "tenth_12000": list(compare(replace(_TENTH, images_seen=12_000), seeds=_EIGHT[:4])),
     "tenth_15000": list(compare(replace(_TENTH, images_seen=15_000), seeds=_EIGHT[:4])),
     "table_1_rates": list(compare(_TABLE_1, rates=_RATES, seeds=_EIGHT[:2])),

@@ -11,6 +11,7 @@ from suite.spec import Experiment, Frozen, with_ancestors
 
 Row = tuple[str, ...]
 SAMPLE_TRAIN_IMAGES = 320
+_SMOKE_SHARE = 0.4  # of them, at least, is the largest share of a suite, so that the smaller ones differ, too
 
 
 class Place(Frozen):
@@ -139,9 +140,11 @@ class Profile(Frozen):
     def smoke(self) -> Profile:
         """Shrink the entries to sixty steps on a few hundred packaged images, in 4x4 patches where the models are those
         made for the laptop: enough to prove that everything runs."""
+        largest = max(experiment.train_fraction for experiment in self.experiments())
+        growth = max(1.0, _SMOKE_SHARE / largest)
 
         def shrink(experiment: Experiment) -> Experiment:
-            fraction = max(experiment.train_fraction, 10 / SAMPLE_TRAIN_IMAGES)  # an image of each class
+            fraction = max(growth * experiment.train_fraction, 10 / SAMPLE_TRAIN_IMAGES)  # an image of each class
             epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * fraction)
             recipe = experiment.recipe.model_copy(
                 update={

@@ -32,7 +32,7 @@ CHANGED = {
     ("sample_efficiency", "paper"): 10,
     ("cmhsa_cifar100", "paper"): 27,
     ("cmhsa_warmup", "paper"): 19,
-    # by a laptop's profile on an 8x8 grid, with 1,000 images and more
+    # by a laptop's profile on an 8x8 grid, with 500 images and more
     **{(f"convit_{name}", profile): number for name, number in _CONVIT.items() for profile in ("laptop", "smoke")},
     **{("sample_efficiency", profile): 10 for profile in ("laptop", "smoke")},
     # by ImageNet's normalization

@@ -50,7 +50,7 @@ class Length(NamedTuple):
 
 
 LAPTOP_LENGTH = Length(share=0.4, epochs=1.2)  # 24,000 images seen
-LAPTOP_MICRO_LENGTH = Length(share=0.4, epochs=0.9)  # 18,000, by networks twice as wide; 5 % are 1,000
+LAPTOP_MICRO_LENGTH = Length(share=0.2, epochs=1.8)  # 18,000, by networks twice as wide; 5 % are 500
 DESKTOP_LENGTH = Length(share=1.0, epochs=2.5)
 
 SIXTEENTH = "five-layer models of a sixteenth of the width"

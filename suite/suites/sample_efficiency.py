@@ -5,7 +5,7 @@ as there are fewer images, so that every run sees the same number of images: Fig
 fraction.
 
 Where text and code leave room: warm-up stays at 5 epochs for every fraction, as in the authors' code (the laptop
-profile, of 0.9 epochs, warms up over a tenth of its steps); the last weights are evaluated, but for the gains
+profile, of 1.8 epochs, warms up over a tenth of its steps); the last weights are evaluated, but for the gains
 of Fig. 11c, which its caption says are between the best accuracies. The laptop profile (and smoke, which
 follows it) evaluates at the end alone: an evaluation takes a sixth as long as the training, and where there were
 three, in 91 runs a third longer, the last was the best in each.
