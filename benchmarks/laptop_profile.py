@@ -170,7 +170,7 @@ STAGES: dict[str, list[Trial]] = {
     "narrow_shorter": list(compare(replace(_NARROW, images_seen=20_000), seeds=(1000, 1001))),
     "nine_longer_many": list(compare(replace(_LONGER, num_images=20_000), seeds=_EIGHT)),
     "nine_shorter": list(compare(_SHORTER, rates=_RATES)),
-    "nine_longer_500": list(compare(replace(_LONGER, num_images=500), seeds=_EIGHT)),
+    "nine_longer_500": list(compare(replace(_LONGER, num_images=500), seeds=_EIGHT[:6])),
     "nine_longer_250": list(compare(replace(_LONGER, num_images=250), seeds=_EIGHT[:2])),
     "nine_short": list(compare(_SHORT, seeds=_EIGHT[:4])),
     "nine_short_rates": list(compare(_SHORT, rates=(1e-3, 4e-3), seeds=_EIGHT[:2])),

@@ -52,6 +52,10 @@ SEARCH = {
     "2.2 ± 1.0": (1000, ["nine_short"]),
     "1.6 ± 1.3": (1000, ["nine_short_many"]),
     "0.9 ± 1.3": (1000, ["nine_short_250"]),
+    "0.9 ± 1.5": (1000, ["nine_short_500", "-nine_short_many"]),
+    "3.51 ± 0.73": (1000, ["nine_longer_500"]),
+    "3.4 ± 1.1": (1002, ["nine_longer_500"]),
+    "2.0 ± 1.1": (1000, ["nine_longer_500", "-nine_longer_many"]),
     "2.0 ± 1.0": (1000, ["nine_longer"]),
     "1.50 ± 0.95": (1000, ["nine_longer_many"]),
     "0.5 ± 1.3": (1000, ["nine_longer", "-nine_longer_many"]),
@@ -69,7 +73,8 @@ MAPS = {
     "60 ± 17": ("impulse_3", "after", 2, "columns"),
     "98.6 ± 0.6": ("trunc_normal", "after", 0, "columns"),
 }
-OF_NO_BOARD = {"2.0 ± 2.6", "1.97 ± 0.75", "1.5 ± 1.0", "1.39 ± 0.78", "1.0 ± 1.1"}  # of laptop profiles that are gone; the text names the commits
+# Of laptop profiles that are gone; the text names the commits.
+OF_NO_BOARD = {"2.0 ± 2.6", "1.97 ± 0.75", "1.5 ± 1.0", "1.39 ± 0.78", "1.0 ± 1.1"}
 LISTED = {*DIFFERENCES, *ACROSS_SCALES, *SEARCH, *MAPS, *OF_NO_BOARD}
 
 
