@@ -1,4 +1,5 @@
-"""The cost of a run: floating-point operations, from those of one image in its model. No torch.
+"""The cost of a run: floating-point operations, from those of one image in its model; and how hours are
+written. No torch.
 
 Building a large model takes a second, so that a model is counted once: who asks says by which ``Counter``.
 """
@@ -61,7 +62,7 @@ def models_to_count(experiments: Iterable[Experiment], resources: Resources) -> 
 
 
 def write_hours(hours: float) -> str:
-    """Write hours to three digits, never with an exponent: ``0.0123``, ``4,290``, ``under 0.0001``, ``0``."""
+    """Write hours to three digits, or whole from 100 on: ``0.0123``, ``4,287``, ``under 0.0001``, ``0``."""
     if 0 < hours < 1e-4:
         return "under 0.0001"
     return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"

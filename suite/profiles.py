@@ -11,7 +11,7 @@ from suite.spec import Experiment, Frozen, with_ancestors
 
 Row = tuple[str, ...]
 SAMPLE_TRAIN_IMAGES = 320
-_SMOKE_SHARE = 0.4  # of them, at least, is the largest share of a suite, so that the smaller ones differ, too
+_SMOKE_SHARE = 0.4  # of those at least for a suite's largest share, so that the smaller ones stay apart
 
 
 class Place(Frozen):

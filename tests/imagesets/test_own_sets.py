@@ -24,7 +24,7 @@ def test_an_installed_plug_in_s_image_set_is_found_by_a_fresh_process(tmp_path):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: garden\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[convolutional_prior.image_sets]\ntulips = garden:TULIPS\n")
     paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
-    grid = ["--suite", "sample_efficiency", "--dataset", "tulips", "--show", "--only", "train_fraction=0.4"]
+    grid = ["--suite", "sample_efficiency", "--dataset", "tulips", "--show", "--only", "train_fraction=0.2"]
     command = [sys.executable, "-m", "launchers.grid", *grid]
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)

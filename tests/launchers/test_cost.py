@@ -112,7 +112,7 @@ def test_every_option_that_is_said_to_leave_the_count_as_it_is_was_tried():
 
 @pytest.mark.parametrize(
     ("hours", "text"),
-    [(0, "0"), (2.64e-7, "under 0.0001"), (0.00556, "0.00556"), (12.34, "12.3"), (99.96, "100"), (4290, "4,290")],
+    [(0, "0"), (2.64e-7, "under 0.0001"), (0.00556, "0.00556"), (12.34, "12.3"), (99.96, "100"), (4287.3, "4,287")],
 )
 def test_hours_are_written_without_an_exponent(hours, text):
     assert write_hours(hours) == text

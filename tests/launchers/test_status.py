@@ -86,7 +86,9 @@ def test_a_run_without_a_sign_of_life_says_so_and_shows_no_rate(look, run):
     heart = Heartbeat(run)
     heart.beat(20)
     heart.end()
-    assert "64,000" in render(look(queued=RUNNING))
+    shown = render(look(queued=RUNNING))
+    assert "64,000" in shown
+    assert "0:00:00" in shown
     then = run.heartbeat_path.stat().st_mtime - 330
     os.utime(run.heartbeat_path, (then, then))
     shown = render(look(queued=RUNNING))
