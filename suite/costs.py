@@ -1,5 +1,4 @@
-"""The cost of a run: floating-point operations, from those of one image in its model; and how hours are
-written. No torch.
+"""What a run costs, in floating-point operations counted from those of one image, and how hours are written. No torch.
 
 Building a large model takes a second, so that a model is counted once: who asks says by which ``Counter``.
 """
