@@ -60,7 +60,7 @@ def test_a_preempted_run_writes_a_checkpoint_and_goes_on(
     on_slurm(tmp_path, *FOUR)
     assert leaderboard(tmp_path) == local_four
     tried = [attempt for path in RUNS for attempt in read_attempts(RunDirectory(tmp_path / path))]
-    assert all_restarts(tmp_path) == {0, 1}
+    assert {attempt.restarts for attempt in tried} == {0, 1}
     assert all(attempt.why == "preempted" for attempt in tried if attempt.end == "interrupted")
     assert sum(attempt.end != "finished" for attempt in tried) <= 1  # but for the one that was hit, none ran twice
 
