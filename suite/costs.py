@@ -1,4 +1,4 @@
-"""What a run costs, in floating-point operations counted from those of one image, and how hours are written. No torch.
+"""The cost of a run: floating-point operations, from those of one image in its model; and hours as text. No torch.
 
 Building a large model takes a second, so that a model is counted once: who asks says by which ``Counter``.
 """
