@@ -37,8 +37,14 @@ def read_own_runs(board: Path) -> list[dict[str, str]]:
     return [run for run in read_runs(board) if run["model"] in models]
 
 
+def is_outdated(board: Path) -> bool:
+    """Whether it shows runs of experiments that its suite has changed since."""
+    arms = {experiment.arm for experiment in get_suite(board.parent.name).profile(board.stem).experiments()}
+    return any(run["run"].rpartition("/")[0] not in arms for run in read_own_runs(board))
+
+
 def read_headline(board: Path) -> str:
-    """``ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol.
+    """``ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol or recipe.
 
     Raises:
         RecordError: there is no such line.
@@ -51,7 +57,7 @@ def read_headline(board: Path) -> str:
     missing = f"; {gaps[2]} of {gaps[1]} cells missing" if gaps and gaps[2] != "0" else ""
     protocols = {int(run["protocol_version"]) for run in read_runs(board)}
     old = f"; of protocol {min(protocols)}" if protocols and min(protocols) < PROTOCOL_VERSION else ""
-    return f"{found[1]}{missing}{old}"
+    return f"{found[1]}{missing}{old}{'; of an earlier recipe' * is_outdated(board)}"
 
 
 def read_seeds_needed(board: Path) -> int | None:

@@ -27,14 +27,14 @@ DEIT = Recipe(
     mixup=0.8,
     cutmix=1.0,
     mix_switch_probability=0.5,
-    mix_group=128,  # 8 processes
+    mix_group=256,  # 4 processes
     repeated_augmentation=3,
     precision="bf16",
 )
 """DeiT's recipe (arXiv:2012.12877, Table 9), which ConViT takes over unchanged (arXiv:2103.10697, Sec. 3).
 
 What only DeiT's code says: the schedule is stepped after each epoch with that epoch's number, so that the rate lags one
-epoch; each of eight processes draws mixup and cutmix for its own images.
+epoch; each process draws mixup and cutmix for its own images, and its README trains on four processes of 256.
 
 Differs: mixed precision is bf16 autocast, where the authors' code used fp16 with loss scaling. An image is mixed with
 the one half a batch away; timm pairs the first of a process with its last.
@@ -43,6 +43,7 @@ the one half a batch away; timm pairs the first of a process with its last.
 DEIT_NOTES = (
     "Recipe, gpu and paper: bf16 autocast, where the authors' code used fp16 with loss scaling.",
     "Recipe, paper: mixup and cutmix pair images half a batch apart, timm's code the first of a process with its last.",
+    "Recipe, paper: training uses every image; the authors' code drops the last, partial batch of each epoch.",
 )
 """Footnotes of every board that trains by ``DEIT``: where it differs from the authors' code."""
 

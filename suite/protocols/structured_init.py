@@ -44,6 +44,7 @@ CIFAR = Recipe(
     warmup_learning_rate=1e-5,
     min_learning_rate=1e-6,
     label_smoothing=0.1,
+    test_crop=1.0,
     flip_probability=0.5,
     rand_augment="rand-m9-mstd0.5-inc1",
     precision="bf16",
@@ -114,6 +115,7 @@ LAPTOP = CIFAR.model_copy(
         "adam_epsilon": 1e-8,
         "schedule_unit": "step",
         "warmup_epochs": 0.08,
+        "test_crop": 0.875,  # without effect on images of the model's own size; keeps the finished runs' ids
         "rand_augment": "",
         "precision": "fp32",
     }

@@ -88,7 +88,7 @@ SUITE = Suite(
         "Relative training time: two phases count both, each half as long as a row of one: (0.45 + 1.48) / 2 = 0.96.",
         "Relative training time: of a learning-rate search only the candidate that was taken counts.",
         "Images are normalized by ImageNet's mean and deviation, as in DeiT's code; in profile laptop by CIFAR-10's.",
-        "Mixup and cutmix are drawn once for a batch of 128; how many processes drew in the paper is not stated.",
+        "Mixup and cutmix are drawn for each 32 images of a batch, which one of the paper's four GPUs holds.",
         "The position bias of the transfer starts with M = 10; the paper's M = 40 would freeze attention.",
         "Learning rates are chosen by test accuracy; the paper does not say by what, nor which ones it chose.",
         "Appendix B prints AdamW's betas as (0, 9, 0.999); taken for (0.9, 0.999).",

@@ -33,6 +33,8 @@ DIFFERENCES = {
     ),
     "1.56 ± 0.91": ("cordonnier_heads/laptop", ["SA learned/top1"], ["SA quadratic, 9 heads/top1"]),
     "5.10 ± 0.59": ("cmhsa_cifar100/laptop", ["CMHSA-3 (ours)/top1"], ["CMHSA (2nd phase)/top1"]),
+    "4.48 ± 0.73": ("cmhsa_cifar100/laptop", ["CMHSA-5 (ours)/top1"], ["CMHSA (2nd phase)/top1"]),
+    "0.29 ± 0.93": ("cmhsa_cifar100/laptop", ["CMHSA-5 (ours)/top1"], ["CMHSA-5 (1st phase)/top1"]),
     "3.0 ± 1.2": ("cmhsa_cifar100/laptop", ["CMHSA-5 (ours)/top1"], ["ViT-base/top1"]),
     "0.74 ± 0.57": ("cmhsa_cifar100/laptop", ["CMHSA-3 (ours)/top1"], ["CMHSA-3 (1st phase)/top1"]),
     "1.3 ± 1.1": (

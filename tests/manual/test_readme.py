@@ -7,7 +7,9 @@ import pytest
 
 from leaderboards import overview
 from leaderboards.overview import FILES, PUBLISHED, render_origins, render_table, replace_table
+from leaderboards.published_boards import is_outdated, list_boards, read_headline
 from suite.errors import RecordError
+from suite.suites import get_suite, list_suites
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -28,13 +30,35 @@ def test_a_board_is_told_in_its_own_words_and_an_older_protocol_by_its_number(tm
     board = tmp_path / "init_heads" / "gpu.md"
     board.parent.mkdir()
     board.write_text("# x\n\nHeadline: A over B: +1.5 points, n=1 (paper: +2.0).\n\n9 cells: 7 done, 2 missing.\n")
-    board.with_suffix(".runs.csv").write_text("run,protocol_version,commit\na,2,abc\nb,1,abc\n")
+    board.with_suffix(".runs.csv").write_text(
+        "run,model,protocol_version,commit\na/seed-0,mine,2,abc\nb/seed-0,mine,1,abc\n"
+    )
     (line,) = [
         line for line in render_table(tmp_path, tmp_path).splitlines() if "| [init_heads](init_heads/gpu.md) |" in line
     ]
     told = "[gpu](init_heads/gpu.md): A over B: +1.5 points, n=1 (paper: +2.0); 2 of 9 cells missing; of protocol 1"
     assert line.endswith(f"| {told} |")
     assert render_table(tmp_path, tmp_path).splitlines()[2] == line  # what there is to see comes first
+
+
+OUTDATED = "> **Of an earlier recipe:**"
+
+
+def test_a_board_says_so_if_its_suite_has_other_experiments_by_now():
+    boards = [board for suite in list_suites() for board in list_boards(PUBLISHED / suite)]
+    told = [board for board in boards if OUTDATED in board.read_text()]
+    assert told == [board for board in boards if is_outdated(board)]
+    assert all("; of an earlier recipe" in read_headline(board) for board in told)
+
+
+def test_a_run_of_another_arm_makes_a_board_outdated(tmp_path):
+    arms = [experiment.arm for experiment in get_suite("convit_psa").profile("laptop").experiments()]
+    board = tmp_path / "convit_psa" / "laptop.md"
+    board.parent.mkdir()
+    for names, expected in ((arms, False), ([*arms, "convit_micro-0123456789abcdef"], True), (["mine-0"], False)):
+        lines = [f"{name}/seed-0,{name.partition('-')[0]},2,abc\n" for name in names]
+        board.with_suffix(".runs.csv").write_text("run,model,protocol_version,commit\n" + "".join(lines))
+        assert is_outdated(board) is expected
 
 
 def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp_path):

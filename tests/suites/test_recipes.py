@@ -37,7 +37,7 @@ SGD = OFF | {
 TIMM = OFF | {"adam_epsilon": 1e-3, "label_smoothing": 0.1, "rand_augment": RAND_AUGMENT}
 TIMM_CIFAR = TIMM | {
     "batch_size": 512, "weight_decay": 0.01, "clip_grad_norm": 3.0, "warmup_epochs": 10, "warmup_learning_rate": 1e-5,
-    "min_learning_rate": 1e-6,
+    "min_learning_rate": 1e-6, "test_crop": 1.0,
 }  # fmt: skip
 TIMM_IMAGENET = TIMM | {
     "epochs": 300, "crop": "random_resized", "train_interpolation": "random", "test_crop": 0.9, "random_erasing": 0.25,
@@ -50,10 +50,14 @@ HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 THE_SETS_OWN = None
 
 AUTHORS = {
-    "ConViT": (DEIT | {"batch_size": 1024, "learning_rate": 1e-3, "mix_group": 128}, IMAGENET_STATISTICS),
+    "ConViT": (DEIT | {"batch_size": 1024, "learning_rate": 1e-3, "mix_group": 256}, IMAGENET_STATISTICS),
+    "ConViT B": (DEIT | {"batch_size": 1024, "learning_rate": 1e-3, "mix_group": 64}, IMAGENET_STATISTICS),
     "ConViT +": (DEIT | {"batch_size": 512, "learning_rate": 4e-4, "mix_group": 64}, IMAGENET_STATISTICS),
-    "CMHSA": (DEIT | {"batch_size": 128}, IMAGENET_STATISTICS),
-    "CMHSA's DeiT": (DEIT | {"batch_size": 128, "epochs": 400, "learning_rate": 1.25e-4}, IMAGENET_STATISTICS),
+    "CMHSA": (DEIT | {"batch_size": 128, "mix_group": 32}, IMAGENET_STATISTICS),
+    "CMHSA's DeiT": (
+        DEIT | {"batch_size": 128, "epochs": 400, "learning_rate": 1.25e-4, "mix_group": 32},
+        IMAGENET_STATISTICS,
+    ),
     "CMHSA's ViT": (PLAIN_DEIT | {"batch_size": 128, "epochs": 400, "learning_rate": 1.25e-4}, IMAGENET_STATISTICS),
     "Cordonnier's attention": (
         SGD | {"schedule_epochs": 300.6, "warmup_epochs": 15.03, "cosine_after_warmup": True},
@@ -84,6 +88,7 @@ AUTHORS = {
 
 VARIED = {
     "ConViT": {"epochs"},  # with the share of the images
+    "ConViT B": {"epochs"},
     "ConViT +": {"epochs"},
     "CMHSA": {"epochs", "learning_rate", "warmup_epochs"},  # one phase or two, the search, and Fig. 2
 }
@@ -103,7 +108,9 @@ def kind_of(suite, experiment):
         if experiment.dataset == "imagenet":
             return "structured init on ImageNet"
         return "structured init's ConvMixer" if experiment.model == "convmixer" else "structured init"
-    return "ConViT +" if experiment.model.endswith("_plus") else "ConViT"
+    if experiment.model.endswith("_plus"):
+        return "ConViT +"
+    return "ConViT B" if experiment.model.endswith("_b") else "ConViT"
 
 
 def check(kind, experiment):
@@ -125,6 +132,15 @@ def test_every_training_of_a_paper_is_its_authors_in_every_field(suite):
 
 def test_the_authors_other_imagenet_command_is_theirs_in_every_field():
     check("structured init on ImageNet as the code", imagenet_vit("Imp.-3", IMAGENET_AS_THE_CODE))
+
+
+@pytest.mark.parametrize("suite", list_suites())
+def test_where_training_shows_whole_images_testing_does_too(suite):
+    for profile in get_suite(suite).profiles:
+        for experiment in get_suite(suite).profile(profile).experiments():
+            resized = experiment.image_size != get_info(experiment.dataset).image_size
+            if experiment.recipe.crop == "none" and resized:
+                assert experiment.recipe.test_crop == 1.0, experiment.id
 
 
 def test_no_field_is_left_to_chance():

@@ -105,6 +105,7 @@ def test_cifar_is_trained_by_section_5_1_and_the_authors_command():
         rand_augment="rand-m9-mstd0.5-inc1",
         precision="bf16",
         crop="none",
+        test_crop=1.0,
         random_erasing=0.0,
         mixup=0.0,
         cutmix=0.0,
