@@ -152,7 +152,7 @@ def _submitting(store: Path, console: Console) -> Iterator[None]:
     folder = submissions_folder(store)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / "submit.lock", mode=0o666)
+        lock = filelock.FileLock(folder / "submit.lock")
         try:
             lock.acquire(timeout=1.0)
         except filelock.Timeout:

@@ -59,6 +59,15 @@ def test_all_jobs_of_a_suite_are_cancelled_those_that_build_its_leaderboard_too(
     assert marks(tmp_path) == [True, True]
 
 
+def test_the_lock_of_who_submits_is_readable_by_those_whom_the_umask_lets(queue, tmp_path):
+    before = os.umask(0o077)
+    try:
+        main([*COMMAND, "--runs", str(tmp_path), "--cancel"])
+    finally:
+        os.umask(before)
+    assert (submissions_folder(tmp_path) / "submit.lock").stat().st_mode & 0o777 == 0o600
+
+
 def test_where_scancel_fails_nothing_is_called_cancelled(queue, tmp_path, monkeypatch, capsys):
     (tmp_path / "bin" / "scancel").write_text("#!/bin/sh\necho 'scancel: error: Access denied' >&2; exit 1\n")
     assert main([*COMMAND, "--runs", str(tmp_path), "--cancel"]) == Exit.FAILED
