@@ -36,7 +36,8 @@ from suite.spec import Experiment, Frozen
 from suite.tables import Suite
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
-_STORE = re.compile(r"[^\x00-\x1f%]+")
+_NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
+_FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
 _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
     "begin", "comment", "core-spec", "deadline", "exclude", "exclusive", "gres", "hint", "licenses",
     "mail-type", "mail-user", "mem-per-cpu", "mem-per-gpu", "mincpus", "nice", "nodelist", "prefer", "priority",
@@ -57,23 +58,23 @@ class Allocation(Frozen):
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None
-    more: dict[str, str] = Field(default_factory=dict)  # sbatch's own names
+    more: dict[str, str | bool] = Field(default_factory=dict)  # sbatch's own names
 
 
-def parse_more(pairs: Sequence[str]) -> dict[str, str]:
-    """``--slurm KEY=VALUE`` pairs.
+def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
+    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone.
 
     Raises:
         SpecError: a key that is not allowed, or a value that is none.
     """
-    found = {}
+    found: dict[str, str | bool] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if key not in _ALLOWED:
             raise unknown_name("key of --slurm", key, _ALLOWED)
-        if not separator:
+        if not separator and key not in _FLAGS:
             raise SpecError(f"--slurm {pair!r}: expected KEY=VALUE")
-        found[key] = sbatch_value(value)
+        found[key] = sbatch_value(value) if separator else True
     return found
 
 
@@ -131,8 +132,11 @@ class Submitter:
         self._array_of = dict(queued or {})
         self._tasks_per_group = [-(-len(group) // runs_per_job) for group in groups]
         self._largest_array = max(self._tasks_per_group)
-        if not _STORE.fullmatch(str(store.absolute())):
-            raise SpecError(f"--runs {str(store)!r}: SLURM takes no line breaks and no % in the names of its logs")
+        if found := _NO_STORE.search(str(store.absolute())):
+            raise SpecError(
+                f"--runs {str(store)!r}: for {found[0]!r} in the path, jobs could not write logs or import code there. "
+                "Expected no %, backslash, colon, line break, nor bytes that are no UTF-8"
+            )
         self._store, self._allocation, self._max_parallel = store.absolute(), allocation, max_parallel
         self._folder = submissions_folder(self._store) / self.submission.name
 

@@ -70,6 +70,7 @@ def test_a_job_s_name_says_which_task_it_is():
         (["gres"], "expected KEY=VALUE"),
         (["comment=a\nrm -rf /"], "no spaces, quotes, line breaks"),
         (["comment=$(id)"], "no spaces, quotes, line breaks"),
+        (["exclusive="], "no spaces, quotes, line breaks"),
     ],
 )
 def test_what_could_reach_a_shell_is_refused(pairs, message):
@@ -81,6 +82,17 @@ def test_lists_as_slurm_writes_them_are_taken():
     more = ["exclude=node[1-3,7]", "gres=gpu:a100:4", "begin=2027-01-01T00:00:00", "constraint=x"][:3]
     assert parse_more(more)["exclude"] == "node[1-3,7]"
     assert sbatch_value("a100&nvlink") == "a100&nvlink"
+
+
+def test_an_option_of_sbatch_that_needs_no_value_is_given_without_one(tmp_path, tools):
+    script = submitter(tmp_path, Allocation(more=parse_more(["exclusive", "nice", "tmp=1G"]))).script()
+    assert re.findall(r"#SBATCH --((?:exclusive|nice|tmp).*)", script) == ["exclusive", "nice", "tmp=1G"]
+
+
+@pytest.mark.parametrize("name", ["a\\b", "a%j", "a:b", "a\nb", "a\udcffb"])
+def test_a_store_whose_jobs_could_not_log_or_import_there_is_refused(tmp_path, tools, name):
+    with pytest.raises(SpecError, match="could not write logs or import code"):
+        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", 3, Allocation())
 
 
 def test_an_array_over_the_cluster_s_limit_is_split(tmp_path, tools):
