@@ -7,10 +7,10 @@ them is read by ``status``.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers import slurm
-from launchers.batch import PYTHON, REFUSALS, BatchScript
+from launchers.batch import PYTHON, REFUSALS, BatchScript, UnknownError
 from launchers.node import STEP_END_S, WARNING_S
 from launchers.plan import PlannedRun
+from launchers.slurm_calls import ask, words_of
 from launchers.snapshot import Snapshot
 from launchers.submission import (
     Submission,
@@ -37,6 +38,7 @@ from suite.tables import Suite
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
+_WHOLE_ENVIRONMENT = "--export=ALL"  # also where a site lets jobs begin without any
 _FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
 _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
     "begin", "comment", "core-spec", "deadline", "exclude", "exclusive", "gres", "hint", "licenses",
@@ -166,16 +168,16 @@ class Submitter:
             self._largest_array = slurm.max_array_size()
             reason = self._refusal()
         if reason:
-            raise SpecError(f"SLURM would refuse these jobs: {reason}. Nothing was submitted.")
+            unused = ", ".join(sorted(name for name in os.environ if name.startswith("SBATCH_")))
+            hint = f" {unused} of your environment do not count: give options" if unused else ""
+            raise SpecError(f"SLURM would refuse these jobs: {reason}. Nothing was submitted.{hint}")
 
     def _refusal(self) -> str:
-        with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".sh") as file:
             file.write(self._script(max(self._arrays(), key=len)))
             file.flush()
-            done = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return ""
-        return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"
+            done = ask("sbatch", "--test-only", file.name)
+        return "" if done.returncode == 0 else words_of(done)
 
     def submit(self) -> str:
         """Write down what is submitted, and submit it; after it, a job that builds the leaderboard.
@@ -191,12 +193,16 @@ class Submitter:
         try:
             self._submit_arrays()
         except REFUSALS as error:
-            if self.job_ids:
+            if isinstance(error, UnknownError):
+                left = (
+                    "whether SLURM took these jobs is not known: the same command looks for them, and submits the rest"
+                )
+            elif self.job_ids:
                 left = f"{', '.join(self.job_ids)} are in the queue; the same command submits what is missing"
             else:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                shutil.rmtree(self._folder, ignore_errors=True)  # without it no job could start, should one come late
                 left = "nothing was submitted"
-            raise RunError(f"sbatch failed: {str(error).strip()}; {left}.") from error
+            raise RunError(f"sbatch failed: {error}; {left}.") from error
         try:
             self._submit_leaderboard()
         except REFUSALS as error:
@@ -234,6 +240,7 @@ class Submitter:
             "time": 10,
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
+            "srun_args": [_WHOLE_ENVIRONMENT],
         }
         suite = submission.suite_source or submission.suite
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
@@ -283,7 +290,12 @@ class Submitter:
             "dependency": self._dependency(tasks),
             "stderr_to_stdout": True,
             "additional_parameters": {"requeue": True, **wanted.more},
-            "srun_args": ["--kill-on-bad-exit=1", f"--cpus-per-task={wanted.cpus_per_task}", *_limit_of_step(wanted)],
+            "srun_args": [
+                _WHOLE_ENVIRONMENT,
+                "--kill-on-bad-exit=1",
+                f"--cpus-per-task={wanted.cpus_per_task}",
+                *_limit_of_step(wanted),
+            ],
             "setup": [
                 self._path(),
                 f"export OMP_NUM_THREADS={wanted.cpus_per_task}",

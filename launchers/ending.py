@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from launchers import slurm
+from launchers.slurm_calls import ask
 from launchers.starts import LostStart, bad_nodes, judge_start, read_starts
 from launchers.submission import cancel_mark, read_submission, submissions_folder, this_task
 from suite import attempts
@@ -98,7 +98,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
     job = os.environ["SLURM_JOB_ID"]
     give_up_at = time.monotonic() + _REQUEUE_PATIENCE_S
     while time.monotonic() < give_up_at:
-        shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=False).stdout
+        shown = ask("scontrol", "show", "job", job).stdout
         state = re.search(r"JobState=(\w+)", shown)
         restarts = re.search(r"Restarts=(\d+)", shown)
         is_older = restarts is not None and int(restarts[1]) > attempts.this_job()["restarts"]
@@ -109,7 +109,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
         if nodes and not slurm.leaves_nodes(nodes):
             print(f"no node is left: {', '.join(nodes)} could not begin this job", file=sys.stderr)
             return Exit.FAILED
-        if state is not None and subprocess.run(["scontrol", "requeue", job], check=False).returncode == 0:
+        if state is not None and ask("scontrol", "requeue", job).returncode == 0:
             _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
             return Exit.INTERRUPTED
         time.sleep(1.0)
