@@ -38,6 +38,7 @@ from suite.tables import Suite
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
+_END = Path(__file__).with_name("job_end.sh")
 _WHOLE_ENVIRONMENT = "--export=ALL"  # also where a site lets jobs begin without any
 _FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
 _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
@@ -259,18 +260,6 @@ class Submitter:
         """Spell where jobs import from: the pinned code, and never the folder that they happen to start in (-P)."""
         return f"export PYTHONPATH={shlex.quote(self.submission.code)}${{PYTHONPATH:+:$PYTHONPATH}}"
 
-    def _ending(self, first: int) -> list[str]:
-        """Spell what follows the processes; on a node without Python the script itself moves the job elsewhere."""
-        return [
-            f'{self._command("ending", first)} "$?"',
-            "status=$?",
-            'if [ "$status" -ge 126 ] && [ "$status" -le 127 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; then',
-            '  scontrol requeue "$SLURM_JOB_ID"',
-            '  scontrol update JobId="$SLURM_JOB_ID" ExcNodeList="$SLURMD_NODENAME"',
-            "fi",
-            'exit "$status"',
-        ]
-
     def _batch(self, tasks: range) -> BatchScript:
         wanted, name = self._allocation, self.submission.name
         parameters: dict[str, Any] = {
@@ -299,9 +288,15 @@ class Submitter:
             "setup": [
                 self._path(),
                 f"export OMP_NUM_THREADS={wanted.cpus_per_task}",
+                f'folder={shlex.quote(str(self._folder))} first={tasks.start} judged="$folder/$SLURM_JOB_ID.judged"',
+                'echo "start ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"',
                 "trap : TERM  # the shell outlives its step, to put the job back into the queue",
             ],
-            "teardown": self._ending(tasks.start),
+            "teardown": [
+                'status=$?; trap "" TERM; rm -f "$judged"',
+                f'{self._command("ending", tasks.start)} "$status"; status=$?',
+                *_END.read_text(encoding="utf-8").splitlines(),
+            ],
         }
         return BatchScript(self._folder, parameters, num_jobs=len(tasks))
 

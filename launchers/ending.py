@@ -9,6 +9,7 @@ torch: that is what such a node may lack.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -95,7 +96,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
     SLURM takes a list of nodes to avoid from jobs that wait alone, so it comes after the requeue; between the two this
     process lives on, as SIGTERM is ignored.
     """
-    job = os.environ["SLURM_JOB_ID"]
+    job = attempts.this_job()["job"]  # ARRAY_TASK: the number of one task is its array's too
     give_up_at = time.monotonic() + _REQUEUE_PATIENCE_S
     while time.monotonic() < give_up_at:
         shown = ask("scontrol", "show", "job", job).stdout
@@ -121,7 +122,7 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
 
     Args:
         folder: of the submission.
-        job: its number, for this task alone.
+        job: ARRAY_TASK, which is this task alone.
         nodes: that it is to avoid, those from before included; [] changes nothing.
         lost: its starts that began nothing, this one last; [] where this one began a run.
     """
@@ -139,4 +140,9 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
 
 if __name__ == "__main__":
     where, submission_name, first, ended_with = sys.argv[1:]
-    sys.exit(end_task(Path(where), submission_name, int(first), int(ended_with)))
+    judged = submissions_folder(Path(where)) / submission_name / f"{os.environ['SLURM_JOB_ID']}.judged"
+    try:
+        sys.exit(end_task(Path(where), submission_name, int(first), int(ended_with)))
+    finally:  # see job_end.sh: a process that dies on the way leaves no mark
+        with contextlib.suppress(OSError):
+            judged.touch()

@@ -27,7 +27,7 @@ def environment() -> dict[str, str]:
 
 
 def ask(*command: str, patience_s: float = _PATIENCE_S) -> subprocess.CompletedProcess[str]:
-    """What becomes of one of SLURM's programs; one that does not answer fails."""
+    """Run one of SLURM's programs to its end; one that does not answer fails."""
     try:
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
