@@ -43,6 +43,11 @@ class BatchScript:
         self._folder = folder
         self._executor = submitit.SlurmExecutor(folder)
         self._executor.update_parameters(**{key: value for key, value in parameters.items() if value is not None})
+        steps = [
+            "--export=ALL",
+            *parameters.get("srun_args", ()),
+        ]  # also where a site lets jobs begin without variables
+        self._executor.update_parameters(srun_args=steps)
         if num_jobs is not None:
             self._executor.parameters["map_count"] = num_jobs
 
