@@ -19,8 +19,9 @@ SLURM, in the same order:
 
     on_slurm         submit, watch, end
     cluster          plan -> arrays of jobs; batch: their scripts; submission, snapshot: their record and code
-    node             the function that each process of a job calls; starts: those that began no run; ending: the last
-    slurm            SLURM's word on our jobs; reasons: in words
+    node             the function that each process of a job calls; starts: those that began no run; ending: the last,
+                     or job_end.sh where the node's Python fails
+    slurm            SLURM's word on our jobs; slurm_calls: its programs, in an environment of ours; reasons: in words
     status           where every run stands; troubles: nodes that stand in the way
 
 Beside them, as processes of their own (helper):

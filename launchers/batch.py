@@ -3,18 +3,28 @@ an array of a thousand would need as many files."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import submitit
-from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-REFUSALS = (FailedJobError, FailedSubmissionError, OSError)
+from launchers import slurm
+from launchers.slurm_calls import ask, words_of
+from suite.errors import RunError
+
+REFUSALS = (RunError, OSError)
 """Raised by ``BatchScript.submit`` where sbatch takes no job."""
 
 PYTHON = sys.executable
+_PATIENCE_S = 180.0  # a busy controller lets sbatch ask again and again
+_TAKEN = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?")
+
+
+class UnknownError(RunError):
+    """Whether SLURM took a job is not known."""
 
 
 class BatchScript:
@@ -30,8 +40,14 @@ class BatchScript:
     """
 
     def __init__(self, folder: Path, parameters: Mapping[str, Any], num_jobs: int | None = None) -> None:
+        self._folder = folder
         self._executor = submitit.SlurmExecutor(folder)
         self._executor.update_parameters(**{key: value for key, value in parameters.items() if value is not None})
+        steps = [
+            "--export=ALL",
+            *parameters.get("srun_args", ()),
+        ]  # also where a site lets jobs begin without variables
+        self._executor.update_parameters(srun_args=steps)
         if num_jobs is not None:
             self._executor.parameters["map_count"] = num_jobs
 
@@ -40,12 +56,27 @@ class BatchScript:
         return str(self._executor._make_submission_file_text(command, ""))
 
     def submit(self, command: str) -> str:
-        """Submit ``command``; returns SLURM's id.
+        """Submit ``command``; returns SLURM's id, which is looked up by the job's own name after any doubt.
 
         Raises:
-            FailedJobError, FailedSubmissionError, OSError: see ``REFUSALS``.
+            RunError: SLURM took no job, with all that sbatch said; an UnknownError: perhaps it took one.
+            OSError: the script cannot be written.
         """
-        return str(self._executor._submit_command(command).job_id)
+        name = self._executor.parameters["job_name"]
+        path = self._folder / f"{name}.sh"
+        path.write_text(self.script(command), encoding="utf-8")
+        done = ask("sbatch", "--parsable", str(path), patience_s=_PATIENCE_S)
+        found = _TAKEN.fullmatch(done.stdout.strip())
+        if found and done.returncode == 0:
+            return found[1]
+        try:
+            job_ids = slurm.look_up(name)
+        except RunError as error:
+            raise UnknownError(f"{words_of(done)}; {error}") from error
+        if not job_ids:
+            raise RunError(words_of(done))
+        slurm.scancel(job_ids[1:])  # where sbatch asked again, and was heard twice
+        return job_ids[0]
 
 
 def rank_of_job() -> submitit.JobEnvironment:

@@ -7,10 +7,10 @@ them is read by ``status``.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers import slurm
-from launchers.batch import PYTHON, REFUSALS, BatchScript
+from launchers.batch import PYTHON, REFUSALS, BatchScript, UnknownError
 from launchers.node import STEP_END_S, WARNING_S
 from launchers.plan import PlannedRun
+from launchers.slurm_calls import ask, words_of
 from launchers.snapshot import Snapshot
 from launchers.submission import (
     Submission,
@@ -36,7 +37,9 @@ from suite.spec import Experiment, Frozen
 from suite.tables import Suite
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
-_STORE = re.compile(r"[^\x00-\x1f%]+")
+_NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
+_END = Path(__file__).with_name("job_end.sh")
+_FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
 _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
     "begin", "comment", "core-spec", "deadline", "exclude", "exclusive", "gres", "hint", "licenses",
     "mail-type", "mail-user", "mem-per-cpu", "mem-per-gpu", "mincpus", "nice", "nodelist", "prefer", "priority",
@@ -57,23 +60,23 @@ class Allocation(Frozen):
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None
-    more: dict[str, str] = Field(default_factory=dict)  # sbatch's own names
+    more: dict[str, str | bool] = Field(default_factory=dict)  # sbatch's own names
 
 
-def parse_more(pairs: Sequence[str]) -> dict[str, str]:
-    """``--slurm KEY=VALUE`` pairs.
+def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
+    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone.
 
     Raises:
         SpecError: a key that is not allowed, or a value that is none.
     """
-    found = {}
+    found: dict[str, str | bool] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if key not in _ALLOWED:
             raise unknown_name("key of --slurm", key, _ALLOWED)
-        if not separator:
+        if not separator and key not in _FLAGS:
             raise SpecError(f"--slurm {pair!r}: expected KEY=VALUE")
-        found[key] = sbatch_value(value)
+        found[key] = sbatch_value(value) if separator else True
     return found
 
 
@@ -131,8 +134,11 @@ class Submitter:
         self._array_of = dict(queued or {})
         self._tasks_per_group = [-(-len(group) // runs_per_job) for group in groups]
         self._largest_array = max(self._tasks_per_group)
-        if not _STORE.fullmatch(str(store.absolute())):
-            raise SpecError(f"--runs {str(store)!r}: SLURM takes no line breaks and no % in the names of its logs")
+        if found := _NO_STORE.search(str(store.absolute())):
+            raise SpecError(
+                f"--runs {str(store)!r}: for {found[0]!r} in the path, jobs could not write logs or import code there. "
+                "Expected no %, backslash, colon, line break, nor bytes that are no UTF-8"
+            )
         self._store, self._allocation, self._max_parallel = store.absolute(), allocation, max_parallel
         self._folder = submissions_folder(self._store) / self.submission.name
 
@@ -162,16 +168,16 @@ class Submitter:
             self._largest_array = slurm.max_array_size()
             reason = self._refusal()
         if reason:
-            raise SpecError(f"SLURM would refuse these jobs: {reason}. Nothing was submitted.")
+            unused = ", ".join(sorted(name for name in os.environ if name.startswith("SBATCH_")))
+            hint = f" {unused} of your environment do not count: give options" if unused else ""
+            raise SpecError(f"SLURM would refuse these jobs: {reason}. Nothing was submitted.{hint}")
 
     def _refusal(self) -> str:
-        with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".sh") as file:
             file.write(self._script(max(self._arrays(), key=len)))
             file.flush()
-            done = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return ""
-        return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"
+            done = ask("sbatch", "--test-only", file.name)
+        return "" if done.returncode == 0 else words_of(done)
 
     def submit(self) -> str:
         """Write down what is submitted, and submit it; after it, a job that builds the leaderboard.
@@ -187,12 +193,14 @@ class Submitter:
         try:
             self._submit_arrays()
         except REFUSALS as error:
-            if self.job_ids:
+            if isinstance(error, UnknownError):
+                left = "whether SLURM took the jobs is not known: the same command looks for them first"
+            elif self.job_ids:
                 left = f"{', '.join(self.job_ids)} are in the queue; the same command submits what is missing"
             else:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                shutil.rmtree(self._folder, ignore_errors=True)  # without it no job could start, should one come late
                 left = "nothing was submitted"
-            raise RunError(f"sbatch failed: {str(error).strip()}; {left}.") from error
+            raise RunError(f"sbatch failed: {error}; {left}.") from error
         try:
             self._submit_leaderboard()
         except REFUSALS as error:
@@ -248,18 +256,6 @@ class Submitter:
         """Spell where jobs import from: the pinned code, and never the folder that they happen to start in (-P)."""
         return f"export PYTHONPATH={shlex.quote(self.submission.code)}${{PYTHONPATH:+:$PYTHONPATH}}"
 
-    def _ending(self, first: int) -> list[str]:
-        """Spell what follows the processes; on a node without Python the script itself moves the job elsewhere."""
-        return [
-            f'{self._command("ending", first)} "$?"',
-            "status=$?",
-            'if [ "$status" -ge 126 ] && [ "$status" -le 127 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; then',
-            '  scontrol requeue "$SLURM_JOB_ID"',
-            '  scontrol update JobId="$SLURM_JOB_ID" ExcNodeList="$SLURMD_NODENAME"',
-            "fi",
-            'exit "$status"',
-        ]
-
     def _batch(self, tasks: range) -> BatchScript:
         wanted, name = self._allocation, self.submission.name
         parameters: dict[str, Any] = {
@@ -283,9 +279,15 @@ class Submitter:
             "setup": [
                 self._path(),
                 f"export OMP_NUM_THREADS={wanted.cpus_per_task}",
+                f'folder={shlex.quote(str(self._folder))} first={tasks.start} judged="$folder/$SLURM_JOB_ID.judged"',
+                'echo "start ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"',
                 "trap : TERM  # the shell outlives its step, to put the job back into the queue",
             ],
-            "teardown": self._ending(tasks.start),
+            "teardown": [
+                'status=$?; trap "" TERM; rm -f "$judged"',
+                f'{self._command("ending", tasks.start)} "$status"; status=$?',
+                *_END.read_text(encoding="utf-8").splitlines(),
+            ],
         }
         return BatchScript(self._folder, parameters, num_jobs=len(tasks))
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from launchers import slurm
+from launchers.slurm_calls import ask
 from launchers.starts import LostStart, bad_nodes, judge_start, read_starts
 from launchers.submission import cancel_mark, read_submission, submissions_folder, this_task
 from suite import attempts
@@ -95,10 +95,10 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
     SLURM takes a list of nodes to avoid from jobs that wait alone, so it comes after the requeue; between the two this
     process lives on, as SIGTERM is ignored.
     """
-    job = os.environ["SLURM_JOB_ID"]
+    job = attempts.this_job()["job"]  # ARRAY_TASK: the number of one task is its array's too
     give_up_at = time.monotonic() + _REQUEUE_PATIENCE_S
     while time.monotonic() < give_up_at:
-        shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=False).stdout
+        shown = ask("scontrol", "show", "job", job).stdout
         state = re.search(r"JobState=(\w+)", shown)
         restarts = re.search(r"Restarts=(\d+)", shown)
         is_older = restarts is not None and int(restarts[1]) > attempts.this_job()["restarts"]
@@ -109,7 +109,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
         if nodes and not slurm.leaves_nodes(nodes):
             print(f"no node is left: {', '.join(nodes)} could not begin this job", file=sys.stderr)
             return Exit.FAILED
-        if state is not None and subprocess.run(["scontrol", "requeue", job], check=False).returncode == 0:
+        if state is not None and ask("scontrol", "requeue", job).returncode == 0:
             _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
             return Exit.INTERRUPTED
         time.sleep(1.0)
@@ -121,7 +121,7 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
 
     Args:
         folder: of the submission.
-        job: its number, for this task alone.
+        job: ARRAY_TASK, which is this task alone.
         nodes: that it is to avoid, those from before included; [] changes nothing.
         lost: its starts that began nothing, this one last; [] where this one began a run.
     """
@@ -139,4 +139,8 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
 
 if __name__ == "__main__":
     where, submission_name, first, ended_with = sys.argv[1:]
-    sys.exit(end_task(Path(where), submission_name, int(first), int(ended_with)))
+    judged = submissions_folder(Path(where)) / submission_name / f"{os.environ['SLURM_JOB_ID']}.judged"
+    try:
+        sys.exit(end_task(Path(where), submission_name, int(first), int(ended_with)))
+    finally:  # see job_end.sh: a process that dies on the way leaves no mark
+        judged.touch()

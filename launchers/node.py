@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 
 from launchers.fork_server import end_with, import_training, log_to
-from launchers.starts import note_bad_node, note_late
-from launchers.submission import Submission, read_submission, submissions_folder, this_task
+from launchers.starts import note_bad_node, note_held, note_late
+from launchers.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.beside import following
 from suite import attempts
 from suite.errors import RunError, SuiteError
@@ -46,6 +46,8 @@ _FIRST_PORT, _NUM_PORTS = 20_000, 12_000  # below those of outgoing connections:
 def run_task(store: Path, name: str, first_task: int) -> int:
     """Train the runs of this array element, as one rank of each; returns the exit status."""
     folder, task = submissions_folder(store) / name, this_task(first_task)
+    if cancel_mark(store, name).exists():
+        return Exit.INTERRUPTED
     try:
         submission = read_submission(folder)
         rank = _Rank(folder, task, submission)
@@ -105,6 +107,8 @@ class _Rank:
                 _record_killed(run, self._hang or f"was killed by signal {-ended} (kill, or out of memory)")
                 if self._is_first:
                     attempts.record_end(run, "lost")
+            if ended == Exit.ELSEWHERE and self._is_first:
+                note_held(self._folder, self._task)
             if ended == Exit.BLOCKED:  # all ranks go on with the next run
                 status = Exit.FAILED
             elif ended == Exit.FAILED or ended < 0:

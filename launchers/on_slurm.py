@@ -40,6 +40,7 @@ from suite.records import RunDirectory
 from suite.spec import Resources
 
 _POLL_S = 5.0
+_MAX_REASONS = 10  # of runs that are left; --status shows all
 
 
 def train(grid: GridRequest, console: Console) -> int:
@@ -120,9 +121,19 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
         return Exit.DONE
     failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
+    _print_open(console, found)
     if not options.status:
         build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return Exit.DONE if all(status.state == "done" for status in found) else Exit.FAILED
+
+
+def _print_open(console: Console, found: Sequence[RunStatus]) -> None:
+    """Say why runs are not done that have not failed either, though all jobs have ended."""
+    left = [status for status in found if status.state != "done" and not status.has_failed]
+    if left:
+        console.print(f"{len(left)} runs are not done; the same command submits them again:", style="yellow")
+    for words in list(dict.fromkeys(status.words for status in left if status.words))[:_MAX_REASONS]:
+        console.print(f"  {words}", soft_wrap=True)
 
 
 def cancel(grid: GridRequest, console: Console) -> int:
@@ -152,7 +163,7 @@ def _submitting(store: Path, console: Console) -> Iterator[None]:
     folder = submissions_folder(store)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / "submit.lock", mode=0o666)
+        lock = filelock.FileLock(folder / "submit.lock")
         try:
             lock.acquire(timeout=1.0)
         except filelock.Timeout:

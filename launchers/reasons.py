@@ -7,10 +7,9 @@ import shutil
 from pathlib import Path
 
 from launchers.slurm import EndedJob
+from launchers.starts import read_tail
 from launchers.submission import submissions_folder
-from suite.files import open_file
 
-_TAIL_BYTES = 8192
 _FULL_BYTES = 1_000_000
 _ENDED = {
     "OUT_OF_MEMORY": "out of memory; raise --mem-gb",
@@ -56,12 +55,6 @@ def explain_end(ended: EndedJob | None, store: Path, submission: str) -> str:
 
 def _last_words(log: Path) -> str:
     """Read the last line that tells of an error, or else the last one."""
-    try:
-        with open_file(log) as file:
-            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = read_tail(log)
     telling = [line for line in lines if _TELLING.search(line)]
     return (telling or lines or [""])[-1][:200]

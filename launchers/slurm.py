@@ -9,15 +9,15 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from launchers.slurm_calls import ask, call, words_of
 from launchers.submission import task_number
 from suite.errors import RunError, SpecError
 
-_PATIENCE_S = 60.0
+_NUM_LOOKS, _LOOK_S = 10, 1.0  # at what sbatch has said too little about: it may come late
 _NODES_PATIENCE_S, _NODES_LOOK_S = 120.0, 2.0
 _NUM_CANCELS = 3  # a job that is being requeued may slip through the first
 _QUEUE_FORMAT = ("ArrayJobID", "ArrayTaskID", "Name", "StateCompact", "Reason", "NodeList", "RestartCnt", "TimeLeft")
@@ -62,24 +62,6 @@ def check_there() -> None:
         )
 
 
-def call(*command: str) -> str:
-    """The output of one of SLURM's commands.
-
-    Raises:
-        RunError: if it fails, or does not answer.
-    """
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
-            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else squeue cuts long lists of an array's jobs
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"{command[0]} did not answer: {error}. The jobs go on; try again.") from error
-    if done.returncode != 0:
-        raise RunError(f"{command[0]} failed: {_last_line(done.stderr)}. The jobs go on; try again.")
-    return done.stdout
-
-
 def read_queue(users: Collection[int]) -> list[QueuedJob]:
     """All jobs of these users, by their numbers, that belong to a submission."""
     columns = ",".join(f"{name}:{_WIDTH}" for name in _QUEUE_FORMAT)
@@ -115,8 +97,7 @@ def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -
     except RunError:
         return {}
     states = {}
-    for line in text.splitlines():
-        job_id, state, nodes, name = line.split("|", 3)
+    for job_id, state, nodes, name in _rows(text, 4):
         _, _, index = job_id.partition("_")
         place = task_number(name, int(index)) if index.isdecimal() else None
         if place is not None and place[0] in wanted:
@@ -137,24 +118,39 @@ def cancel(submissions: Collection[str], others: Collection[str], users: Collect
         job_ids = {job.job_id.partition("_")[0] for job in waiting} | _find_by_name(others, users)
         if not job_ids:
             return len(found)
-        refusal = _scancel(sorted(job_ids))
+        refusal = scancel(sorted(job_ids))
     raise RunError(f"{len(waiting)} jobs are still in the queue: {refusal or 'scancel ended none of them'}")
 
 
-def _scancel(job_ids: Sequence[str]) -> str:
+def scancel(job_ids: Sequence[str]) -> str:
     """Returns what scancel found wrong: that a job has just ended, or belongs to another user."""
-    try:
-        call("scancel", *job_ids)
-    except RunError as error:
-        return str(error)
-    return ""
+    done = ask("scancel", *job_ids) if job_ids else None
+    return f"scancel failed: {words_of(done)}" if done and done.returncode else ""
 
 
-def _find_by_name(names: Collection[str], users: Collection[int]) -> set[str]:
-    """Look up the jobs of these names that have not ended."""
-    lines = call("squeue", _of(users), "--all", "--noheader", "--format=%A|%t|%j").splitlines()
-    jobs = [line.split("|", 2) for line in lines]
-    return {job_id for job_id, state, name in jobs if name in names and state != "CG"}
+def look_up(name: str) -> list[str]:
+    """The numbers of this user's jobs of a name, ended ones too, the oldest first; [] if none comes for a while.
+
+    Raises:
+        RunError: SLURM does not answer.
+    """
+    for look in range(_NUM_LOOKS):
+        time.sleep(_LOOK_S if look else 0)
+        if found := _find_by_name([name], [os.getuid()], "--states=all"):
+            return sorted(found, key=int)
+    return []
+
+
+def _find_by_name(names: Collection[str], users: Collection[int], *options: str) -> set[str]:
+    """Look up the jobs of these names that have not ended, and those whose states ``options`` add."""
+    text = call("squeue", _of(users), "--all", "--noheader", "--format=%F|%t|%j", *options)
+    return {job_id for job_id, state, name in _rows(text, 3) if name in names and (options or state != "CG")}
+
+
+def _rows(text: str, num_columns: int) -> Iterator[list[str]]:
+    """The lines of a table; what a site's own script prints beside it is passed over."""
+    rows = (line.split("|", num_columns - 1) for line in text.splitlines())
+    return (row for row in rows if len(row) == num_columns)
 
 
 def hides_jobs() -> bool:
@@ -185,8 +181,8 @@ def delay(job_id: str, seconds: int) -> None:
 
 def exclude_from_all(submission: str, node: str) -> None:
     """Keep all jobs of a submission that wait off one more node."""
-    for line in call("squeue", "--me", "--all", "--noheader", "--states=PD", "--format=%i|%x|%j").splitlines():
-        job_id, excluded, name = line.split("|", 2)
+    text = call("squeue", "--me", "--all", "--noheader", "--states=PD", "--format=%i|%x|%j")
+    for job_id, excluded, name in _rows(text, 3):
         place = task_number(name, 0)
         known = [] if excluded in ("", "(null)") else [excluded]
         if place is not None and place[0] == submission and node not in _hosts(known):
@@ -213,8 +209,3 @@ def max_array_size() -> int:
     """How many jobs one array may have on this cluster."""
     found = re.search(r"^MaxArraySize\s*=\s*(\d+)", call("scontrol", "show", "config"), re.MULTILINE)
     return int(found[1]) if found else 1001  # SLURM's default
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"

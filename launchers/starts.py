@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,13 +17,15 @@ from typing import Literal
 
 from suite import attempts
 from suite.exit_codes import Exit
-from suite.files import open_to_append, read_file
+from suite.files import open_file, open_to_append, read_file
 from suite.records import RunDirectory
 from suite.spec import Frozen
 
-_FILE = "starts.jsonl"
-_MAX_REASON = 300  # characters: a line is appended at once
+_FILE = "starts.jsonl"  # job_end.sh writes to it too
+_MAX_REASON = 1_000  # characters: a line is appended at once
+_TAIL_BYTES, _NUM_LINES_SAID = 8192, 8
 _NUM_JOBS_OF_A_BAD_NODE = 2
+_HELD = "its run is held by another process"
 
 
 Kind = Literal["node", "held", "stopped", "late"]
@@ -61,6 +64,11 @@ def note_late(folder: Path, task: int) -> None:
     )
 
 
+def note_held(folder: Path, task: int) -> None:
+    """Note that another process holds a run of this job; it may have let go by the time that the job ends."""
+    _append(folder, _this_start("held", folder, task, "", _HELD))
+
+
 def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: int) -> list[LostStart]:
     """Judge this start of this job, whose processes have ended.
 
@@ -75,21 +83,42 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
     """
     job = attempts.this_job()
     ours = [start for start in read_starts(folder) if start.job == job["job"]]
-    if any(start.restarts == job["restarts"] for start in ours):  # a process has said so
+    said = {start.kind for start in ours if start.restarts == job["restarts"]}  # by its processes
+    if said - {"held"}:
         return ours
     begun = [attempt for run in runs for attempt in attempts.read_attempts(run)]
     if any((attempt.job, attempt.restarts) == (job["job"], job["restarts"]) for attempt in begun):
         return []
-    if any(run.is_claimed() for run in runs) or status == Exit.DONE:
-        lost = _this_start("held", folder, task, "", "its run is held by another process")
+    if said:
+        return ours
+    if any(run.is_claimed() for run in runs):
+        lost = _this_start("held", folder, task, "", _HELD)
     elif status == Exit.INTERRUPTED:
         lost = _this_start("stopped", folder, task, "", "it was stopped as it started")
     else:
         is_alone = os.environ.get("SLURM_JOB_NUM_NODES", "1") == "1"
-        reason = f"its processes ended with status {status}"
+        words = "; ".join(_read_said(folder / f"{job['job']}_0_log.out")) or "they said nothing"
+        reason = f"its processes ended with status {status}: {words}"
         lost = _this_start("node", folder, task, _this_node() if is_alone else "", reason)
     _append(folder, lost)
     return [*ours, lost]
+
+
+def _read_said(log: Path) -> list[str]:
+    """Read the last lines that srun and the processes said in this start of the job."""
+    this_start = re.split(r"(?m)^start \d+ on .*$", "\n".join(read_tail(log)))[-1]
+    return [line for line in this_start.split("\n") if line][-_NUM_LINES_SAID:]
+
+
+def read_tail(log: Path) -> list[str]:
+    """Read the last lines of a log that are not empty; [] where it cannot be read."""
+    try:
+        with open_file(log) as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def read_starts(folder: Path) -> list[LostStart]:
@@ -105,13 +134,13 @@ def read_starts(folder: Path) -> list[LostStart]:
     return found
 
 
-def bad_nodes(starts: Iterable[LostStart]) -> dict[str, list[LostStart]]:
-    """Name the nodes that could not begin two jobs, with these starts."""
+def bad_nodes(starts: Iterable[LostStart], num_jobs: int = _NUM_JOBS_OF_A_BAD_NODE) -> dict[str, list[LostStart]]:
+    """Name the nodes that could not begin so many jobs, with these starts."""
     found: dict[str, dict[str, LostStart]] = defaultdict(dict)
     for start in starts:
-        if start.kind == "node" and start.node:
+        if start.kind == "node" and (start.node or num_jobs == 1):  # "" is one of several
             found[start.node][start.job] = start
-    return {node: list(jobs.values()) for node, jobs in found.items() if len(jobs) >= _NUM_JOBS_OF_A_BAD_NODE}
+    return {node: list(jobs.values()) for node, jobs in found.items() if len(jobs) >= num_jobs}
 
 
 def _this_start(kind: Kind, folder: Path, task: int, node: str, reason: str) -> LostStart:

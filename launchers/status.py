@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers import slurm
+from launchers.console import Excerpt
 from launchers.names import describe
 from launchers.plan import Job, stand_all
 from launchers.progress import read_progress
@@ -25,7 +26,6 @@ from launchers.reasons import explain_end, explain_wait
 from launchers.slurm import EndedJob, QueuedJob
 from launchers.starts import LostStart, read_starts
 from launchers.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
-from leaderboards.text.escaping import spell_controls
 from suite import attempts, standing
 from suite.attempts import Attempt
 from suite.costs import write_hours
@@ -263,7 +263,7 @@ def render_status(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("run", "state", "node", "step", "images/s", "ETA", "requeued"):
         table.add_column(title, justify="right" if title in ("step", "images/s", "ETA", "requeued") else "left")
-    table.add_column("", overflow="fold")
+    table.add_column("")
     for status in shown:
         experiment, metrics = status.job.experiment, status.metrics or {}
         detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.words
@@ -275,10 +275,10 @@ def render_status(
             f"{metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in metrics else "",
             duration(status.remaining_s) if status.keeps_pace else "",
             str(status.num_requeues or ""),
-            detail,
+            Excerpt(detail),
         )
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
-    warnings = [Text(spell_controls(trouble), "yellow") for trouble in troubles]
+    warnings = [Excerpt(trouble, "yellow") for trouble in troubles]
     return Group(table, f"{summarize(found)}{hidden}", need.describe(found, profile), *warnings)
 
 

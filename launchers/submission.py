@@ -131,5 +131,5 @@ def this_task(first_task: int) -> int:
 
 
 def cancel_mark(store: Path, submission: str) -> Path:
-    """A file whose being there means that no job of this submission goes back into the queue."""
+    """A file whose being there means that no job of this submission starts, or goes back into the queue."""
     return submissions_folder(store) / submission / "cancelled"

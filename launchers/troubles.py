@@ -15,17 +15,17 @@ _STRAGGLES = 0.5  # of the others' pace
 
 
 def find_troubles(store: Path, submissions: Sequence[Submission], found: Sequence[RunStatus]) -> list[str]:
-    """Name the nodes that could not begin jobs, with a log, and those that are much slower than others."""
+    """Name the nodes that could not begin a job, with its log, and those that are much slower than others."""
     waiting = {status.job.experiment.id for status in found if status.goes_on}
     troubles = []
     for submission in submissions:
         if waiting.isdisjoint(submission.task_of):
             continue
-        for node, starts in bad_nodes(read_starts(submissions_folder(store) / submission.name)).items():
-            last = starts[-1]
-            troubles.append(
-                f"{node} could not begin {len(starts)} jobs, and is left out: {last.reason}; see {last.log}"
-            )
+        lost = read_starts(submissions_folder(store) / submission.name)
+        bad = bad_nodes(lost)
+        for node, starts in bad_nodes(lost, num_jobs=1).items():
+            what = f"could not begin {len(starts)} jobs, and is left out" if node in bad else "lost a start"
+            troubles.append(f"{node or 'one of several nodes'} {what}: {starts[-1].reason}; see {starts[-1].log}")
     return troubles + _name_stragglers(found)
 
 

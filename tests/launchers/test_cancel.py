@@ -45,6 +45,7 @@ def queue(tmp_path, monkeypatch, graph):
         (tools / name).chmod(0o755)
     (tmp_path / "config").write_text("PrivateData             = none\n")
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setattr(slurm, "_LOOK_S", 0)
     return lambda: jobs.read_text().split("\n")[:-1]
 
 
@@ -57,6 +58,15 @@ def test_all_jobs_of_a_suite_are_cancelled_those_that_build_its_leaderboard_too(
     assert "cancelled 2 jobs" in capsys.readouterr().out
     assert queue() == []
     assert marks(tmp_path) == [True, True]
+
+
+def test_the_lock_of_who_submits_is_readable_by_those_whom_the_umask_lets(queue, tmp_path):
+    before = os.umask(0o077)
+    try:
+        main([*COMMAND, "--runs", str(tmp_path), "--cancel"])
+    finally:
+        os.umask(before)
+    assert (submissions_folder(tmp_path) / "submit.lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_where_scancel_fails_nothing_is_called_cancelled(queue, tmp_path, monkeypatch, capsys):
@@ -103,7 +113,7 @@ def test_a_leaderboard_s_job_that_is_refused_is_no_failure_of_the_runs(queue, tm
     (tmp_path / "jobs").write_text("")
     (tmp_path / "bin" / "sbatch").write_text(
         "#!/bin/bash\n[ $1 = --test-only ] && exit 0\n"
-        "grep -q leaderboards.build $1 && { echo 'QOSMaxSubmitJobPerUserLimit' >&2; exit 1; }\n"
+        "grep -q leaderboards.build $2 && { echo 'QOSMaxSubmitJobPerUserLimit' >&2; exit 1; }\n"
         "echo Submitted batch job 7\n"
     )
     assert main([*COMMAND, "--runs", str(tmp_path), "--cluster", "slurm", "--detach"]) == 0

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from launchers import slurm
+from launchers import batch, slurm
 from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
 from launchers.plan import make_plan
 from launchers.submission import array_name, find_submissions, task_number, write_submission
@@ -23,12 +23,14 @@ def tools(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(slurm, "_LOOK_S", 0)
 
     def put(name, text):
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
 
-    put("srun", "exit 0")
+    for name in ("srun", "squeue", "scancel", "sacct"):
+        put(name, "exit 0")
     put("sinfo", "exit 1")
     put("scontrol", "echo 'MaxArraySize            = 1001'")
     return put
@@ -46,6 +48,7 @@ def test_many_runs_are_one_array_of_jobs_that_train_several_each(tmp_path, tools
     assert "#SBATCH --array=0-7%2" in script
     assert "#SBATCH --requeue" in script
     assert "--kill-on-bad-exit=1" in script
+    assert "--export=ALL" in script
     assert script.count("srun") == 1
 
 
@@ -70,6 +73,7 @@ def test_a_job_s_name_says_which_task_it_is():
         (["gres"], "expected KEY=VALUE"),
         (["comment=a\nrm -rf /"], "no spaces, quotes, line breaks"),
         (["comment=$(id)"], "no spaces, quotes, line breaks"),
+        (["exclusive="], "no spaces, quotes, line breaks"),
     ],
 )
 def test_what_could_reach_a_shell_is_refused(pairs, message):
@@ -83,10 +87,94 @@ def test_lists_as_slurm_writes_them_are_taken():
     assert sbatch_value("a100&nvlink") == "a100&nvlink"
 
 
+def test_an_option_of_sbatch_that_needs_no_value_is_given_without_one(tmp_path, tools):
+    script = submitter(tmp_path, Allocation(more=parse_more(["exclusive", "nice", "tmp=1G"]))).script()
+    assert re.findall(r"#SBATCH --((?:exclusive|nice|tmp).*)", script) == ["exclusive", "nice", "tmp=1G"]
+
+
+@pytest.mark.parametrize("name", ["a\\b", "a%j", "a:b", "a\nb", "a\udcffb"])
+def test_a_store_whose_jobs_could_not_log_or_import_there_is_refused(tmp_path, tools, name):
+    with pytest.raises(SpecError, match="could not write logs or import code"):
+        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", 3, Allocation())
+
+
+HOSTILE = {
+    "SQUEUE_STATES": "CD", "SBATCH_WAIT": "1", "SBATCH_EXPORT": "NONE", "SBATCH_ARRAY_INX": "0", "SLURM_CLUSTERS": "a",
+    "SLURM_JOB_ID": "5", "SLURM_CPU_BIND": "none", "SRUN_EXPORT_ENV": "NONE", "SACCT_FORMAT": "user",
+    "SINFO_FORMAT": "%P", "SCANCEL_STATE": "SUSPENDED", "SCONTROL_ALL": "1", "_SLURM_SPANK_OPTION_x": "1",
+    "CUDA_VISIBLE_DEVICES": "0",
+}  # fmt: skip
+
+
+def test_no_program_of_slurm_sees_an_option_of_the_user_s_environment_or_of_an_outer_job(tmp_path, tools, monkeypatch):
+    for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol"):
+        tools(name, f"env > {tmp_path}/{name}.env; echo 7")
+    for name, value in (HOSTILE | {"SLURM_CONF": "/etc/here", "MINE": "kept"}).items():
+        monkeypatch.setenv(name, value)
+    found = submitter(tmp_path)
+    found.test()
+    found.submit()
+    slurm.read_queue({0})
+    slurm.read_ended(["x"], "2000-01-01", {0})
+    slurm.scancel(["7"])
+    slurm.max_array_size()
+    slurm.leaves_nodes(["node1"])
+    for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol"):
+        seen = dict(line.split("=", 1) for line in (tmp_path / f"{name}.env").read_text().splitlines())
+        assert not HOSTILE.keys() & seen.keys(), name
+        assert (seen["SLURM_CONF"], seen["MINE"]) == ("/etc/here", "kept")
+
+
+@pytest.mark.parametrize(
+    ("says", "ids"),
+    [
+        ("take; echo 101", ["101"]),
+        ("take; echo 'Welcome, this is job 12 of today'; echo 101", ["101"]),
+        ("take; echo 'Submitted batch job 101'", ["101"]),
+        ("take; echo '101;lab'", ["101"]),
+        ("take", ["101"]),
+        ("take; echo 'error: Socket timed out on send/recv operation' >&2; exit 1", ["101"]),
+        ("take; exec sleep 60", ["101"]),
+        ("take; take; exit 1", ["101"]),
+        ("take; echo 12; exit 1", ["101"]),
+    ],
+)
+def test_a_job_that_slurm_has_taken_is_known_whatever_sbatch_said(tmp_path, tools, monkeypatch, says, ids):
+    queue = tmp_path / "queue"
+    queue.touch()
+    take = f"take() {{ n=$((101 + $(wc -l < {queue}))); echo \"$n|PD|$(sed -n 's/.*--job-name=//p' $2)\" >> {queue}; }}"
+    tools("sbatch", f"{take.replace('$2', '$file')}; file=$2; grep -q leaderboards.build $2 && exit 1; {says}")
+    tools("squeue", f"cat {queue}")
+    tools("scancel", f'for id in "$@"; do sed -i "/^$id|/d" {queue}; done')
+    monkeypatch.setattr(batch, "_PATIENCE_S", 0.5)
+    found = submitter(tmp_path)
+    found.submit()
+    assert found.job_ids == ids
+    assert queue.read_text() == f"101|PD|{found.submission.name}.0\n"
+
+
+def test_where_slurm_does_not_say_whether_it_took_the_jobs_their_record_stays(tmp_path, tools):
+    tools("sbatch", "echo 'Socket timed out' >&2; exit 1")
+    tools("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    found = submitter(tmp_path)
+    with pytest.raises(RunError, match=r"Socket timed out; squeue failed: Unable to contact .* is not known"):
+        found.submit()
+    assert find_submissions(tmp_path) == [found.submission]
+
+
+def test_all_that_a_site_s_filter_says_is_shown_and_which_variables_do_not_count(tmp_path, tools, monkeypatch):
+    monkeypatch.setenv("SBATCH_ACCOUNT", "lab")
+    tools("sbatch", "echo 'error: ask the desk for a project' >&2; echo 'error: Unspecified error' >&2; exit 1")
+    with pytest.raises(
+        SpecError, match=r"ask the desk for a project; error: Unspecified error.*SBATCH_ACCOUNT of your"
+    ):
+        submitter(tmp_path).test()
+
+
 def test_an_array_over_the_cluster_s_limit_is_split(tmp_path, tools):
     calls = tmp_path / "calls"
     refuse = "grep -q -- --array=0-29 $2 && { echo 'Invalid job array specification' >&2; exit 1; } || exit 0"
-    tools("sbatch", f'[ "$1" = --test-only ] && {{ {refuse}; }}; cat $1 >> {calls}; echo Submitted batch job 7')
+    tools("sbatch", f'[ "$1" = --test-only ] && {{ {refuse}; }}; cat $2 >> {calls}; echo 7')
     tools("scontrol", "echo 'MaxArraySize            = 12'")
     found = submitter(tmp_path, max_parallel=5)
     found.test()
@@ -96,6 +184,7 @@ def test_an_array_over_the_cluster_s_limit_is_split(tmp_path, tools):
     assert scripts.count("--array=0-5%5") == 1
     assert scripts.count("#SBATCH --dependency=afterany:7\n") == 2  # five at once in all, not in each
     assert "leaderboards.build" in scripts
+    assert scripts.count("srun") == scripts.count("--export=ALL") == 4
     assert len(found.job_ids) == 3
 
 
@@ -103,7 +192,7 @@ def test_an_array_over_the_cluster_s_limit_is_split(tmp_path, tools):
 def submitted(tmp_path, tools, graph):
     """Submits the graph to a SLURM whose jobs are numbered from 1; returns each array's task numbers and dependency."""
     count = f"n=$(($(cat {tmp_path}/count 2>/dev/null || echo 0) + 1)); echo $n > {tmp_path}/count"
-    tools("sbatch", f"{count}; cat $1 >> {tmp_path}/calls; echo Submitted batch job $n")
+    tools("sbatch", f"{count}; cat $2 >> {tmp_path}/calls; echo $n")
 
     def submit(*names, **options):
         experiments = [graph.get(name, ALONE) for name in names or graph]

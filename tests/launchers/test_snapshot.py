@@ -31,7 +31,7 @@ def project(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
     scripts = {
-        "sbatch": f"[ $1 = --test-only ] || cp $1 $(mktemp {tmp_path}/script-XXXX); echo Submitted batch job 7",
+        "sbatch": f"[ $1 = --test-only ] || cp $2 $(mktemp {tmp_path}/script-XXXX); echo Submitted batch job 7",
         "srun": 'while [ "${1#-}" != "$1" ]; do [ "$1" = --output ] && shift; shift; done; exec "$@"',
         **dict.fromkeys(("squeue", "sacct", "sinfo", "scontrol"), "exit 0"),
     }

@@ -6,8 +6,11 @@ import pytest
 
 from launchers import ending
 from launchers.node import _write_to_log, run_task
-from launchers.starts import note_bad_node, read_starts
-from launchers.submission import Submission, submissions_folder, write_submission
+from launchers.plan import Job
+from launchers.starts import judge_start, note_bad_node, note_held, read_starts
+from launchers.status import RunStatus
+from launchers.submission import Submission, cancel_mark, find_submissions, submissions_folder, write_submission
+from launchers.troubles import find_troubles
 from suite.attempts import record_start
 from suite.errors import RunError
 from suite.exit_codes import Exit
@@ -61,10 +64,10 @@ def end(store, monkeypatch):
 
 
 def test_a_node_that_ends_a_job_before_its_run_starts_is_left_out_of_that_job_s_next_start(end, store):
-    assert end("node1") == (Exit.INTERRUPTED, ["requeue 70", "update JobId=70 ExcNodeList=node1"])
+    assert end("node1") == (Exit.INTERRUPTED, ["requeue 70_0", "update JobId=70_0 ExcNodeList=node1"])
     (start,) = read_starts(submissions_folder(store) / NAME)
     assert (start.kind, start.node, start.job, start.task) == ("node", "node1", "70_0", 0)
-    assert end("node2", restarts=1)[1] == ["requeue 70", "update JobId=70 ExcNodeList=node1,node2"]
+    assert end("node2", restarts=1)[1] == ["requeue 70_0", "update JobId=70_0 ExcNodeList=node1,node2"]
     assert end("node3", restarts=2) == (Exit.FAILED, [])  # it is the project, not the nodes
 
 
@@ -72,8 +75,8 @@ def test_a_node_that_could_not_begin_two_jobs_is_left_out_of_the_whole_submissio
     end("node1", task=0)
     _, calls = end("node1", task=1)
     assert calls == [
-        "requeue 71",
-        "update JobId=71 ExcNodeList=node1",
+        "requeue 70_1",
+        "update JobId=70_1 ExcNodeList=node1",
         "update JobId=70_1 ExcNodeList=node1",
         "update JobId=70_[4-9] ExcNodeList=node9,node1",
     ]
@@ -93,7 +96,7 @@ def test_a_start_that_began_its_run_is_none_of_the_node_s(end, store, graph, mon
     run.create(graph["first"])
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
     record_start(run, num_ranks=1)
-    assert end("node1") == (Exit.INTERRUPTED, ["requeue 70"])
+    assert end("node1") == (Exit.INTERRUPTED, ["requeue 70_0"])
 
 
 def test_a_run_that_another_process_holds_uses_up_no_start(end, store, graph):
@@ -103,7 +106,7 @@ def test_a_run_that_another_process_holds_uses_up_no_start(end, store, graph):
         for restarts in range(6):
             assert end("node1", restarts=restarts, status=0) == (
                 Exit.INTERRUPTED,
-                ["requeue 70", "update JobId=70 StartTime=now+60"],
+                ["requeue 70_0", "update JobId=70_0 StartTime=now+60"],
             )
     assert end("node1", restarts=6)[0] == Exit.INTERRUPTED
     assert {start.kind for start in read_starts(submissions_folder(store) / NAME)} == {"held", "node"}
@@ -111,13 +114,45 @@ def test_a_run_that_another_process_holds_uses_up_no_start(end, store, graph):
 
 def test_a_job_that_was_stopped_as_it_started_blames_no_node(end):
     for restarts in range(5):
-        assert end("node1", restarts=restarts, status=Exit.INTERRUPTED) == (Exit.INTERRUPTED, ["requeue 70"])
+        assert end("node1", restarts=restarts, status=Exit.INTERRUPTED) == (Exit.INTERRUPTED, ["requeue 70_0"])
 
 
 def test_what_outlived_its_node_s_slurmd_does_not_requeue_the_start_after_it(end, store):
     (store / "shown").write_text("JobState=RUNNING Restarts=1 ExcNodeList=(null)\n")
     assert end("node1", restarts=0) == (Exit.INTERRUPTED, [])
-    assert end("node2", restarts=1)[1][0] == "requeue 70"
+    assert end("node2", restarts=1)[1][0] == "requeue 70_0"
+
+
+@pytest.mark.parametrize("status", [0, 3, 132])
+def test_a_start_that_leaves_nothing_is_the_node_s_whatever_its_processes_ended_with(end, store, status):
+    assert end("node1", status=status)[1] == ["requeue 70_0", "update JobId=70_0 ExcNodeList=node1"]
+    assert [start.kind for start in read_starts(submissions_folder(store) / NAME)] == ["node"]
+
+
+def test_a_run_that_was_held_and_is_free_again_is_no_fault_of_the_node(end, store, monkeypatch):
+    folder = submissions_folder(store) / NAME
+    monkeypatch.setattr(ending, "judge_start", lambda *given: note_held(folder, 0) or judge_start(*given))
+    assert end("node1", status=0)[1] == ["requeue 70_0", "update JobId=70_0 StartTime=now+60"]
+
+
+def test_a_lost_start_says_all_that_srun_said_in_it_also_on_the_console(end, store, graph):
+    folder = submissions_folder(store) / NAME
+    log = folder / "70_0_0_log.out"
+    log.write_text(
+        "start 0 on node9\nsrun: error: old\nstart 1 on node1\nsrun: error: no step\nsrun: error: too many\n"
+    )
+    end("node1", restarts=1)
+    (start,) = read_starts(folder)
+    assert start.reason == "its processes ended with status 1: srun: error: no step; srun: error: too many"
+    requeued = RunStatus(Job(graph["first"], RunDirectory.of(store, graph["first"]), Resources()), "requeued")
+    said = find_troubles(store, find_submissions(store), [requeued])
+    assert said == [f"node1 lost a start: {start.reason}; see {log}"]
+
+
+def test_a_job_of_a_submission_that_was_called_off_begins_nothing(store, graph):
+    cancel_mark(store, NAME).touch()
+    assert run_task(store, NAME, 0) == Exit.INTERRUPTED
+    assert not RunDirectory.of(store, graph["first"]).path.exists()
 
 
 def test_a_process_that_cannot_import_what_it_needs_names_its_node(store, monkeypatch):

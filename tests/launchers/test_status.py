@@ -3,6 +3,7 @@
 import io
 import os
 import platform
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -141,6 +142,17 @@ def test_what_has_left_the_queue_is_told_from_its_files_and_accounting(look, run
     assert look().state == "cancelled"
     run.write_failure(Failure(kind="error", reason="the loss is nan", log_path="log.txt"))
     assert (look().state, look().detail) == ("failed", "the loss is nan; see log.txt")
+
+
+@pytest.mark.parametrize(
+    "text", ["x\n" * 9_000, "\x1b[2J\r" * 9_000, "word " * 9_000, "\t" * 9_000, "\x85\u202e" * 9_000]
+)
+def test_an_error_takes_five_lines_at_most_and_steers_no_terminal(look, run, text):
+    run.write_failure(Failure(kind="error", reason=text, log_path="log.txt"))
+    shown, usual = render(look()), render(look(queued=WAITING))
+    assert shown.count("\n") <= usual.count("\n") + 4
+    assert "log.txt" in shown
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
 
 
 def test_hours_needed_are_by_rate_where_there_is_one_and_by_flops_before(look, run):

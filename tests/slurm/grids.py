@@ -24,6 +24,17 @@ ROOT = Path(__file__).parents[2]
 SUITE = "sample_efficiency"
 FOUR = ["--only", "train_fraction=0.2", "train_fraction=0.4"]
 FOUR_IN_ONE_JOB = [*FOUR, "--runs-per-job", "4"]
+# What users' environments and an outer job hold: each would hide jobs, or change them, if it reached SLURM's programs.
+HOSTILE = {
+    "SQUEUE_PARTITION": "high", "SQUEUE_STATES": "CD", "SQUEUE_USERS": "daemon", "SQUEUE_FORMAT": "%i",
+    "SBATCH_PARTITION": "high", "SBATCH_TIMELIMIT": "1", "SBATCH_JOB_NAME": "mine", "SBATCH_ARRAY_INX": "0",
+    "SBATCH_WAIT": "1", "SBATCH_NO_REQUEUE": "1", "SBATCH_EXPORT": "NONE", "SBATCH_ACCOUNT": "nobody",
+    "SLURM_JOB_ID": "999999", "SLURM_MEM_PER_CPU": "1", "SLURM_CPU_BIND": "mask_cpu:0xF0", "SLURM_NTASKS": "4",
+    "SLURM_GRES": "gpu:9", "SLURM_NNODES": "3", "SLURM_TIME_FORMAT": "%s", "SLURM_CLUSTERS": "nowhere",
+    "SRUN_CPUS_PER_TASK": "9", "SRUN_EXPORT_ENV": "NONE", "SACCT_FORMAT": "user", "SCANCEL_STATE": "SUSPENDED",
+    "SCANCEL_PARTITION": "high", "SINFO_PARTITION": "nowhere", "SINFO_FORMAT": "%P",
+}  # fmt: skip
+ASK_SLURM = {"--cluster", "--status", "--cancel"}
 RUNS = [RunDirectory.of(Path(), e).path for e in get_suite(SUITE).profile("smoke").experiments()]
 
 
@@ -31,6 +42,7 @@ def grid(store: Path, *options: str, profile: str = "smoke", suite: str = SUITE)
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--suite", suite, "--profile", profile]
     command += ["--runs", str(store), *options]
     environment = {**os.environ, "COLUMNS": "400"}  # no words are broken over lines
+    environment |= HOSTILE if ASK_SLURM & set(options) else {}
     return subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
 
 

@@ -141,30 +141,36 @@ def test_a_job_whose_processes_are_all_stopped_until_its_time_limit_goes_on_too(
 
 
 @pytest.fixture
-def node_without_torch(idle_cluster: Cluster, tmp_path: Path) -> Iterator[str]:
-    """A node on which the folder of torch is empty."""
-    folder = Path(importlib.util.find_spec("torch").origin).parent
-    (tmp_path / "empty").mkdir()
+def broken_nodes(idle_cluster: Cluster, tmp_path: Path) -> Iterator[None]:
+    """A node on which the folder of torch is empty, and one whose Python ends well without having done anything."""
     if idle_cluster.settings.mode != "namespaces":
         pytest.skip("nodes of this cluster share their files")
-    idle_cluster.run_on("node1", ["mount", "--bind", tmp_path / "empty", folder], check=True)
-    yield "node1"
-    idle_cluster.run_on("node1", ["umount", folder], check=True)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "python").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "python").chmod(0o755)
+    torch, python = Path(importlib.util.find_spec("torch").origin).parent, Path(sys.executable).resolve()
+    idle_cluster.run_on("node1", ["mount", "--bind", tmp_path / "empty", torch], check=True)
+    idle_cluster.run_on("node2", ["mount", "--bind", tmp_path / "python", python], check=True)
+    yield
+    idle_cluster.run_on("node1", ["umount", torch], check=True)
+    idle_cluster.run_on("node2", ["umount", python], check=True)
 
 
 @pytest.mark.fault
-def test_a_node_that_cannot_import_torch_is_named_and_left_out_and_the_grid_goes_on(
-    node_without_torch: str, tmp_path: Path, local: bytes
+@pytest.mark.usefixtures("broken_nodes")
+def test_nodes_without_torch_or_whose_python_does_nothing_are_named_and_left_out_and_the_grid_goes_on(
+    tmp_path: Path, local: bytes
 ) -> None:
     said = on_slurm(tmp_path / "store")
     assert re.search(r"node1 could not begin \d jobs, and is left out: .*torch.*; see /.*_log.out", said)
+    assert re.search(r"node2 could not begin \d jobs, and is left out: its Python ended with status 0", said)
     assert leaderboard(tmp_path / "store") == local
     begun = [attempt for path in RUNS for attempt in read_attempts(RunDirectory(tmp_path / "store" / path))]
-    assert "node1" not in {attempt.host for attempt in begun}
+    assert {attempt.host for attempt in begun} == {"node3", "node4"}
     (starts,) = (tmp_path / "store").glob("slurm/*/starts.jsonl")
-    lost = [json.loads(line) for line in starts.read_text().splitlines()]
-    assert {start["node"] for start in lost} == {"node1"}
-    assert len(lost) <= 4  # it has room for three jobs at once
+    lost = [json.loads(line)["node"] for line in starts.read_text().splitlines()]
+    assert set(lost) == {"node1", "node2"}
+    assert lost.count("node1") <= 4  # it has room for three jobs at once
 
 
 @pytest.mark.fault
