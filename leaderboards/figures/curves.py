@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures.parts import style
@@ -22,9 +21,9 @@ Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
 _MOST_MARKERS = 25  # in a line
 
 
-def draw_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
-    found = find_curves(figure, leaderboard, store)
+    found = find_curves(figure, leaderboard)
     if not any(found.values()):
         return None
     labels = list(dict.fromkeys(label for panel in figure.panels.values() for label in panel))
@@ -48,7 +47,7 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> C
     return canvas
 
 
-def find_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> Panels:
+def find_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Panels:
     """The curves of the panels that this profile plans; those of a cell that lacks a failed seed are left out, as its
     mean is in the table."""
     found: Panels = {}
@@ -57,7 +56,7 @@ def find_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> P
         if not planned:
             continue
         curves = {
-            label: curve_behind(leaderboard, place, store, figure.metric, figure.after_parents)
+            label: curve_behind(leaderboard, place, figure.metric, figure.after_parents)
             for label, place in planned.items()
         }
         found[title] = {label: curve for label, curve in curves.items() if curve is not None}
