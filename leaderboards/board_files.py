@@ -14,6 +14,7 @@ from leaderboards.survey import IndexLine
 from leaderboards.text.challenges import render_challenges_csv
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
+from leaderboards.text.notation import make_headline
 from suite.errors import RunError
 from suite.files import write_atomically
 
@@ -26,6 +27,7 @@ class Paths:
 
     tables: dict[str, Path]  # by the table's name
     markdown: Path
+    headline: Path
     page: Path
     long: Path
     accounting: Path
@@ -33,7 +35,8 @@ class Paths:
 
 
 def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
-    """Write ``<profile>.md``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``, ``.svg`` and ``.pdf``.
+    """Write ``<profile>.md``, ``.headline.json``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, and as ``.png``,
+    ``.svg`` and ``.pdf`` ``.<figure>``.
 
     Where models beside the papers' were entered, ``.challengers.csv`` compares them with the papers'.
 
@@ -54,6 +57,7 @@ def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
     return Paths(
         tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
         markdown=write("md", render_markdown(leaderboard)),
+        headline=write("headline.json", f"{make_headline(leaderboard).model_dump_json(indent=1)}\n"),
         page=out / f"{leaderboard.profile_name}.html",
         long=write("long.csv", render_long_csv(leaderboard)),
         accounting=write("runs.csv", render_accounting(leaderboard)),
