@@ -86,12 +86,12 @@ def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str
 def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[str, str]:
     """Legend label -> that of the run whose weights it took over, where the same panel has both."""
     cells = {label: leaderboard.cell(place) for label, place in places.items()}
-    shown = {label: cell.provenance.experiment for label, cell in cells.items() if cell is not None}
-    labels = {experiment.arm_id: label for label, experiment in shown.items() if experiment is not None}
+    shown = [(label, one) for label, cell in cells.items() if cell is not None for one in cell.provenance.experiments]
+    labels = {experiment.arm_id: label for label, experiment in shown}
     return {
         label: labels[parent.arm_id]
-        for label, experiment in shown.items()
-        for parent in (experiment.parents if experiment is not None else ())
+        for label, experiment in shown
+        for parent in experiment.parents
         if parent.arm_id in labels
     }
 
