@@ -35,8 +35,8 @@ class Paths:
 
 
 def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
-    """Write ``<profile>.md``, ``.headline.json``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, and as ``.png``,
-    ``.svg`` and ``.pdf`` ``.<figure>``.
+    """Write ``<profile>.md``, ``.headline.json``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``,
+    ``.svg`` and ``.pdf``.
 
     Where models beside the papers' were entered, ``.challengers.csv`` compares them with the papers'.
 

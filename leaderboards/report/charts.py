@@ -1,4 +1,4 @@
-"""Leaderboard and run store -> charts as data: learning curves of the runs, and the papers' line figures, in Vega-Lite.
+"""Leaderboard and its runs -> charts as data: learning curves of the runs, and the papers' line figures, in Vega-Lite.
 
 What is drawn comes from the same curves and series as the figures.
 """
