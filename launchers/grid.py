@@ -28,7 +28,7 @@ from launchers.local import Gpus, LocalPool, environment_of_runs
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job
 from launchers.report import print_cost, print_failures, print_suites
-from launchers.request import GridRequest
+from launchers.request import GridRequest, Outcome
 from launchers.show import print_resolved
 from launchers.tracking.beside import Followers, following
 from launchers.until import train_until
@@ -89,19 +89,23 @@ def _run(options: GridOptions, console: Console) -> int:
 
         if options.cancel:
             return on_slurm.cancel(grid, console)
-        return on_slurm.watch(grid, console) if options.status else on_slurm.train(grid, console)
-    return _train_here(grid, console)
+        outcome = on_slurm.watch(grid, console) if options.status else on_slurm.train(grid, console)
+    else:
+        outcome = _train_here(grid, console)
+    if outcome.is_over:
+        build(options.suite or "", grid.profile_name, options.runs, options.seeds)
+    return outcome.status
 
 
-def _train_here(grid: GridRequest, console: Console) -> int:
-    """Carry the grid out on this machine, and build its leaderboard."""
+def _train_here(grid: GridRequest, console: Console) -> Outcome:
+    """Carry the grid out on this machine."""
     options = grid.options
     gpus = _visible_gpus() if grid.profile.device == "gpu" else []
     max_parallel, resources = _resources(options, grid.profile, len(gpus))
     plan = grid.plan(resources, console)
     if options.dry_run:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
-        return Exit.DONE
+        return Outcome(Exit.DONE)
     to_do = [run for run in plan if run.standing.is_open]
     if to_do:
         if grid.profile.device == "gpu":
@@ -118,8 +122,7 @@ def _train_here(grid: GridRequest, console: Console) -> int:
             with _sharing(options, gpus, console) as handed_out, _fork_server(resources) as server:
                 failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), followers, console)
     print_failures(console, failed)
-    build(options.suite or "", grid.profile_name, options.runs, options.seeds)
-    return Exit.FAILED if failed else Exit.DONE
+    return Outcome(Exit.FAILED if failed else Exit.DONE, is_over=True)
 
 
 def _followers(

@@ -19,7 +19,7 @@ from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
 from launchers.options import GridOptions, make_resources
 from launchers.plan import Job, PlannedRun
 from launchers.report import print_cost, print_failures
-from launchers.request import GridRequest
+from launchers.request import GridRequest, Outcome
 from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import (
     cancel_mark,
@@ -30,7 +30,6 @@ from launchers.submission import (
     submissions_folder,
 )
 from launchers.troubles import find_troubles
-from leaderboards.build import build
 from suite.errors import RunError, SpecError
 from suite.exit_codes import Exit
 from suite.files import disk_error
@@ -43,7 +42,7 @@ _POLL_S = 5.0
 _MAX_REASONS = 10  # of runs that are left; --status shows all
 
 
-def train(grid: GridRequest, console: Console) -> int:
+def train(grid: GridRequest, console: Console) -> Outcome:
     """Submit every run that is neither finished nor failed nor in the queue; then show them until all have ended."""
     options = grid.options
     slurm.check_there()
@@ -51,7 +50,8 @@ def train(grid: GridRequest, console: Console) -> int:
     resources = _resources(options, grid.profile, allocation)
     plan = grid.plan(resources, console)
     if options.dry_run:
-        return _dry_run(grid, plan, allocation, console)
+        _dry_run(grid, plan, allocation, console)
+        return Outcome(Exit.DONE)
     with _submitting(options.runs, console):  # of two grids, the second sees what the first has submitted
         missing, queued, num_left = _missing(grid, plan)
         if missing:
@@ -76,7 +76,7 @@ def train(grid: GridRequest, console: Console) -> int:
                 f"{num_left} more need runs that another grid trains: start this one again once they are done"
             )
     if options.slurm.detach:
-        return Exit.DONE
+        return Outcome(Exit.DONE)
     return watch(grid, console, until_all_ended=True)
 
 
@@ -105,7 +105,7 @@ def _user_name(number: int) -> str:
         return f"user {number}"
 
 
-def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> int:
+def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> Outcome:
     """Show every run's state, once or until all have ended; Ctrl-C leaves the jobs alone."""
     options = grid.options
     jobs = jobs_of(grid)
@@ -113,18 +113,17 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
         console.print(render_status(found, grid.profile, need, _troubles(grid, found)))
-        return Exit.DONE
+        return Outcome(Exit.DONE)
     try:
         found = _follow(grid, jobs, need, console)
     except KeyboardInterrupt:
         console.print("left; the jobs go on. --status shows them, --cancel ends them")
-        return Exit.DONE
+        return Outcome(Exit.DONE)
     failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
     _print_open(console, found)
-    if not options.status:
-        build(options.suite or "", grid.profile_name, options.runs, options.seeds)
-    return Exit.DONE if all(status.state == "done" for status in found) else Exit.FAILED
+    status = Exit.DONE if all(run.state == "done" for run in found) else Exit.FAILED
+    return Outcome(status, is_over=not options.status)
 
 
 def _print_open(console: Console, found: Sequence[RunStatus]) -> None:
@@ -217,7 +216,7 @@ def _summary(found: list[RunStatus]) -> str:
     return ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
 
 
-def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> int:
+def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> None:
     open_runs = [run for run in plan if run.standing.is_open]
     if open_runs:
         submitter = _submitter(grid, open_runs, allocation)
@@ -226,7 +225,6 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, 
         console.print(submitter.describe_order())
     num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.slurm.runs_per_job)
     print_cost(console, grid.profile, plan, max(1, num_jobs) * plan[0].job.resources.num_ranks)
-    return Exit.DONE
 
 
 def _submitter(

@@ -19,12 +19,21 @@ from launchers.tracking import check_installed
 from suite.challenger import Challenger
 from suite.challengers import record_challengers, with_challengers
 from suite.errors import DataError, SpecError, missing_weights
+from suite.exit_codes import Exit
 from suite.profiles import Profile
 from suite.run_store import experiments_folder
 from suite.spec import Experiment, Resources
 from suite.standing import reopen
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a grid went: its exit status, and whether it is over, so that its leaderboard can be built."""
+
+    status: Exit
+    is_over: bool = False
 
 
 @dataclass(frozen=True)

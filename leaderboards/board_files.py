@@ -14,6 +14,7 @@ from leaderboards.survey import IndexLine
 from leaderboards.text.challenges import render_challenges_csv
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
+from leaderboards.text.notation import make_headline
 from suite.errors import RunError
 from suite.files import write_atomically
 
@@ -26,14 +27,16 @@ class Paths:
 
     tables: dict[str, Path]  # by the table's name
     markdown: Path
+    headline: Path
     page: Path
     long: Path
     accounting: Path
     figures: tuple[Path, ...]
 
 
-def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths:
-    """Write ``<profile>.md``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``, ``.svg`` and ``.pdf``.
+def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
+    """Write ``<profile>.md``, ``.headline.json``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``,
+    ``.svg`` and ``.pdf``.
 
     Where models beside the papers' were entered, ``.challengers.csv`` compares them with the papers'.
 
@@ -54,18 +57,19 @@ def write_leaderboard(leaderboard: Leaderboard, store: Path, out: Path) -> Paths
     return Paths(
         tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
         markdown=write("md", render_markdown(leaderboard)),
+        headline=write("headline.json", f"{make_headline(leaderboard).model_dump_json(indent=1)}\n"),
         page=out / f"{leaderboard.profile_name}.html",
         long=write("long.csv", render_long_csv(leaderboard)),
-        accounting=write("runs.csv", render_accounting(leaderboard.profile, store)),
-        figures=_write_figures(leaderboard, store, out),
+        accounting=write("runs.csv", render_accounting(leaderboard)),
+        figures=_write_figures(leaderboard, out),
     )
 
 
-def write_records(leaderboard: Leaderboard, store: Path, out: Path, *, pack: bool) -> str:
+def write_records(leaderboard: Leaderboard, out: Path, *, pack: bool) -> str:
     """Write ``<profile>.records.tar.xz``, which the tables are made of, if asked to or if it is there already.
 
     Args:
-        leaderboard, store, out: as in ``write_leaderboard``.
+        leaderboard, out: as in ``write_leaderboard``.
         pack: whether it was asked for.
 
     Returns:
@@ -77,7 +81,7 @@ def write_records(leaderboard: Leaderboard, store: Path, out: Path, *, pack: boo
     path = out / f"{leaderboard.profile_name}.{SUFFIX}"
     if not pack and not path.exists():
         return ""
-    packed = pack_records(leaderboard, store)
+    packed = pack_records(leaderboard)
     left_out = f"; {packed.num_left_out} that cannot be read left out" * (packed.num_left_out > 0)
     if not packed.num_runs:
         return f"Records: none to pack, no run is finished{left_out}"
@@ -97,7 +101,7 @@ def make_folder(out: Path) -> None:
         raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
 
 
-def _write_figures(leaderboard: Leaderboard, store: Path, out: Path) -> tuple[Path, ...]:
+def _write_figures(leaderboard: Leaderboard, out: Path) -> tuple[Path, ...]:
     """Draw what there are data for; a picture of runs that are gone does not stay behind."""
     if not leaderboard.suite.figures:
         return ()
@@ -105,7 +109,7 @@ def _write_figures(leaderboard: Leaderboard, store: Path, out: Path) -> tuple[Pa
 
     written = []
     for figure in leaderboard.suite.figures:
-        pictures = draw(figure, leaderboard, store)
+        pictures = draw(figure, leaderboard)
         for suffix in FIGURE_FORMATS:
             path = out / f"{leaderboard.profile_name}.{figure.name}.{suffix}"
             if suffix in pictures:
@@ -120,12 +124,12 @@ def _write_figures(leaderboard: Leaderboard, store: Path, out: Path) -> tuple[Pa
 
 
 def write_page(
-    leaderboard: Leaderboard, store: Path, out: Path, claims: Iterable[JudgedClaim], *, beside_others: bool = False
+    leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, beside_others: bool = False
 ) -> Path:
     """Write ``<profile>.html`` into the folder that the leaderboard's figures are in.
 
     Args:
-        leaderboard, store, out: as in ``write_leaderboard``.
+        leaderboard, out: as in ``write_leaderboard``.
         claims: of its scale; the page shows those that speak of its suite.
         beside_others: whether the index, the claims' and the findings' pages lie in the folder above.
     """
@@ -137,19 +141,18 @@ def write_page(
         if all(path.exists() for path in files.values()):
             pictures[figure.name] = {suffix: path.read_bytes() for suffix, path in files.items()}
     told = [judged for judged in claims if leaderboard.suite.name in judged.suites and judged.scale == name]
-    page = render_suite_page(leaderboard, store, pictures, told, above=".." if beside_others else "")
+    page = render_suite_page(leaderboard, pictures, told, above=".." if beside_others else "")
     path = out / f"{name}.html"
     write_atomically(path, page.encode())
     return path
 
 
-def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], store: Path, out: Path) -> None:
+def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: Path) -> None:
     """Write the pages of all leaderboards, of the papers' claims, ``findings.html`` and ``index.html``.
 
     Args:
         lines: a suite at a scale each; those without runs have no page.
         claims: of all papers, at every scale that has runs.
-        store: that the runs are in.
         out: the folder of the index, with the suites' and the claims' own.
     """
     from leaderboards.claims import ALL_CLAIMS
@@ -159,7 +162,7 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], store
 
     for line in lines:
         if line.leaderboard and line.cost:
-            write_page(line.leaderboard, store, out / line.suite.name, claims, beside_others=True)
+            write_page(line.leaderboard, out / line.suite.name, claims, beside_others=True)
     for paper in ALL_CLAIMS:
         page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from suite.arguments import program
 from suite.challengers import with_recorded_challengers
 from suite.errors import SpecError
 from suite.profiles import Place, Profile, Row
+from suite.records import RunDirectory
 from suite.run_store import experiments_folder, list_arms
 from suite.tables import Suite, Table
 
@@ -57,12 +58,19 @@ class Board:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """All tables of a suite at one scale, by the table's name, in the suite's order."""
+    """All tables of a suite at one scale, by the table's name, in the suite's order, and the runs that they are of."""
 
     suite: Suite
     profile_name: str
     profile: Profile
     tables: Mapping[str, Board]
+    collection: Collection
+
+    def ended_runs(self) -> Iterator[RunDirectory]:
+        """The runs of the profile that had ended when it was read, cells in its order, seeds ascending; also those that
+        others depend on, and all candidates of a search."""
+        for experiment in self.profile.experiments():
+            yield from self.collection.arms[experiment.arm_id].ended
 
     def count(self, status: CellStatus) -> int:
         return sum(board.count(status) for board in self.tables.values())
@@ -102,11 +110,11 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
             cells = add_verdicts(table, cells, paper)
         effects = find_effects(suite, table, cells) if profile.scale_note else {}
         tables[table.name] = Board(suite, profile_name, profile, table, paper, cells, effects)
-    return Leaderboard(suite, profile_name, profile, tables)
+    return Leaderboard(suite, profile_name, profile, tables, collection)
 
 
 def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
-    """Make the leaderboard as data, the store's challengers among it.
+    """Make the leaderboard as data, the store's challengers among it. What is asked of runs later is asked of it.
 
     Args:
         suite: whose tables.
@@ -119,25 +127,14 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
         RecordError: for two run directories of the same seed.
     """
     suite = enter_challengers(suite, profile_name, store)
-    return aggregate(suite, profile_name, read_runs(suite, profile_name, store, num_seeds))
+    check_layout(suite, suite.profile(profile_name))
+    return aggregate(suite, profile_name, collect(suite.profile(profile_name), store, num_seeds, suite.tables))
 
 
 def enter_challengers(suite: Suite, profile_name: str, store: Path) -> Suite:
     """Enter the models beside the papers' that a store has runs of in this suite at this scale."""
     check_store(store)
     return with_recorded_challengers(suite, profile_name, store, list_arms(store))
-
-
-def read_runs(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Collection:
-    """Read the runs of a suite, after its layout has been checked.
-
-    Args:
-        suite, profile_name, store, num_seeds: as in ``make_leaderboard``.
-    """
-    check_store(store)
-    profile = suite.profile(profile_name)
-    check_layout(suite, profile)
-    return collect(profile, store, num_seeds, suite.tables)
 
 
 def check_store(store: Path) -> None:

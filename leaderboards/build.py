@@ -59,11 +59,11 @@ def build(
     """
     suite = get_suite(suite_name)
     leaderboard = make_leaderboard(suite, profile, store, num_seeds)
-    claims = find_claims(suite, leaderboard, store)
+    claims = find_claims(leaderboard, store)
     out = out or store / "leaderboards" / suite.name
-    paths = write_leaderboard(leaderboard, store, out)
-    write_page(leaderboard, store, out, claims)
-    records = write_records(leaderboard, store, out, pack=pack)
+    paths = write_leaderboard(leaderboard, out)
+    write_page(leaderboard, out, claims)
+    records = write_records(leaderboard, out, pack=pack)
     beside = [*tell_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
     print_summary(leaderboard, beside, paths.markdown)
     if records:
@@ -96,12 +96,12 @@ def build_all(
     check_store(store)
     out = out or store / "leaderboards"
     make_folder(out)
-    lines = [_write_line(line, store, out, pack=pack) for line in survey(store, profile, num_seeds)]
+    lines = [_write_line(line, out, pack=pack) for line in survey(store, profile, num_seeds)]
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
     claims = judge_all(lines, store)
     _write_claims(claims, out)
-    write_pages(lines, claims, store, out)
+    write_pages(lines, claims, out)
     print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
     return not any(line.error for line in lines)
 
@@ -115,13 +115,13 @@ def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
         write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
 
 
-def _write_line(line: IndexLine, store: Path, out: Path, *, pack: bool) -> IndexLine:
+def _write_line(line: IndexLine, out: Path, *, pack: bool) -> IndexLine:
     """Write a leaderboard that has runs, and tell of it; one that cannot be built or written bears its error."""
     records = ""
     if line.leaderboard and line.cost:
         try:
-            write_leaderboard(line.leaderboard, store, out / line.suite.name)
-            records = write_records(line.leaderboard, store, out / line.suite.name, pack=pack)
+            write_leaderboard(line.leaderboard, out / line.suite.name)
+            records = write_records(line.leaderboard, out / line.suite.name, pack=pack)
         except SuiteError as error:
             line = IndexLine(line.suite, line.profile_name, error=str(error))
     if line.error:

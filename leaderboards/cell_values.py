@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from leaderboards.cells import Cell, CellStatus, Coverage, Provenance, Search
-from leaderboards.collect import Collection
+from leaderboards.collect import ArmRuns, Collection, pick
 from leaderboards.layout import PaperTable
 from leaderboards.metrics import PRUNED_HEADS, in_points, is_accuracy
 from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
-from leaderboards.usable_runs import UsableRuns, choose, usable_runs
+from leaderboards.usable_runs import UsableRuns, choose, tell_origins, usable_runs
 from suite.profiles import Entry, Row
 from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
 
@@ -31,23 +31,24 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
         candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
         shown, search = choose(candidates)
         coverage = _cover(candidates, shown, search, collection.num_planned)
-        provenance = _trace(candidates, shown)
         for column, metric in entry.columns.items():
-            covered = _leave_out_void(coverage, metric, shown)
+            runs = pick({seed: shown.runs for seed, values in shown.values.items() if metric in values})
+            covered = _cover_metric(coverage, metric, shown, len(runs.values))
             printed = paper.value(entry.row, column)
-            found = single(_sample(shown, metric))
+            found = single(_sample(runs, shown.networks, metric))
+            provenance = _trace(candidates, shown, runs)
             cells[entry.row, column] = Cell(entry.row, column, metric, found, printed, covered, provenance)
     return cells
 
 
-def _sample(shown: UsableRuns, metric: str) -> Sample:
+def _sample(runs: ArmRuns, networks: frozenset[str], metric: str) -> Sample:
     """One metric by seed. An accuracy is known to one test image, so evenly within that step, and heads are counted."""
-    values = {seed: values[metric] for seed, values in shown.values.items() if metric in values}
+    values = {seed: values[metric] for seed, values in runs.values.items()}
     step = 1.0 if metric in PRUNED_HEADS else 0.0
     if is_accuracy(metric) and values:
-        num_images = min(found["num_test_images"] for found in shown.values.values())
+        num_images = min(found["num_test_images"] for found in runs.values.values())
         step = 100 / in_points(metric) / max(1.0, num_images)
-    return Sample(values, shown.networks, step / math.sqrt(12))
+    return Sample(values, networks, step / math.sqrt(12))
 
 
 def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int) -> Coverage:
@@ -57,38 +58,35 @@ def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search |
         num_done=len(shown.values),
         num_planned=num_planned,
         failures=tuple(failure for candidate in candidates for failure in candidate.failures),
-        waiting=tuple(dict.fromkeys(reason for candidate in candidates for reason in candidate.waiting)),
+        waiting=tuple(dict.fromkeys(reason for candidate in candidates for reason in candidate.runs.waiting)),
         search=search,
     )
 
 
-def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns) -> Provenance:
-    """Name the runs behind every cell of an entry."""
-    speeds = [found["images_per_s"] for found in shown.values.values()]
-    accuracies = [found["top1_percent"] for found in shown.values.values()]
+def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -> Provenance:
+    """Name the runs behind a cell, ``runs``: those of ``shown`` that have its metric."""
+    speeds = [found["images_per_s"] for found in runs.values.values()]
+    accuracies = [found["top1_percent"] for found in runs.values.values()]
     return Provenance(
-        experiment=shown.experiment,
-        notes=shown.notes,
+        experiments=shown.experiments,
+        runs=runs.directories,
+        notes=tell_origins(runs),
         device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         images_per_s=statistics.fmean(speeds) if speeds else None,
-        commits=tuple(dict.fromkeys(shown.runs.circumstances[seed].commit for seed in shown.values)),
-        num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in shown.values.values()})),
+        commits=tuple(dict.fromkeys(found.commit for found in runs.circumstances.values())),
+        num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in runs.values.values()})),
         last_top1_percent=statistics.fmean(accuracies) if accuracies else None,
     )
 
 
-def _leave_out_void(coverage: Coverage, metric: str, shown: UsableRuns) -> Coverage:
-    """Count as failures the runs shown in which this metric no longer holds, though others do."""
-    void = [shown.runs.void_metrics[seed] for seed in shown.values]
-    failures = tuple(found[metric] for found in void if metric in found)
-    if not failures:
+def _cover_metric(coverage: Coverage, metric: str, shown: UsableRuns, num_known: int) -> Coverage:
+    """Say what one metric lacks beside the others. Runs in which it no longer holds count as failures; those that have
+    not recorded it, though others have, are still to come."""
+    void = tuple(found[metric] for found in shown.runs.void_metrics.values() if metric in found)
+    if not void and num_known in (0, coverage.num_done):  # of no run: this model has no such number, as a gate
         return coverage
-    return replace(
-        coverage,
-        status="failed" if coverage.status == "failed" else "void",
-        num_done=coverage.num_done - len(failures),
-        failures=(*coverage.failures, *failures),
-    )
+    status = _worst([coverage.status, "void" if void else "partial"])
+    return replace(coverage, status=status, num_done=num_known, failures=(*coverage.failures, *void))
 
 
 def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: int) -> CellStatus:
@@ -153,7 +151,7 @@ def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, pa
     """
     metrics = {source.metric for source in sources}
     coverage = Coverage(
-        status=_worst(sources),
+        status=_worst([source.status for source in sources]),
         num_done=min(source.coverage.num_done for source in sources),
         num_planned=sources[0].coverage.num_planned,
     )
@@ -197,8 +195,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return statistics.fmean(values)
 
 
-def _worst(sources: Sequence[Cell]) -> CellStatus:
-    statuses = {source.status for source in sources}
+def _worst(statuses: Sequence[CellStatus]) -> CellStatus:
     order: tuple[CellStatus, ...] = ("failed", "void", "missing", "partial")
     return next((status for status in order if status in statuses), "done")
 

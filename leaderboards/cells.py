@@ -10,6 +10,7 @@ from leaderboards.collect import SeedFailure
 from leaderboards.significance.estimates import Estimate, Interval
 from leaderboards.significance.verdicts import Verdict
 from suite.profiles import Row
+from suite.records import RunDirectory
 from suite.spec import Experiment
 
 CellStatus = Literal["done", "partial", "failed", "void", "missing"]
@@ -34,7 +35,6 @@ class Search:
     num_candidates: int
     num_compared: int  # that have at least one result
     num_done: int  # runs, over all candidates
-    winners: Mapping[int, Experiment] = field(default_factory=dict)  # by seed, whose run is shown
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Coverage:
     """
 
     status: CellStatus
-    num_done: int  # seeds, of the shown candidate
+    num_done: int  # seeds that are shown
     num_planned: int  # seeds, of each candidate
     failures: tuple[SeedFailure, ...] = ()
     waiting: tuple[str, ...] = ()  # why seeds are missing: "needs <id>, which is <state>"
@@ -58,13 +58,24 @@ class Coverage:
 class Provenance:
     """The runs behind a cell; empty where the cell is derived from others."""
 
-    experiment: Experiment | None = None  # whose runs are shown, with seed 0
+    experiments: tuple[Experiment, ...] = ()  # whose runs are shown, with seed 0; several where seeds chose differently
+    runs: Mapping[int, RunDirectory] = field(default_factory=dict)  # by seed in ascending order, those of the number
     notes: tuple[str, ...] = ()  # what the reader must know of the runs
     device_hours: float | None = None  # of all of them, also those of candidates that are not shown
     images_per_s: float | None = None  # mean of the runs shown
     commits: tuple[str, ...] = ()
     num_evaluations: tuple[int, ...] = ()  # during one run, all that occur; 0 where a run did not record it
     last_top1_percent: float | None = None  # mean after the last epoch, of the runs shown
+
+    @property
+    def experiment(self) -> Experiment | None:
+        """The first of ``experiments``, which stands for all in what a search's candidates share."""
+        return next(iter(self.experiments), None)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Their names, as ``Experiment.arm``."""
+        return tuple(experiment.arm for experiment in self.experiments)
 
 
 @dataclass(frozen=True)

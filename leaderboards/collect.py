@@ -7,7 +7,7 @@ the protocol has changed, is no result of this experiment: it is told as void, o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -64,18 +64,15 @@ class ArmRuns:
     standings: dict[int, Standing] = field(default_factory=dict)  # without their results; of planned seeds too
     values: dict[int, dict[str, float]] = field(default_factory=dict)  # of results that hold
     void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
-    num_found: int = 0  # run directories, finished or not
+    directories: dict[int, RunDirectory] = field(default_factory=dict)  # of all that were found, finished or not
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
     circumstances: dict[int, Circumstances] = field(default_factory=dict)
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
-    def with_results_of(self, others: Mapping[int, ArmRuns]) -> ArmRuns:
-        """These runs with the results, seed by seed, of other experiments."""
-        found = {
-            name: {seed: getattr(of, name)[seed] for seed, of in others.items() if seed in getattr(of, name)}
-            for name in ("values", "void_metrics", "circumstances", "num_corrupt_images")
-        }
-        return replace(self, **found)  # type: ignore[arg-type]  # each is of its field's own type
+    @property
+    def ended(self) -> Iterable[RunDirectory]:
+        """The runs that had ended, well or not, when they were read: one that ends later is in no number."""
+        return (run for seed, run in self.directories.items() if not self.standings[seed].is_open)
 
     @property
     def failures(self) -> tuple[SeedFailure, ...]:
@@ -92,6 +89,14 @@ class ArmRuns:
     def waiting(self) -> tuple[str, ...]:
         """Tell for what the seeds wait that are to come, or why they were interrupted."""
         return tuple(s.reason for s in self.standings.values() if s.is_open and s.reason)
+
+
+def pick(arms: Mapping[int, ArmRuns]) -> ArmRuns:
+    """Take of each seed, in this order, all that is known of the run that one arm has of it."""
+    names = [field.name for field in fields(ArmRuns)]
+    return ArmRuns(
+        *({seed: getattr(of, name)[seed] for seed, of in arms.items() if seed in getattr(of, name)} for name in names)
+    )
 
 
 def _advise(standing: Standing) -> str:
@@ -129,7 +134,7 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     for arm_id, experiment in experiments.items():  # parents first
         arms[arm_id] = read_arm(store, experiment, sorted(metrics), arms)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
-    num_planned = num_seeds or max([1, *(arms[candidate.arm_id].num_found for candidate in ours or candidates)])
+    num_planned = num_seeds or max([1, *(len(arms[candidate.arm_id].directories) for candidate in ours or candidates)])
     for arm_id, experiment in experiments.items():
         for seed in set(range(num_planned)) - set(arms[arm_id].standings):
             arms[arm_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, arms))
@@ -152,7 +157,7 @@ def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: 
         runs = find_runs(store, experiment)
     except OSError as error:
         raise RecordError(f"cannot list {error.filename}: {error.strerror}. Move it out of the run store.") from error
-    arm = ArmRuns(num_found=len(runs))
+    arm = ArmRuns(directories=runs)
     for seed, run in runs.items():
         standing = stand(run, _parents(experiment, seed, read))
         arm.standings[seed] = replace(standing, result=None)

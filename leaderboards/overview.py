@@ -7,20 +7,12 @@ Each file has its table between two comments. Read are the boards themselves, so
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from leaderboards.published_boards import (
-    PUBLISHED,
-    list_boards,
-    read_headline,
-    read_own_runs,
-    read_runs,
-    read_seeds_needed,
-)
+from leaderboards.published_boards import PUBLISHED, list_boards, read_headline, read_own_runs, read_runs, tell_headline
 from leaderboards.significance.power import seeds_needed
 from suite.errors import RecordError
 from suite.files import write_atomically
@@ -44,7 +36,7 @@ def render_table(folder: Path, published: Path) -> str:
         suite = get_suite(name)
         link = os.path.relpath(boards[0] if boards else ROOT / "suite" / "suites" / f"{name}.py", folder)
         paper = suite.paper.partition(" (")[0]
-        headlines = [f"[{board.stem}]({os.path.relpath(board, folder)}): {read_headline(board)}" for board in boards]
+        headlines = [f"[{board.stem}]({os.path.relpath(board, folder)}): {tell_headline(board)}" for board in boards]
         told = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
         lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {told} |")
     return "\n".join(lines)
@@ -91,7 +83,8 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
     hours = sum(min(own.values()) for own in arms.values())  # the one that other work disturbed least
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
-    needed = read_seeds_needed(board) or _count_seeds_needed(board)
+    headline = read_headline(board)
+    needed = seeds_needed(headline.mean or 0.0, headline.variances)
     further = f", {num_further} of further seeds" * (num_further > 0)
     others = f", {num_all - len(runs)} of challengers" * (num_all > len(runs))
     return (
@@ -100,19 +93,6 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
         f"| {needed or '-'} | `{command}{f' --seeds {num_seeds}' * (num_seeds > 1)}` "
         f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
     )
-
-
-def _count_seeds_needed(board: Path) -> int | None:
-    """Of each arm, to find its headline's effect, as ``significance.power`` counts them; None where nothing tells."""
-    suite = get_suite(board.parent.name)
-    with board.with_suffix(".long.csv").open() as file:
-        cells = {(cell["table"], cell["row"], cell["column"]): cell for cell in csv.DictReader(file)}
-    places = (suite.headline.better, suite.headline.baseline)
-    arms = [cells.get((at.table or suite.tables[0].name, " / ".join(at.row), at.column)) for at in places]
-    if not all(arm and arm["sd"] for arm in arms):
-        return None
-    better, baseline = (float(arm["mean"]) for arm in arms if arm)
-    return seeds_needed(better - baseline, [float(arm["sd"]) ** 2 for arm in arms if arm])
 
 
 FILES: dict[Path, Callable[[Path, Path], str]] = {

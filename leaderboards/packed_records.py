@@ -25,7 +25,7 @@ from suite.errors import RecordError
 from suite.files import disk_error, read_file
 from suite.protocol_changes import why_void
 from suite.records import EXPERIMENTS, RunDirectory
-from suite.run_store import find_runs, list_runs
+from suite.run_store import list_runs
 
 SUFFIX = "records.tar.xz"
 _ANY_RUN = RunDirectory(Path())
@@ -52,27 +52,22 @@ class PackedRecords:
     num_left_out: int
 
 
-def pack_records(leaderboard: Leaderboard, store: Path) -> PackedRecords:
+def pack_records(leaderboard: Leaderboard) -> PackedRecords:
     """Pack the runs of a leaderboard that have a valid result, those that others depend on too, and its challengers.
 
     The same records make the same bytes, whoever packs them, and when, as long as the compressor is the same.
-
-    Args:
-        leaderboard: whose runs.
-        store: that they are in.
     """
     packed, num_runs, num_left_out = io.BytesIO(), 0, 0
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
-        for experiment in leaderboard.profile.experiments():
-            for seed, run in find_runs(store, experiment).items():
-                try:
-                    records = _read_records(run)
-                except (OSError, RecordError):  # the leaderboard names it
-                    num_left_out += 1
-                    continue
-                num_runs += bool(records)
-                for name, content in records.items():
-                    _add(archive, f"{EXPERIMENTS}/{experiment.arm}/seed-{seed}/{name}", content)
+        for run in leaderboard.ended_runs():
+            try:
+                records = _read_records(run)
+            except (OSError, RecordError):  # the leaderboard names it
+                num_left_out += 1
+                continue
+            num_runs += bool(records)
+            for name, content in records.items():
+                _add(archive, f"{EXPERIMENTS}/{run.id}/{name}", content)
         for challenger in sorted(leaderboard.suite.challengers, key=lambda challenger: challenger.name):
             _add(archive, record_name(challenger), as_record(challenger))
     return PackedRecords(packed.getvalue(), num_runs, num_left_out)

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import csv
-import re
 from pathlib import Path
 from typing import get_args
 
+from pydantic import ValidationError
+
 from suite.errors import RecordError
 from suite.protocol_changes import PROTOCOL_VERSION
-from suite.spec import ProfileName
+from suite.spec import Frozen, ProfileName
 from suite.suites import get_suite, list_suites
 
 PUBLISHED = Path(__file__).parent / "published"
-_HEADLINE = re.compile(r"^Headline: (.*?)\.?$", re.MULTILINE)
-_SEEDS_NEEDED = re.compile(r"^To find such an effect takes (\d+) seeds of each arm", re.MULTILINE)
-_PAPER = re.compile(r" \(paper: [^)]*\)")
-_GAPS = re.compile(r"^(\d+) cells: .* (\d+) missing\.$", re.MULTILINE)
+
+
+class Headline(Frozen):
+    """What ``<profile>.headline.json`` says of a board.
+
+    Args:
+        told: The headline, such as ``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``.
+        ours: Our part of it, such as ``+2.0 ± 1.9 points``.
+        mean: The effect that was found; None without seeds.
+        variances: The variance of one seed's contribution, for each independent arm; none below two seeds.
+        num_cells: Number of cells that the board has.
+        num_missing: Number of cells without any run.
+    """
+
+    told: str
+    ours: str
+    mean: float | None
+    variances: tuple[float, ...]
+    num_cells: int
+    num_missing: int
 
 
 def list_boards(folder: Path) -> list[Path]:
@@ -43,27 +60,26 @@ def is_outdated(board: Path) -> bool:
     return any(run["run"].rpartition("/")[0] not in arms for run in read_own_runs(board))
 
 
-def read_headline(board: Path) -> str:
-    """``ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol or recipe.
+def read_headline(board: Path) -> Headline:
+    """Read the headline that lies beside a board.
 
     Raises:
-        RecordError: there is no such line.
+        RecordError: it is not there, or cannot be read.
     """
-    text = board.read_text()
-    found = _HEADLINE.search(text)
-    if found is None:
-        raise RecordError(f"{board} has no line that begins with Headline: build it again")
-    gaps = _GAPS.search(text)
-    missing = f"; {gaps[2]} of {gaps[1]} cells missing" if gaps and gaps[2] != "0" else ""
+    path = board.with_suffix(".headline.json")
+    try:
+        return Headline.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise RecordError(f"cannot read {path}: build the board again from its records with build.py") from error
+
+
+def tell_headline(board: Path) -> str:
+    """``ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol or recipe."""
+    found = read_headline(board)
+    missing = f"; {found.num_missing} of {found.num_cells} cells missing" if found.num_missing else ""
     protocols = {int(run["protocol_version"]) for run in read_runs(board)}
     old = f"; of protocol {min(protocols)}" if protocols and min(protocols) < PROTOCOL_VERSION else ""
-    return f"{found[1]}{missing}{old}{'; of an earlier recipe' * is_outdated(board)}"
-
-
-def read_seeds_needed(board: Path) -> int | None:
-    """Of each arm, to find the headline's effect, as the board says; boards of before, and such as cannot, do not."""
-    found = _SEEDS_NEEDED.search(board.read_text())
-    return found and int(found[1])
+    return f"{found.told}{missing}{old}{'; of an earlier recipe' * is_outdated(board)}"
 
 
 def tell_published(suite_name: str, profile: str) -> list[str]:
@@ -77,6 +93,5 @@ def tell_published(suite_name: str, profile: str) -> list[str]:
     if suite_name not in list_suites() or not board.exists():
         return []
     num_seeds = len({run["seed"] for run in read_own_runs(board)})
-    told = _PAPER.sub("", read_headline(board)).removeprefix(f"{get_suite(suite_name).headline.text}: ")
     place = board.relative_to(Path.cwd()) if board.is_relative_to(Path.cwd()) else board
-    return [f"Published at this scale, {num_seeds} seed{'s' * (num_seeds > 1)}: {told} ({place})."]
+    return [f"Published at this scale, {num_seeds} seed{'s' * (num_seeds > 1)}: {read_headline(board).ours} ({place})."]

@@ -5,12 +5,12 @@ What ``build`` writes and a live server shows; nothing is written here.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards import Leaderboard, aggregate, enter_challengers, make_leaderboard, read_runs
+from leaderboards.boards import Leaderboard, enter_challengers, make_leaderboard
 from leaderboards.cells import Cell
 from leaderboards.claims.judged import JudgedClaim, judge
 from leaderboards.cost import Cost, estimate_cost
@@ -80,13 +80,11 @@ def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = N
     """
     try:
         shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
-        suite = enter_challengers(suite, shown, store)
-        runs = read_runs(suite, shown, store, num_seeds)
-        leaderboard = aggregate(suite, shown, runs)
-        cost = estimate_cost(leaderboard.profile, runs)
+        leaderboard = make_leaderboard(suite, shown, store, num_seeds)
+        cost = estimate_cost(leaderboard.profile, leaderboard.collection)
         if not profile:
-            return IndexLine(suite, leaderboard=leaderboard, planned=cost)
-        return IndexLine(suite, profile, leaderboard, cost)
+            return IndexLine(leaderboard.suite, leaderboard=leaderboard, planned=cost)
+        return IndexLine(leaderboard.suite, profile, leaderboard, cost)
     except SuiteError as error:
         return IndexLine(suite, profile, error=str(error))
 
@@ -102,10 +100,12 @@ def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
 # -- claims
 
 
-def find_claims(suite: Suite, leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
-    """The claims that speak of one suite, judged at its scale among all of their paper's."""
-    claims = _judge(leaderboard.profile_name, {suite.name: leaderboard}, store)
-    return [judged for judged in claims if suite.name in judged.suites]
+def find_claims(leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
+    """The claims that speak of one suite, judged at its scale among all of their paper's, whose other suites' boards
+    are made of the store."""
+    name = leaderboard.suite.name
+    claims = _judge(leaderboard.profile_name, {name: leaderboard}, store)
+    return [judged for judged in claims if name in judged.suites]
 
 
 def judge_all(lines: Sequence[IndexLine], store: Path) -> list[JudgedClaim]:
@@ -121,14 +121,13 @@ def _judge(scale: str, known: dict[str, Leaderboard | None], store: Path) -> lis
     """Judge all claims at one scale; those of ``smoke``, whose numbers mean nothing, are not judged."""
     if scale.partition("-")[0] == "smoke":
         return []
-    return judge(functools.partial(_find_leaderboard, known, profile=scale, store=store), store, scale)
 
+    def find(name: str) -> Leaderboard | None:
+        """A suite's leaderboard, read once; None where it has no such profile, or its runs cannot be read."""
+        if name not in known:
+            known[name] = None
+            with contextlib.suppress(SuiteError):
+                known[name] = make_leaderboard(get_suite(name), scale, store)
+        return known[name]
 
-def _find_leaderboard(found: dict[str, Leaderboard | None], name: str, profile: str, store: Path) -> Leaderboard | None:
-    """A suite's leaderboard, read once; None where it has no such profile, or its runs cannot be read."""
-    if name not in found:
-        try:
-            found[name] = make_leaderboard(get_suite(name), profile, store)
-        except SuiteError:
-            found[name] = None
-    return found[name]
+    return judge(find, scale)

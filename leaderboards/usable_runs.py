@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from leaderboards.cells import Search
-from leaderboards.collect import ArmRuns, Collection, SeedFailure
+from leaderboards.collect import ArmRuns, Collection, SeedFailure, pick
 from suite.spec import Experiment, flat_fields, with_ancestors
 
 # The fields of ``Circumstances``, and what several of each are called.
@@ -27,13 +27,11 @@ _CIRCUMSTANCES = {
 
 @dataclass(frozen=True)
 class UsableRuns:
-    """How far one experiment has come."""
+    """How far one experiment has come; or several, of which each seed shows the run of one."""
 
-    experiment: Experiment
+    experiments: tuple[Experiment, ...]
     runs: ArmRuns
-    failures: tuple[SeedFailure, ...]
-    waiting: tuple[str, ...]
-    notes: tuple[str, ...]
+    failures: tuple[SeedFailure, ...]  # of all seeds of the experiments
     networks: frozenset[str]  # that the numbers are measured on, and their parents, without their seeds
 
     @property
@@ -45,27 +43,23 @@ class UsableRuns:
 def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
     """Gather what is known of every seed that was found or is planned."""
     runs = collection.arms[experiment.arm_id]
-    orphans = [
-        f"seed {s} {found.reason}" for s, found in runs.standings.items() if found.state == "done" and found.reason
-    ]
     networks = frozenset(network.arm_id for network in with_ancestors([experiment]))
-    return UsableRuns(experiment, runs, runs.failures, runs.waiting, (*orphans, *_mixed(runs, runs.values)), networks)
+    return UsableRuns((experiment,), runs, runs.failures, networks)
 
 
-def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
-    """Tell in what the seeds that are averaged differ, beside their seed."""
-    notes = []
+def tell_origins(runs: ArmRuns) -> tuple[str, ...]:
+    """Tell which of the seeds that are averaged have lost what they took over, and in what they differ."""
+    notes = [f"seed {seed} {runs.standings[seed].reason}" for seed in runs.values if runs.standings[seed].reason]
     for field, what in _CIRCUMSTANCES.items():
         groups: dict[str, list[int]] = {}
-        for seed in values:
+        for seed in runs.values:
             if (found := getattr(runs.circumstances[seed], field)) is not None:
                 groups.setdefault(short_commit(found) if field == "commit" else str(found), []).append(seed)
         if len(groups) > 1:
             told = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())
             notes.append(f"different {what}: {told}")
-    corrupt = {seed: count for seed, count in runs.num_corrupt_images.items() if seed in values}
-    notes += [f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt.items()]
-    return notes
+    corrupt = runs.num_corrupt_images.items()
+    return (*notes, *(f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt))
 
 
 def short_commit(commit: str) -> str:
@@ -82,7 +76,7 @@ def _seeds(seeds: list[int]) -> str:
 
 
 def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]:
-    """The runs that a place shows (the first candidate's where none has a result), and the search, if there was one.
+    """The runs that a place shows (none of the first candidate where none can be shown), and the search, if any.
 
     Candidates that have a result are compared over the seeds that all of them have. The run that a seed shows is of the
     candidate with the best mean top-1 accuracy over the *other* seeds, so that no number is shown that it was chosen
@@ -93,24 +87,28 @@ def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]
     compared = [candidate for candidate in candidates if candidate.values]
     seeds = sorted(set.intersection(*(set(candidate.values) for candidate in compared))) if compared else []
     winners = {seed: max(compared, key=lambda c: _accuracy(c, set(seeds) - {seed} or {seed})) for seed in seeds}
-    shown = max(compared, key=lambda c: _accuracy(c, seeds), default=candidates[0]) if seeds else candidates[0]
     search = Search(
-        chosen=_name_winners([candidate.experiment for candidate in candidates], winners),
+        chosen=_name_winners([candidate.experiments[0] for candidate in candidates], winners),
         on_other_seeds=len(seeds) > 1,
         num_candidates=len(candidates),
         num_compared=len(compared),
         num_done=sum(len(candidate.values) for candidate in candidates),
-        winners={seed: winner.experiment for seed, winner in winners.items()},
     )
-    runs = shown.runs.with_results_of({seed: winner.runs for seed, winner in winners.items()})
-    return replace(shown, runs=runs, networks=shown.networks.union(*(w.networks for w in winners.values()))), search
+    shown = [candidate for candidate in candidates if candidate in winners.values()] or candidates[:1]
+    runs = UsableRuns(
+        experiments=tuple(experiment for one in shown for experiment in one.experiments),
+        runs=pick({seed: winner.runs for seed, winner in winners.items()}),
+        failures=tuple(failure for one in shown for failure in one.failures),
+        networks=frozenset[str]().union(*(one.networks for one in shown)),
+    )
+    return runs, search
 
 
 def _name_winners(experiments: Sequence[Experiment], winners: Mapping[int, UsableRuns]) -> str:
     """``learning_rate=3e-05``, and of which seeds, where the seeds chose differently."""
     seeds: dict[str, list[int]] = {}
     for seed, winner in winners.items():
-        seeds.setdefault(differences(experiments, winner.experiment) or "the first", []).append(seed)
+        seeds.setdefault(differences(experiments, winner.experiments[0]) or "the first", []).append(seed)
     if len(seeds) == 1:
         return next(iter(seeds))
     return "; ".join(f"{name} ({_seeds(of)})" for name, of in seeds.items())

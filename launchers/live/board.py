@@ -58,17 +58,17 @@ class ServedBoard:
 
     def _render(self, mark: str) -> Page:
         leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._num_seeds)
-        claims = find_claims(self._suite, leaderboard, self._store)
+        claims = find_claims(leaderboard, self._store)
         live = replace(self._live, board=mark) if self._live else None
         above, grid = (".", "") if live else ("..", "../")
         with _DRAWING:
-            pictures = _draw(leaderboard, self._store)
-            text = render_suite_page(leaderboard, self._store, pictures, claims, above=above, live=live, grid=grid)
+            pictures = _draw(leaderboard)
+            text = render_suite_page(leaderboard, pictures, claims, above=above, live=live, grid=grid)
         return Page.of(text, "text/html", dict(_name_files(self._profile, pictures)))
 
 
-def _draw(leaderboard: Leaderboard, store: Path) -> Mapping[str, Mapping[str, bytes]]:
-    return {figure.name: draw(figure, leaderboard, store, _FORMATS) for figure in leaderboard.suite.figures}
+def _draw(leaderboard: Leaderboard) -> Mapping[str, Mapping[str, bytes]]:
+    return {figure.name: draw(figure, leaderboard, _FORMATS) for figure in leaderboard.suite.figures}
 
 
 def _name_files(profile: str, pictures: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, Page]]:

@@ -22,8 +22,6 @@ from leaderboards.significance.estimates import Estimate, Sample, derive, single
 from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
-from suite.run_store import find_runs
-from suite.spec import Experiment
 
 ROUNDED_SHARE = 0.01  # of the training: a reading that is later by no more is taken for on time
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down
@@ -77,53 +75,48 @@ class JudgedClaim:
 
 
 def judge(
-    find_leaderboard: FindLeaderboard, store: Path, scale: str, papers: Sequence[PaperClaims] = ALL_CLAIMS
+    find_leaderboard: FindLeaderboard, scale: str, papers: Sequence[PaperClaims] = ALL_CLAIMS
 ) -> list[JudgedClaim]:
     """Judge all claims of papers at one scale; those that it fills no place for are left out.
 
     Args:
         find_leaderboard: gives that of a suite at this scale, None where it has no such profile.
-        store: whose runs have logged what some claims are about.
         scale: the profile's name.
         papers: whose claims.
 
     Raises:
         SpecError: a claim that names a place which no table has.
     """
-    return [judged for paper in papers for judged in _judge_paper(paper, find_leaderboard, store, scale)]
+    return [judged for paper in papers for judged in _judge_paper(paper, find_leaderboard, scale)]
 
 
-def _judge_paper(
-    paper: PaperClaims, find_leaderboard: FindLeaderboard, store: Path, scale: str
-) -> Iterator[JudgedClaim]:
+def _judge_paper(paper: PaperClaims, find_leaderboard: FindLeaderboard, scale: str) -> Iterator[JudgedClaim]:
     """All claims of one paper are one family for Holm's method, also those that this scale leaves out."""
     known = []
     for claim in paper.claims:
         with contextlib.suppress(_NoSuchLayerError):
             if cells := _find_cells(claim, find_leaderboard):
-                known.append((claim, cells, _measure(claim, cells, store)))
+                known.append((claim, cells, _measure(claim, cells)))
     verdicts = judge_claims([effects for _, _, effects in known], len(paper.claims))
     for (claim, cells, effects), (verdict, p) in zip(known, verdicts, strict=True):
         suites = tuple(dict.fromkeys(term.suite for effect in claim.effects for term in effect.terms))
         if any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect):
             verdict, p = "failed runs", None
-        yield JudgedClaim(paper, claim, scale, verdict, p, effects, suites, _late_readings(claim, cells, store))
+        yield JudgedClaim(paper, claim, scale, verdict, p, effects, suites, _late_readings(claim, cells))
 
 
-def _late_readings(claim: Claim, cells: Sequence[Sequence[Cell]], store: Path) -> tuple[LateReading, ...]:
+def _late_readings(claim: Claim, cells: Sequence[Sequence[Cell]]) -> tuple[LateReading, ...]:
     """Those that are late by more than a rounded step, the earliest first; runs of a profile log alike, and layers at
     once, so that one log tells of all of an arm's."""
-    asked: dict[tuple[str, str, float], tuple[Experiment, Cell, Logged]] = {}
+    asked: dict[tuple[Path, str, float], tuple[RunDirectory, Logged]] = {}
     for effect, of_effect in zip(claim.effects, cells, strict=True):
         for term, cell in zip(effect.terms, of_effect, strict=True):
-            of = cell.provenance.experiment
-            if cell.is_usable and of and term.logged and term.logged.at < 1:  # the end is always read in time
-                asked[of.arm_id, term.logged.metric, term.logged.at] = of, cell, term.logged
+            if cell.is_usable and term.logged and term.logged.at < 1:  # the end is always read in time
+                for run in cell.provenance.runs.values():
+                    asked.setdefault((run.path.parent, term.logged.metric, term.logged.at), (run, term.logged))
     found = set()
-    for experiment, cell, logged in asked.values():
-        runs = find_runs(store, experiment)
-        run = next((runs[seed] for seed in cell.estimate.values if seed in runs), None)
-        if run and (share := _logged_line(run, logged)[1]) > logged.at + ROUNDED_SHARE:
+    for run, logged in asked.values():
+        if (share := _logged_line(run, logged)[1]) > logged.at + ROUNDED_SHARE:
             found.add((logged.at, share))
     return tuple(LateReading(*both) for both in sorted(found))
 
@@ -140,32 +133,31 @@ def _find_cells(claim: Claim, find_leaderboard: FindLeaderboard) -> list[list[Ce
     return found
 
 
-def _measure(claim: Claim, cells: Sequence[Sequence[Cell]], store: Path) -> tuple[Measured, ...]:
+def _measure(claim: Claim, cells: Sequence[Sequence[Cell]]) -> tuple[Measured, ...]:
     margin = claim.margin if claim.relation == "equal" else None
     return tuple(
-        Measured(_estimate(effect, of_effect, store), _size_in_paper(effect, of_effect), margin)
+        Measured(_estimate(effect, of_effect), _size_in_paper(effect, of_effect), margin)
         for effect, of_effect in zip(claim.effects, cells, strict=True)
     )
 
 
-def _estimate(effect: Effect, cells: Sequence[Cell], store: Path) -> Estimate:
+def _estimate(effect: Effect, cells: Sequence[Cell]) -> Estimate:
     """The weighted sum; accuracies in points. A cell that may not be shown counts as one without seeds."""
     weights = [
         term.weight * (1.0 if term.logged else in_points(cell.metric))
         for term, cell in zip(effect.terms, cells, strict=True)
     ]
-    sources = [_source(term, cell, store) for term, cell in zip(effect.terms, cells, strict=True)]
+    sources = [_source(term, cell) for term, cell in zip(effect.terms, cells, strict=True)]
     return derive(sources, lambda means: effect.constant + sum(w * m for w, m in zip(weights, means, strict=True)))
 
 
-def _source(term: Term, cell: Cell, store: Path) -> Estimate:
+def _source(term: Term, cell: Cell) -> Estimate:
     if not cell.is_usable:
         return single(Sample({}))
     if term.logged is None:
         return cell.estimate
     assert cell.provenance.experiment is not None, f"{term.place} is derived, and so has logged nothing"
-    runs = find_runs(store, cell.provenance.experiment)
-    values = {seed: read_logged(runs[seed], term.logged) for seed in cell.estimate.values if seed in runs}
+    values = {seed: read_logged(run, term.logged) for seed, run in cell.provenance.runs.items()}
     sample = cell.estimate.samples[0]
     least_sd = sample.least_sd if is_accuracy(term.logged.metric) else LOGGED_STEP / math.sqrt(12)
     return single(

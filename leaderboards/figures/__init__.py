@@ -1,4 +1,4 @@
-"""A suite's board and run store -> the figures of its paper, as PNG, SVG and PDF.
+"""A suite's board and the runs behind it -> the figures of its paper, as PNG, SVG and PDF.
 
 What is drawn is data, ``suite.figures``; each kind has a module here:
 
@@ -12,7 +12,6 @@ They share ``parts/``: the look, and the runs behind a cell with what these have
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suite.figures import (
@@ -35,15 +34,12 @@ if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard
 
 
-def draw(
-    figure: Figure, leaderboard: Leaderboard, store: Path, kinds: Iterable[str] = ("png", "svg", "pdf")
-) -> dict[str, bytes]:
+def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png", "svg", "pdf")) -> dict[str, bytes]:
     """``{"png": ..., "svg": ..., "pdf": ...}``, the same bytes for the same data; {} without any to draw.
 
     Args:
         figure: what is drawn.
         leaderboard: of what.
-        store: the run store, of which some figures read logs and maps.
         kinds: the formats.
 
     Raises:
@@ -52,11 +48,11 @@ def draw(
     from leaderboards.figures.parts import style  # matplotlib takes as long to start as the rest of a leaderboard
 
     with style.default_style():
-        canvas = _draw(figure, leaderboard, store)
+        canvas = _draw(figure, leaderboard)
         return {} if canvas is None else style.save(canvas, kinds)
 
 
-def _draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def _draw(figure: Figure, leaderboard: Leaderboard) -> Canvas | None:
     from leaderboards.figures import centers, curves, heatmaps, layers, lines, maps, pairs, progress, scatter
 
     match figure:
@@ -67,16 +63,16 @@ def _draw(figure: Figure, leaderboard: Leaderboard, store: Path) -> Canvas | Non
         case ScatterFigure():
             return scatter.draw_scatter(figure, leaderboard)
         case CurveFigure():
-            return curves.draw_curves(figure, leaderboard, store)
+            return curves.draw_curves(figure, leaderboard)
         case ProgressFigure():
-            return progress.draw_progress(figure, leaderboard, store)
+            return progress.draw_progress(figure, leaderboard)
         case PairFigure():
-            return pairs.draw_pairs(figure, leaderboard, store)
+            return pairs.draw_pairs(figure, leaderboard)
         case LayerFigure():
-            return layers.draw_layers(figure, leaderboard, store)
+            return layers.draw_layers(figure, leaderboard)
         case MapsFigure():
-            return maps.draw_maps(figure, leaderboard, store)
+            return maps.draw_maps(figure, leaderboard)
         case CentersFigure():
-            return centers.draw_centers(figure, leaderboard, store)
+            return centers.draw_centers(figure, leaderboard)
         case PathsFigure():
-            return centers.draw_paths(figure, leaderboard, store)
+            return centers.draw_paths(figure, leaderboard)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,9 +29,9 @@ _CIRCLES = "to its place then (filled), with the ellipses that hold 50 % (solid)
 # -- layer by layer, from recorded maps
 
 
-def draw_centers(figure: CentersFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_centers(figure: CentersFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no maps are recorded."""
-    runs = first_runs(leaderboard, figure.models, store)
+    runs = first_runs(leaderboard, figure.models)
     read = {title: read_recorded(run, _READ) for title, (_, run) in runs.items()}
     found = {title: maps for title, maps in read.items() if maps is not None}
     if not found:
@@ -84,9 +83,9 @@ def _explain(groups: list[Group]) -> str:
 # -- how Gaussian heads moved, from a training's log
 
 
-def draw_paths(figure: PathsFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_paths(figure: PathsFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished, or none has logged where its heads are."""
-    runs = first_runs(leaderboard, figure.models, store)
+    runs = first_runs(leaderboard, figure.models)
     read = {title: read_paths(run) for title, (_, run) in runs.items()}
     found = {title: paths for title, paths in read.items() if paths is not None}
     if not found:

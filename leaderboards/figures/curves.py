@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures.parts import style
@@ -22,9 +21,9 @@ Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
 _MOST_MARKERS = 25  # in a line
 
 
-def draw_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
-    found = find_curves(figure, leaderboard, store)
+    found = find_curves(figure, leaderboard)
     if not any(found.values()):
         return None
     labels = list(dict.fromkeys(label for panel in figure.panels.values() for label in panel))
@@ -48,7 +47,7 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> C
     return canvas
 
 
-def find_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> Panels:
+def find_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Panels:
     """The curves of the panels that this profile plans; those of a cell that lacks a failed seed are left out, as its
     mean is in the table."""
     found: Panels = {}
@@ -57,7 +56,7 @@ def find_curves(figure: CurveFigure, leaderboard: Leaderboard, store: Path) -> P
         if not planned:
             continue
         curves = {
-            label: curve_behind(leaderboard, place, store, figure.metric, figure.after_parents)
+            label: curve_behind(leaderboard, place, figure.metric, figure.after_parents)
             for label, place in planned.items()
         }
         found[title] = {label: curve for label, curve in curves.items() if curve is not None}
@@ -87,12 +86,12 @@ def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str
 def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[str, str]:
     """Legend label -> that of the run whose weights it took over, where the same panel has both."""
     cells = {label: leaderboard.cell(place) for label, place in places.items()}
-    shown = {label: cell.provenance.experiment for label, cell in cells.items() if cell is not None}
-    labels = {experiment.arm_id: label for label, experiment in shown.items() if experiment is not None}
+    shown = [(label, one) for label, cell in cells.items() if cell is not None for one in cell.provenance.experiments]
+    labels = {experiment.arm_id: label for label, experiment in shown}
     return {
         label: labels[parent.arm_id]
-        for label, experiment in shown.items()
-        for parent in (experiment.parents if experiment is not None else ())
+        for label, experiment in shown
+        for parent in experiment.parents
         if parent.arm_id in labels
     }
 

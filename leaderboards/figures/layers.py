@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
@@ -24,9 +23,9 @@ _MODELS_IN_ROW = 3
 _GATE = "Gate \N{GREEK SMALL LETTER SIGMA}(\N{GREEK SMALL LETTER LAMDA})"
 
 
-def draw_layers(figure: LayerFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_layers(figure: LayerFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished, or none has logged the quantity."""
-    runs = first_runs(leaderboard, figure.models, store)
+    runs = first_runs(leaderboard, figure.models)
     read = {title: read_layers(run, figure.quantity) for title, (_, run) in runs.items()}
     found = {title: curves for title, curves in read.items() if curves is not None}
     if not found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.figures.parts import style
@@ -37,10 +36,10 @@ _KINDS = {
 }
 
 
-def draw_maps(figure: MapsFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_maps(figure: MapsFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no maps are recorded."""
     names, make_blocks = _KINDS[figure.what]
-    runs = first_runs(leaderboard, figure.models, store)
+    runs = first_runs(leaderboard, figure.models)
     read = {title: read_recorded(run, names) for title, (_, run) in runs.items()}
     found = {title: maps for title, maps in read.items() if maps is not None and maps.arrays}
     if not found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.figures.parts import style
@@ -25,9 +24,9 @@ Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)
 Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is called -> curve
 
 
-def draw_pairs(figure: PairFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_pairs(figure: PairFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure, of runs that were evaluated at the end alone without curves; None while no run has finished."""
-    found = find_pairs(figure, leaderboard, store)
+    found = find_pairs(figure, leaderboard)
     curves = [curve for sides in found.values() for curve in sides.values()]
     if not curves:
         return None
@@ -49,13 +48,13 @@ def draw_pairs(figure: PairFigure, leaderboard: Leaderboard, store: Path) -> Can
     return canvas
 
 
-def find_pairs(figure: PairFigure, leaderboard: Leaderboard, store: Path) -> Found:
+def find_pairs(figure: PairFigure, leaderboard: Leaderboard) -> Found:
     """The curves of each pair that this profile plans, over the epochs that the figure counts."""
     found: Found = {}
     for label, pair in figure.pairs.items():
         sides = _sides(figure, pair)
         if any(leaderboard.cell(place) is not None for place in sides.values()):
-            curves = {name: _curve(figure, leaderboard, place, store) for name, place in sides.items()}
+            curves = {name: _curve(figure, leaderboard, place) for name, place in sides.items()}
             found[label] = {name: curve for name, curve in curves.items() if curve is not None}
     return found
 
@@ -68,8 +67,8 @@ def _lines(figure: PairFigure) -> dict[str, str]:
     return {figure.baseline: "--", figure.better: "-"}
 
 
-def _curve(figure: PairFigure, leaderboard: Leaderboard, place: Place, store: Path) -> Curve | None:
-    curve, cell = curve_behind(leaderboard, place, store, figure.metric), leaderboard.cell(place)
+def _curve(figure: PairFigure, leaderboard: Leaderboard, place: Place) -> Curve | None:
+    curve, cell = curve_behind(leaderboard, place, figure.metric), leaderboard.cell(place)
     experiment = None if cell is None else cell.provenance.experiment
     if curve is None or experiment is None or not figure.over_whole_sets:
         return curve

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,10 +36,10 @@ class Moment:
         return f"Epoch {first}" if first == last else f"Epochs {first} to {last}"
 
 
-def draw_progress(figure: ProgressFigure, leaderboard: Leaderboard, store: Path) -> Canvas | None:
+def draw_progress(figure: ProgressFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
     places = {f"{figure.x_label.lower()} {x}": place for x, place in figure.models.items()}
-    curves = {name: curve_behind(leaderboard, place, store, figure.metric) for name, place in places.items()}
+    curves = {name: curve_behind(leaderboard, place, figure.metric) for name, place in places.items()}
     found = {name: curve for name, curve in curves.items() if curve is not None}
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Leaderboard and run store -> charts as data: learning curves of the runs, and the papers' line figures, in Vega-Lite.
+"""Leaderboard and its runs -> charts as data: learning curves of the runs, and the papers' line figures, in Vega-Lite.
 
 What is drawn comes from the same curves and series as the figures.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.boards import Leaderboard
@@ -45,9 +44,9 @@ class Chart:
     spec: Mapping[str, Any]
 
 
-def find_charts(leaderboard: Leaderboard, store: Path) -> list[Chart]:
+def find_charts(leaderboard: Leaderboard) -> list[Chart]:
     """The charts that there are data for."""
-    curves = _curves(leaderboard, store)
+    curves = _curves(leaderboard)
     lines = [chart_lines(figure, leaderboard) for figure in leaderboard.suite.figures if isinstance(figure, LineFigure)]
     return [chart for chart in (*lines, curves) if chart is not None]
 
@@ -55,15 +54,13 @@ def find_charts(leaderboard: Leaderboard, store: Path) -> list[Chart]:
 # -- learning curves
 
 
-def _curves(leaderboard: Leaderboard, store: Path) -> Chart | None:
-    from leaderboards.figures.parts.logged import read_curve
-    from leaderboards.figures.parts.runs import runs_behind
+def _curves(leaderboard: Leaderboard) -> Chart | None:
+    from leaderboards.figures.parts.logged import curve_behind
 
     names = _name_arms(leaderboard)
     found: dict[str, dict[str, Curve]] = {}
     for name, place in list(names.items())[:MOST_LINES]:
-        runs = runs_behind(leaderboard, place, store).values()
-        curves = {metric: read_curve(runs, metric) for metric in METRICS}
+        curves = {metric: curve_behind(leaderboard, place, metric) for metric in METRICS}
         found[name] = {metric: curve for metric, curve in curves.items() if curve is not None and len(curve.epochs) > 1}
     found = {name: curves for name, curves in found.items() if curves}
     if not found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import STATUSES
@@ -43,7 +42,6 @@ class LiveTable:
 
 def render_suite_page(
     leaderboard: Leaderboard,
-    store: Path,
     pictures: Pictures,
     claims: Sequence[JudgedClaim] = (),
     above: str = "",
@@ -54,7 +52,6 @@ def render_suite_page(
 
     Args:
         leaderboard: what it shows.
-        store: that the runs behind it are in.
         pictures: the figures that were drawn.
         claims: that speak of this suite, judged at this scale.
         above: the folder with the index, the claims' and the findings' pages, from this page; "" where there are none.
@@ -62,12 +59,12 @@ def render_suite_page(
         grid: where that is, from another page that is served; "": a file, which asks nobody for anything.
     """
     suite, runs, contents = leaderboard.suite, dict[RunsOfCell, int](), dict[str, bytes]()
-    reader = RunReader(leaderboard, store)
+    reader = RunReader(leaderboard)
     tables = [view_table(board, reader, runs) for board in leaderboard.tables.values()]
     contents["runs"] = as_json({"columns": COLUMNS, "cells": [vars(of_cell) for of_cell in runs]})
     shown = zip(leaderboard.tables.values(), tables, strict=True)
     offers = {table.name: offer_table(board, table, contents) for board, table in shown}
-    charts = find_charts(leaderboard, store)
+    charts = find_charts(leaderboard)
     contents |= {_parcel_of(chart): as_json(chart.spec) for chart in charts}
     drawn = [figure for figure in suite.figures if pictures.get(figure.name)]
     figures = [offer_figure(figure, leaderboard, pictures[figure.name], contents) for figure in drawn]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-LONG_FORMAT = 2
+LONG_FORMAT = 3
 
 
 class LongLine(BaseModel):
@@ -38,7 +38,7 @@ class LongLine(BaseModel):
     best_rank: PositiveInt | None
     worst_rank: PositiveInt | None
     status: Literal["done", "partial", "failed", "void", "missing"]
-    chosen: str | None = Field(description="of a search: the arm that is shown")
+    chosen: str | None = Field(description="of a search: the arms that are shown, joined by spaces")
     device_hours: NonNegativeFloat | None = Field(description="of all attempts of all candidates")
     images_per_s: NonNegativeFloat | None
     num_evaluations: str | None = Field(description="during one run, all that occur, joined by spaces")

@@ -1,4 +1,4 @@
-"""Boards and run store -> CSV: one file per table in the paper's own layout, a long one with a line per cell, and one
+"""Boards and their runs -> CSV: one file per table in the paper's own layout, a long one with a line per cell, and one
 with a line per finished run.
 
 None holds the date of its making, so that the same runs give the same bytes.
@@ -10,7 +10,6 @@ import contextlib
 import csv
 import io
 from collections.abc import Iterator
-from pathlib import Path
 
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
@@ -20,9 +19,7 @@ from leaderboards.text.notation import write_value
 from leaderboards.text.records import render_records, write_numbers
 from leaderboards.usable_runs import short_commit
 from suite.errors import RecordError
-from suite.profiles import Profile
 from suite.results import Result
-from suite.run_store import find_runs
 
 LONG_COLUMNS = tuple(LongLine.model_fields)
 
@@ -66,7 +63,7 @@ def _value(board: Board, cell: Cell | None) -> str:
 
 def _line(board: Board, cell: Cell) -> dict[str, object]:
     estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
-    interval, shown = estimate.interval, provenance.experiment
+    interval = estimate.interval
     best_rank, worst_rank = comparison.ranks or ("", "")
     numbers = {
         "mean": estimate.mean,
@@ -93,7 +90,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "best_rank": best_rank,
         "worst_rank": worst_rank,
         "status": coverage.status,
-        "chosen": shown.arm if coverage.search and coverage.num_done and shown else "",
+        "chosen": " ".join(provenance.arms) if coverage.search and coverage.num_done else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **write_numbers(numbers),
@@ -133,20 +130,18 @@ RUN_COLUMNS = (
 )  # fmt: skip
 
 
-def render_accounting(profile: Profile, store: Path) -> str:
-    """CSV of all readable results of a profile, cells in its order, seeds ascending; also of the runs that others
-    depend on, and of all candidates of a search."""
-    rows = map(_row, _readable_results(profile, store))
+def render_accounting(leaderboard: Leaderboard) -> str:
+    """CSV of the readable results of all of its runs that had ended."""
+    rows = map(_row, _readable_results(leaderboard))
     return render_records(RUN_COLUMNS, ({name: row[name] for name in RUN_COLUMNS} for row in rows))
 
 
-def _readable_results(profile: Profile, store: Path) -> Iterator[Result]:
-    for experiment in profile.experiments():
-        for run in find_runs(store, experiment).values():
-            with contextlib.suppress(RecordError):  # the leaderboard names it
-                result = run.read_result()
-                if result is not None:
-                    yield result
+def _readable_results(leaderboard: Leaderboard) -> Iterator[Result]:
+    for run in leaderboard.ended_runs():
+        with contextlib.suppress(RecordError):  # the leaderboard names it
+            result = run.read_result()
+            if result is not None:
+                yield result
 
 
 def _row(result: Result) -> dict[str, object]:

@@ -13,6 +13,7 @@ from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.effects import CellEffect
 from leaderboards.metrics import is_accuracy
+from leaderboards.published_boards import Headline
 from leaderboards.significance.estimates import SIGNIFICANCE
 from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed
 
@@ -103,19 +104,31 @@ def scale_title(leaderboard: Leaderboard) -> str:
 
 def write_headline(leaderboard: Leaderboard) -> str:
     """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
-    text, cell = leaderboard.suite.headline.text, leaderboard.headline
-    if cell is None:
-        return f"{text}: not in this profile"
-    paper = "" if cell.paper is None else f" (paper: {write_signed(cell.paper, paper_decimals(cell))})"
-    return f"{text}: {write_difference(cell)}{paper}{_write_searches(leaderboard)}"
+    return make_headline(leaderboard).told
+
+
+def make_headline(leaderboard: Leaderboard) -> Headline:
+    """The headline in words and numbers, as it stands beside a board in ``<profile>.headline.json``."""
+    cell = leaderboard.headline
+    number = write_difference(cell) if cell else "not in this profile"
+    paper = f" (paper: {write_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
+    searches = _write_searches(leaderboard) if cell else ""
+    return Headline(
+        told=f"{leaderboard.suite.headline.text}: {number}{paper}{searches}",
+        ours=f"{number}{searches}",
+        mean=cell and cell.mean,
+        variances=cell.estimate.variances if cell and cell.estimate.standard_error else (),
+        num_cells=leaderboard.num_cells,
+        num_missing=leaderboard.count("missing"),
+    )
 
 
 def write_power(leaderboard: Leaderboard) -> str:
     """``To find such an effect takes 4 seeds of each arm …``, of the headline; "" where its seeds cannot tell."""
-    estimate = leaderboard.headline.estimate if leaderboard.headline else None
-    if estimate is None or not estimate.mean or not estimate.standard_error:
+    headline = make_headline(leaderboard)
+    if not headline.mean or not headline.variances:
         return ""
-    count = seeds_needed(estimate.mean, estimate.variances) or f"more than {MOST_SEEDS:,}"
+    count = seeds_needed(headline.mean, headline.variances) or f"more than {MOST_SEEDS:,}"
     return (
         f"To find such an effect takes {count} seeds of each arm "
         f"(power {100 * POWER:.0f} % at {100 * SIGNIFICANCE:.0f} %, if these means and deviations are true)."

@@ -34,13 +34,22 @@ def test_the_files_lie_in_the_store_under_the_profiles_name(known, fill, tmp_pat
     fill(1)
     paths = build("table2", "laptop", tmp_path)
     folder = tmp_path / "leaderboards" / "table2"
-    every = [*paths.tables.values(), paths.markdown, paths.page, paths.long, paths.accounting, *paths.figures]
+    every = [
+        *paths.tables.values(),
+        paths.markdown,
+        paths.headline,
+        paths.page,
+        paths.long,
+        paths.accounting,
+        *paths.figures,
+    ]
     assert sorted(folder.iterdir()) == sorted(every)
     suffixes = [
         "convit_table2.csv",
         "figure2a.pdf",
         "figure2a.png",
         "figure2a.svg",
+        "headline.json",
         "html",
         "long.csv",
         "md",
@@ -52,7 +61,7 @@ def test_the_files_lie_in_the_store_under_the_profiles_name(known, fill, tmp_pat
 def test_a_figure_without_data_leaves_no_file_behind(known, fill, tmp_path, monkeypatch):
     fill(1)
     build("table2", "laptop", tmp_path)
-    monkeypatch.setattr("leaderboards.figures.draw", lambda figure, leaderboard, store: {})
+    monkeypatch.setattr("leaderboards.figures.draw", lambda figure, leaderboard: {})
     assert build("table2", "laptop", tmp_path).figures == ()
     assert not list((tmp_path / "leaderboards/table2").glob("*.png"))
 
@@ -81,9 +90,10 @@ def test_rows_that_nobody_has_begun_are_counted_not_shown(known, finish, tmp_pat
 def test_a_board_that_is_published_at_this_scale_is_told_below_the_headline(tmp_path, monkeypatch):
     board = tmp_path / "init_heads" / "laptop.md"
     board.parent.mkdir()
-    board.write_text(
-        "Headline: Imp.-3 over Trunc Normal at 8 heads: +4.5 ± 1.3 points (paper: +4.3), searched 2 against 1.\n"
-    )
+    board.touch()
+    ours = "+4.5 ± 1.3 points, searched 2 against 1"
+    headline = published_boards.Headline(told="", ours=ours, mean=4.5, variances=(), num_cells=1, num_missing=0)
+    board.with_suffix(".headline.json").write_text(headline.model_dump_json())
     board.with_suffix(".runs.csv").write_text(
         "model,seed,commit,protocol_version\nvit_t,0,abc,2\nvit_t,1,abc,2\nmine,2,abc,2\nvit_t,3,,2\n"
     )

@@ -107,7 +107,7 @@ def test_the_files_show_the_challenger_without_a_number_of_the_paper(entered, ta
     assert render_csv(leaderboard.board()).splitlines()[1].endswith("41.2,70.6")
     long = [line for line in csv.DictReader(render_long_csv(leaderboard).splitlines()) if line["column"] == "mine_top1"]
     assert (long[0]["n"], long[0]["paper"], long[0]["best_rank"]) == ("3", "", "1")
-    assert render_accounting(leaderboard.profile, tmp_path).count("\nmine-") == 3
+    assert render_accounting(leaderboard).count("\nmine-") == 3
     lines = list(csv.DictReader(render_challenges_csv(find_challenges(leaderboard)).splitlines()))
     assert {line["verdict"] for line in lines if line["column"] == "mine_top1"} == {"better"}
     (told,) = summarize_challenges(leaderboard)

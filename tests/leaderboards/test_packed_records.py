@@ -8,9 +8,11 @@ import tarfile
 
 import pytest
 
+from leaderboards.boards import make_leaderboard
 from leaderboards.build import main
-from leaderboards.packed_records import SUFFIX, unpacked
+from leaderboards.packed_records import SUFFIX, pack_records, unpacked
 from leaderboards.published_boards import PUBLISHED
+from leaderboards.text.csv_files import render_accounting
 from suite.challenger import Challenger
 from suite.challengers import record_challengers, with_challengers
 from suite.errors import RecordError
@@ -70,6 +72,16 @@ def test_the_same_records_make_the_same_bytes_wherever_and_whenever(packed, stor
         os.utime(path, (1, 1))
     assert main([*SUITE, "--runs", str(tmp_path / "copied"), "--pack"]) == 0
     assert (tmp_path / "copied/leaderboards" / PACKED).read_bytes() == packed.read_bytes()
+
+
+def test_a_run_that_ends_after_a_board_was_read_is_neither_packed_nor_listed_with_it(store, finish_in):
+    later = FIRST.with_seed(2)
+    RunDirectory.of(store, later).create(later)
+    leaderboard = make_leaderboard(get_suite("sample_efficiency"), "laptop", store)
+    finish_with_all_files(finish_in, store, later, 90.0)
+    assert leaderboard.cell(leaderboard.suite.headline.baseline).coverage.num_done == 2
+    assert pack_records(leaderboard).num_runs == 4
+    assert f"{later.id}," not in render_accounting(leaderboard)
 
 
 def test_packed_are_all_records_of_finished_runs_without_weights_and_logs(store, tmp_path):

@@ -1,10 +1,13 @@
 import pytest
 
 from leaderboards.boards import make_leaderboard
+from leaderboards.claims.claim import Claim, Logged, PaperClaims, number
+from leaderboards.claims.judged import judge
+from leaderboards.figures.parts.logged import curve_behind
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from suite.errors import RecordError
-from suite.profiles import Entry
+from suite.profiles import Entry, Place
 from suite.records import RunDirectory
 from suite.results import Failure
 from suite.spec import Experiment, Recipe
@@ -164,6 +167,20 @@ def test_a_metric_that_no_longer_holds_is_void_beside_those_that_do(own_suite, f
     assert render_csv(leaderboard.board()).splitlines()[1] == "deit,85.00,,"
 
 
+def test_a_number_that_only_some_runs_have_recorded_counts_and_names_these_alone(
+    own_suite, finish_experiment, tmp_path
+):
+    columns = {"a": "top1_percent", "b": "mean_gate", "c": "mfu_percent"}
+    suite = own_suite(Entry(row=("deit",), columns=columns, experiment=TRAINED))
+    finish_experiment(TRAINED, 90, commit="a" * 40)
+    finish_experiment(TRAINED.with_seed(1), 80, commit="b" * 40, mean_gate=0.5)
+    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
+    gate, mfu = (leaderboard.board().cells[("deit",), column] for column in "bc")
+    assert (gate.status, gate.coverage.num_done, gate.estimate.values) == ("partial", 1, {1: 0.5})
+    assert ([*gate.provenance.runs], gate.provenance.commits) == ([1], ("b" * 40,))
+    assert (mfu.status, mfu.coverage.num_done, mfu.mean) == ("done", 2, None)  # no run has one
+
+
 # -- a place that several experiments compete for
 
 
@@ -206,6 +223,58 @@ def test_no_seed_shows_a_candidate_that_it_chose_itself(searched, finish_experim
     assert cell.estimate.values == {0: 70, 1: 50}  # seed 0 takes seed 1's winner, and so the other way
     said = "learning_rate=0.0003 (seed 0); learning_rate=0.003 (seed 1)"
     assert (cell.coverage.search.chosen, cell.coverage.search.on_other_seeds) == (said, True)
+
+
+@pytest.fixture
+def finish_opposed(finish_experiment):
+    """Finishes two seeds of two candidates, each of which is best on another seed; other fields of their results."""
+
+    def finish_opposed(slow=(), fast=()):
+        for experiment, values, fields in ((SLOW, (50, 10), slow), (FAST, (30, 40), fast)):
+            for seed, value in enumerate(values):
+                run = finish_experiment(experiment.with_seed(seed), value, **dict(fields))
+                run.append_metrics({"step": 1, "num_steps": 1, "epoch": 1.0, "top1_percent": value})
+
+    return finish_opposed
+
+
+@pytest.fixture
+def opposed(own_suite):
+    return own_suite(Entry(row=("deit",), columns={"a": "top1_percent"}, experiment=SLOW, alternatives=(FAST,)))
+
+
+def test_a_searched_cells_curve_claim_and_csv_are_of_the_runs_of_its_number(opposed, finish_opposed, tmp_path):
+    finish_opposed()
+    leaderboard = make_leaderboard(opposed, "laptop", tmp_path)
+    cell = leaderboard.board().cells[("deit",), "a"]
+    assert (cell.estimate.values, cell.mean) == ({0: 30, 1: 10}, 20)
+    assert {seed: run.read_result().top1_percent for seed, run in cell.provenance.runs.items()} == {0: 30, 1: 10}
+    curve = curve_behind(leaderboard, Place(row=("deit",), column="a"), "top1_percent")
+    assert (curve.low[-1], curve.mean[-1], curve.high[-1]) == (10, 20, 30)
+    effect = number("own", "deit", "a")
+    term = effect.terms[0].model_copy(update={"logged": Logged(metric="top1_percent")})
+    claims = (Claim(name="a", section="1", sense="", effects=(effect.model_copy(update={"terms": (term,)}),)),)
+    (judged,) = judge(lambda _: leaderboard, "laptop", [PaperClaims(name="own", title="", claims=claims)])
+    assert judged.shown.estimate.values == {0: 30, 1: 10}
+    assert f",{SLOW.arm} {FAST.arm}," in render_long_csv(leaderboard)
+
+
+def test_a_searched_cells_notes_and_commits_are_of_the_runs_that_it_shows(opposed, finish_opposed, tmp_path):
+    finish_opposed({"commit": "a" * 40}, {"commit": "b" * 40, "num_corrupt_images": 7})
+    provenance = searched_cell(opposed, tmp_path).provenance
+    assert provenance.notes == (
+        "different commits: bbbbbbbbbb (seed 0), aaaaaaaaaa (seed 1)", "seed 0 went on without 7 corrupt images"
+    )  # fmt: skip
+    assert provenance.commits == ("b" * 40, "a" * 40)
+
+
+@pytest.mark.parametrize("experiment", [SLOW, FAST])
+def test_a_failed_seed_of_any_candidate_that_is_shown_fails_the_cell(
+    opposed, finish_opposed, finish_experiment, experiment, tmp_path
+):
+    finish_opposed()
+    finish_experiment(experiment.with_seed(2), 80).result_path.write_text("{")
+    assert searched_cell(opposed, tmp_path).status == "failed"
 
 
 def test_candidates_are_compared_over_the_seeds_that_all_of_them_have(searched, finish_experiment, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from leaderboards import overview
 from leaderboards.overview import FILES, PUBLISHED, render_origins, render_table, replace_table
-from leaderboards.published_boards import is_outdated, list_boards, read_headline
+from leaderboards.published_boards import Headline, is_outdated, list_boards, tell_headline
 from suite.errors import RecordError
 from suite.suites import get_suite, list_suites
 
@@ -29,7 +29,11 @@ def test_the_tables_of_boards_say_what_is_published(path):
 def test_a_board_is_told_in_its_own_words_and_an_older_protocol_by_its_number(tmp_path):
     board = tmp_path / "init_heads" / "gpu.md"
     board.parent.mkdir()
-    board.write_text("# x\n\nHeadline: A over B: +1.5 points, n=1 (paper: +2.0).\n\n9 cells: 7 done, 2 missing.\n")
+    board.touch()
+    headline = Headline(
+        told="A over B: +1.5 points, n=1 (paper: +2.0)", ours="", mean=1.5, variances=(), num_cells=9, num_missing=2
+    )
+    board.with_suffix(".headline.json").write_text(headline.model_dump_json())
     board.with_suffix(".runs.csv").write_text(
         "run,model,protocol_version,commit\na/seed-0,mine,2,abc\nb/seed-0,mine,1,abc\n"
     )
@@ -48,7 +52,7 @@ def test_a_board_says_so_if_its_suite_has_other_experiments_by_now():
     boards = [board for suite in list_suites() for board in list_boards(PUBLISHED / suite)]
     told = [board for board in boards if OUTDATED in board.read_text()]
     assert told == [board for board in boards if is_outdated(board)]
-    assert all("; of an earlier recipe" in read_headline(board) for board in told)
+    assert all("; of an earlier recipe" in tell_headline(board) for board in told)
 
 
 def test_a_run_of_another_arm_makes_a_board_outdated(tmp_path):
@@ -69,10 +73,8 @@ def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp
         "run,model,seed,device_hours,commit\na/seed-0,vit_s,0,0.5,1234567890\na/seed-1,vit_s,1,0.3,1234567890\n"
         "b/seed-0,vit_s,0,1,abcdefg\nb/seed-1,vit_s,1,,\nc/seed-0,mine,0,9,1234567890\n"
     )
-    board.with_suffix(".long.csv").write_text(
-        "table,row,column,mean,sd\nstructured_init_table3,Imp.-3,vit_t_h8,70,1\n"
-        "structured_init_table3,Trunc Normal,vit_t_h8,72,1\n"
-    )
+    headline = Headline(told="", ours="", mean=-2.0, variances=(1.0, 1.0), num_cells=9, num_missing=0)
+    board.with_suffix(".headline.json").write_text(headline.model_dump_json())
     assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
         "| [init_heads, gpu](init_heads/gpu.md) | 2 for 1 seed, 1 of further seeds, 1 of challengers | 6 "
         "| `python launchers/grid.py --suite init_heads --profile gpu` | 2 of 1234567, 1 of abcdefg | 1.3 |"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboards.figures.parts.runs import runs_behind
 from suite.profiles import Place
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _MOST_KEPT = 2048  # runs whose numbers are kept at hand
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A metric at the steps that all of ``num_seeds`` runs logged: mean, lowest and highest."""
+    """A metric at the epochs at which all of ``num_seeds`` runs logged it: mean, lowest and highest."""
 
     epochs: Floats
     mean: Floats
@@ -63,36 +61,30 @@ class HeadPaths:
 
 
 def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
-    """The metric over the runs that logged it; None where none did, or at no common step."""
-    logged = [found for run in runs if (found := _read_scalars(run).of(metric)) is not None]
-    steps = functools.reduce(np.intersect1d, (its_steps for its_steps, _, _ in logged)) if logged else np.array([])
-    if not len(steps):
+    """The metric over the runs that logged it, by epoch, as a search's candidates may differ in their steps; None where
+    none did, or at no common epoch."""
+    logged = [found for run in runs if (found := _read_scalars(run).of(metric))]
+    epochs = sorted(set.intersection(*map(set, logged))) if logged else []
+    if not epochs:
         return None
-    values = np.array([its_values[np.isin(its_steps, steps)] for its_steps, _, its_values in logged])
-    its_steps, epochs, _ = logged[0]
-    low, high = values.min(axis=0), values.max(axis=0)
-    return Curve(epochs[np.isin(its_steps, steps)], values.mean(axis=0), low, high, len(logged))
+    values = np.array([[its_values[epoch] for epoch in epochs] for its_values in logged])
+    return Curve(np.array(epochs), values.mean(axis=0), values.min(axis=0), values.max(axis=0), len(logged))
 
 
-def curve_behind(
-    leaderboard: Leaderboard, place: Place, store: Path, metric: str, after_parents: bool = False
-) -> Curve | None:
+def curve_behind(leaderboard: Leaderboard, place: Place, metric: str, after_parents: bool = False) -> Curve | None:
     """The mean of the finished runs of a cell; None where there is none, or a seed failed.
 
     Args:
         leaderboard: has the cell.
         place: of the cell.
-        store: the run store, which holds the runs' logs.
         metric: one of those in ``metrics.jsonl``.
         after_parents: begin where the training ended that these runs took over.
     """
     cell = leaderboard.cell(place)
-    runs = runs_behind(leaderboard, place, store) if cell is not None and cell.is_usable else {}
-    curve = read_curve(runs.values(), metric)
-    experiment = None if cell is None else cell.provenance.experiment
-    if curve is None or experiment is None or not after_parents:
-        return curve
-    return curve.begun_at(experiment.epochs_before)
+    if cell is None or not cell.is_usable:
+        return None
+    curve, experiment = read_curve(cell.provenance.runs.values(), metric), cell.provenance.experiment
+    return curve and (curve.begun_at(experiment.epochs_before) if experiment and after_parents else curve)
 
 
 def name_num_seeds(curves: Iterable[Curve]) -> str:
@@ -109,18 +101,17 @@ def count_seeds(curves: Iterable[Curve]) -> str:
 
 @dataclass(frozen=True)
 class _Scalars:
-    """The numbers that a run has logged, by their metric over ``steps``: NaN where it was not among them."""
+    """The numbers that a run has logged, by their metric over ``epochs``: NaN where it was not among them."""
 
-    steps: Ints
     epochs: Floats
     values: Mapping[str, Floats]
 
-    def of(self, metric: str) -> tuple[Ints, Floats, Floats] | None:
-        """Steps, epochs and values of one metric; None where it was never logged."""
+    def of(self, metric: str) -> dict[float, float]:
+        """One metric by epoch; nothing where it was never logged."""
         if metric not in self.values:
-            return None
+            return {}
         known = ~np.isnan(self.values[metric])  # what is logged is finite
-        return self.steps[known], self.epochs[known], self.values[metric][known]
+        return dict(zip(self.epochs[known].tolist(), self.values[metric][known].tolist(), strict=True))
 
 
 def _read_scalars(run: RunDirectory) -> _Scalars:
@@ -141,8 +132,7 @@ def _parse_scalars(path: Path, mark: tuple[int, ...]) -> _Scalars:
     lines = [by_step[step] for step in sorted(by_step)]
     names = {name for line in lines for name, value in line.items() if isinstance(value, int | float)}
     values = {name: np.array([line.get(name, np.nan) for line in lines], dtype=np.float64) for name in names}
-    steps = np.array(sorted(by_step), dtype=np.int64)
-    return _Scalars(steps, values.get("epoch", np.full(len(steps), np.nan)), values)
+    return _Scalars(values.get("epoch", np.full(len(lines), np.nan)), values)
 
 
 def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:

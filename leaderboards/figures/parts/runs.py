@@ -1,14 +1,12 @@
-"""A place in a table -> the finished runs behind its cell, and the notes that name them."""
+"""Places in a table -> the first run behind each of their cells, and the notes that name them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suite.profiles import Place
 from suite.records import RunDirectory
-from suite.run_store import find_runs
 
 if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard
@@ -17,19 +15,10 @@ Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def runs_behind(leaderboard: Leaderboard, place: Place, store: Path) -> dict[int, RunDirectory]:
-    """The finished runs whose values the cell shows, by seed in ascending order."""
-    cell = leaderboard.cell(place)
-    if cell is None or cell.provenance.experiment is None:
-        return {}
-    runs = find_runs(store, cell.provenance.experiment)
-    return {seed: runs[seed] for seed in sorted(cell.estimate.values) if seed in runs}
-
-
-def first_runs(leaderboard: Leaderboard, places: Mapping[str, Place], store: Path) -> Chosen:
-    """The run of the lowest finished seed for each title that has one."""
-    runs = {title: runs_behind(leaderboard, place, store) for title, place in places.items()}
-    return {title: min(found.items()) for title, found in runs.items() if found}
+def first_runs(leaderboard: Leaderboard, places: Mapping[str, Place]) -> Chosen:
+    """The run of the lowest seed that its cell shows, for each title that has one."""
+    cells = {title: leaderboard.cell(place) for title, place in places.items()}
+    return {title: min(cell.provenance.runs.items()) for title, cell in cells.items() if cell and cell.provenance.runs}
 
 
 def name_seeds(runs: Chosen) -> str:

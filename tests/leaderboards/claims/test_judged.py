@@ -45,7 +45,7 @@ def claim(*effects, **fields):
 
 def judged(suite, store, *claims, scale="laptop"):
     paper = PaperClaims(name="own", title="Our paper", claims=claims)
-    return judge(lambda name: make_leaderboard(suite, scale, store) if name == "own" else None, store, scale, [paper])
+    return judge(lambda name: make_leaderboard(suite, scale, store) if name == "own" else None, scale, [paper])
 
 
 def test_an_effect_is_in_points_whatever_the_columns_unit(suite, train, tmp_path):

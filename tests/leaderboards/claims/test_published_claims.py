@@ -32,7 +32,7 @@ def judged_anew(paper, scale):
         records = [stack.enter_context(unpacked(board.with_suffix(f".{SUFFIX}"))) for board in boards]
         store = stack.enter_context(joined(records))
         find = functools.cache(lambda name: make_leaderboard(get_suite(name), scale, store) if name in suites else None)
-        return list(csv.DictReader(io.StringIO(render_claims_csv(judge(find, store, scale, [paper])))))
+        return list(csv.DictReader(io.StringIO(render_claims_csv(judge(find, scale, [paper])))))
 
 
 def published():

@@ -166,12 +166,12 @@ def test_networks_that_nobody_trained_are_drawn_before_training_in_a_scale_of_th
     arrays = {name: array for name, array in make_arrays(1, 2).items() if not name.startswith("after")}
     leave_run("deit", arrays=arrays)
     leave_run("convit", arrays={name: array / 1000 if "/" in name else array for name, array in arrays.items()})
-    axes = draw_maps(figure, board_of(figure), tmp_path).axes
+    axes = draw_maps(figure, board_of(figure)).axes
     titles = {" ".join(text.get_text().split()) for text in axes[0].texts}
     assert titles >= {"deit, before training", "convit, before training"}
     highest = [bar.get_xlim()[1] for bar in axes[1:]]
     assert highest == pytest.approx([arrays["before/00/images"][0].max() / factor for factor in (1, 1000)], rel=1e-3)
-    assert draw_maps(figure.model_copy(update={"before": False}), board_of(figure), tmp_path) is None
+    assert draw_maps(figure.model_copy(update={"before": False}), board_of(figure)) is None
 
 
 def test_a_bar_of_nearly_even_attention_has_labels_that_differ():

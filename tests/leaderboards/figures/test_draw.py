@@ -74,8 +74,8 @@ def test_every_kind_of_figure_is_the_same_png_svg_and_pdf_for_the_same_data(
     leave_run("convit", 0, lines=PROBED)
     leave_run("convit", 1, lines=PROBED)
     leave_run("deit", arrays=make_arrays(2, 2))
-    drawn = draw(figure, board_of(figure), tmp_path)
-    assert drawn == draw(figure, board_of(figure), tmp_path)
+    drawn = draw(figure, board_of(figure))
+    assert drawn == draw(figure, board_of(figure))
     assert list(drawn) == ["png", "svg", "pdf"]
     picture = image.open(io.BytesIO(drawn["png"]))
     picture.load()
@@ -89,7 +89,7 @@ def test_every_kind_of_figure_is_the_same_png_svg_and_pdf_for_the_same_data(
 @pytest.mark.parametrize("kind", KINDS)
 def test_there_is_no_figure_without_a_finished_run(kind, places, map_places, board_of, tmp_path):
     figure = figure_of(kind, places, map_places)
-    assert draw(figure, board_of(figure), tmp_path) == {}
+    assert draw(figure, board_of(figure)) == {}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_there_is_no_figure_of_what_the_finished_runs_have_not_logged(
 ):
     figure = figure_of(kind, places, map_places)
     leave_run("deit", lines=[{"step": 1, "num_steps": 1, "epoch": 1.0, "loss": 2.0}])
-    assert draw(figure, board_of(figure), tmp_path) == {}
+    assert draw(figure, board_of(figure)) == {}
 
 
 def test_models_whose_run_recorded_no_such_maps_are_named_as_missing(
@@ -109,9 +109,9 @@ def test_models_whose_run_recorded_no_such_maps_are_named_as_missing(
     figure = MapsFigure(name="figure4", item="Fig. 4", what="between", models=map_places)
     without = {name: array for name, array in make_arrays(2, 2).items() if not name.endswith("/between")}
     leave_run("deit", arrays=without)
-    assert draw(figure, board_of(figure), tmp_path) == {}
+    assert draw(figure, board_of(figure)) == {}
     leave_run("convit", arrays=make_arrays(2, 2))
-    canvas = draw_maps(figure, board_of(figure), tmp_path)
+    canvas = draw_maps(figure, board_of(figure))
     assert any("Not there yet: deit." in text.get_text() for text in canvas.texts)
 
 
@@ -120,19 +120,19 @@ def test_maps_that_cannot_be_read_are_named_with_the_cure(map_places, leave_run,
     run = leave_run("deit", arrays=make_arrays(2, 2))
     run.maps_path.write_bytes(b"cut")
     with pytest.raises(RecordError, match=r"maps.safetensors.*Delete"):
-        draw(figure, board_of(figure), tmp_path)
+        draw(figure, board_of(figure))
 
 
 def test_maps_in_which_one_bit_was_changed_are_not_drawn(map_places, leave_run, make_arrays, board_of, tmp_path):
     figure = MapsFigure(name="figure7", item="Fig. 7", what="images", models=map_places)
     run = leave_run("deit", arrays=make_arrays(2, 2))
     run.write_result(run.read_result().model_copy(update={"maps_sha256": sha256_of(run.maps_path)}))
-    assert draw(figure, board_of(figure), tmp_path)
+    assert draw(figure, board_of(figure))
     data = bytearray(run.maps_path.read_bytes())
     data[-1] ^= 1
     run.maps_path.write_bytes(data)
     with pytest.raises(RecordError, match=r"maps.safetensors.*damaged or changed.*Delete"):
-        draw(figure, board_of(figure), tmp_path)
+        draw(figure, board_of(figure))
 
 
 def test_a_users_own_style_changes_nothing(table2, fill, tmp_path):
@@ -140,9 +140,9 @@ def test_a_users_own_style_changes_nothing(table2, fill, tmp_path):
 
     fill(2)
     leaderboard = make_leaderboard(table2, "laptop", tmp_path)
-    expected = draw(table2.figures[0], leaderboard, tmp_path)
+    expected = draw(table2.figures[0], leaderboard)
     with matplotlib.rc_context({"font.size": 20.0, "axes.facecolor": "black", "svg.fonttype": "none"}):
-        assert draw(table2.figures[0], leaderboard, tmp_path) == expected
+        assert draw(table2.figures[0], leaderboard) == expected
 
 
 @pytest.mark.parametrize("case", ["partial", "failed"])
@@ -152,4 +152,4 @@ def test_the_line_figure_is_drawn_whatever_is_missing(table2, finish, tmp_path, 
     run = finish("deit", "5", 1, 40.0)
     if case == "failed":
         run.result_path.write_text("")
-    assert draw(table2.figures[0], make_leaderboard(table2, "laptop", tmp_path), tmp_path)
+    assert draw(table2.figures[0], make_leaderboard(table2, "laptop", tmp_path))

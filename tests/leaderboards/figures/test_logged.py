@@ -54,11 +54,18 @@ def test_seeds_are_averaged_only_where_all_of_them_were_measured(leave_run):
     assert read_curve(runs, "loss").mean.tolist() == [4.0, 3.0]
 
 
+def test_runs_whose_steps_are_of_different_lengths_are_averaged_at_their_common_epochs(leave_run):
+    slow = leave_run("deit", 0, log(loss=[3.0, 2.0, 1.0, 0.5]))
+    fast = leave_run("deit", 1, [{"step": epoch, "num_steps": 2, "epoch": epoch, "loss": 4.0} for epoch in (1, 2)])
+    curve = read_curve([slow, fast], "loss")
+    assert (curve.epochs.tolist(), curve.mean.tolist()) == ([1.0, 2.0], [3.0, 2.25])
+
+
 def test_curves_are_of_the_runs_behind_the_cells(places, leave_run, board_of, tmp_path):
     figure = curve_figure(places)
     leave_run("deit", 0, log(top1_percent=[10.0, 20.0]))
     leave_run("deit", 1, log(top1_percent=[20.0, 40.0]))
-    found = find_curves(figure, board_of(figure), tmp_path)
+    found = find_curves(figure, board_of(figure))
     assert list(found["Both"]) == ["deit"]
     assert found["Both"]["deit"].mean.tolist() == [15.0, 30.0]
 
@@ -70,7 +77,7 @@ def test_a_pruned_networks_curve_begins_where_its_parents_training_ended(leave_r
     leave_run("deit", 0, [start, *log(top1_percent=[10.0, 20.0])], kind="pruning")
     for after_parents, expected in ((False, [0.0, 0.5, 1.0]), (True, [2.0, 2.5, 3.0])):  # the parent took two epochs
         figure = figure.model_copy(update={"after_parents": after_parents})
-        curve = find_curves(figure, board_of(figure), tmp_path)["Both"]["pruned"]
+        curve = find_curves(figure, board_of(figure))["Both"]["pruned"]
         assert curve.epochs.tolist() == expected
         assert curve.mean.tolist() == [5.0, 10.0, 20.0]
 
@@ -81,7 +88,7 @@ def test_the_drop_from_a_network_to_its_pruned_one_is_dotted(places, leave_run, 
     leave_run("deit", 0, [{"step": 4, "num_steps": 4, "epoch": 2.0, "top1_percent": 20.0}])
     start = {"step": 0, "num_steps": 4, "epoch": 0.0, "top1_percent": 5.0}
     leave_run("deit", 0, [start, *log(top1_percent=[10.0])], kind="pruning")
-    (axes,) = draw_curves(figure, board_of(figure), tmp_path).axes
+    (axes,) = draw_curves(figure, board_of(figure)).axes
     (dotted,) = [line for line in axes.lines if line.get_linestyle() == ":"]
     assert dotted.get_xydata().tolist() == [[2.0, 20.0], [2.0, 5.0]]
 
@@ -90,7 +97,7 @@ def test_a_cell_with_a_failed_seed_has_no_curve(places, leave_run, board_of, tmp
     figure = curve_figure(places)
     leave_run("deit", 0, log(top1_percent=[10.0]))
     leave_run("deit", 1, log(top1_percent=[20.0])).result_path.write_text("")
-    assert find_curves(figure, board_of(figure), tmp_path) == {"Both": {}}
+    assert find_curves(figure, board_of(figure)) == {"Both": {}}
 
 
 def test_a_layers_line_is_the_mean_over_its_heads(leave_run):
@@ -113,12 +120,12 @@ def test_a_single_run_is_that_of_the_lowest_finished_seed_and_the_figure_says_wh
     figure = LayerFigure(name="figure5", item="Fig. 5", quantity="nonlocality", models=places)
     leave_run("convit", 2)
     expected = leave_run("convit", 1)
-    runs = first_runs(board_of(figure), places, tmp_path)
+    runs = first_runs(board_of(figure), places)
     assert {title: (seed, run.path) for title, (seed, run) in runs.items()} == {"convit": (1, expected.path)}
     assert name_seeds(runs) == "One run, seed\N{NO-BREAK SPACE}1."
     assert name_missing(board_of(figure), places, runs) == "Not there yet: deit."
     leave_run("deit", 0)
-    runs = first_runs(board_of(figure), places, tmp_path)
+    runs = first_runs(board_of(figure), places)
     assert name_seeds(runs) == "One run of each model: deit seed\N{NO-BREAK SPACE}0, convit seed\N{NO-BREAK SPACE}1."
 
 

@@ -31,7 +31,7 @@ def leaderboard(table2, finish, tmp_path):
 
 @pytest.mark.parametrize(("over_whole_sets", "factors"), [(False, (1.0, 1.0)), (True, (0.1, 0.5))])
 def test_epochs_are_a_runs_own_or_times_its_fraction_of_the_images(leaderboard, tmp_path, over_whole_sets, factors):
-    found = find_pairs(FIGURE.model_copy(update={"over_whole_sets": over_whole_sets}), leaderboard, tmp_path)
+    found = find_pairs(FIGURE.model_copy(update={"over_whole_sets": over_whole_sets}), leaderboard)
     assert {label: list(sides) for label, sides in found.items()} == {"10 %": ["DeiT", "ConViT"], "50 %": ["DeiT"]}
     for sides, factor in zip(found.values(), factors, strict=True):
         np.testing.assert_allclose(sides["DeiT"].epochs, [3 * factor, 6 * factor])
@@ -39,7 +39,7 @@ def test_epochs_are_a_runs_own_or_times_its_fraction_of_the_images(leaderboard, 
 
 
 def test_bars_are_the_tables_relative_gains_of_pairs_that_have_both_runs(leaderboard, tmp_path):
-    curves, bars = draw_pairs(FIGURE, leaderboard, tmp_path).axes
+    curves, bars = draw_pairs(FIGURE, leaderboard).axes
     assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in bars.patches] == [(0.0, 25.0)]
     assert [text.get_text() for text in bars.texts] == ["+25.0"]
     assert [label.get_text() for label in bars.get_xticklabels()] == ["10 %", "50 %"]
@@ -47,7 +47,7 @@ def test_bars_are_the_tables_relative_gains_of_pairs_that_have_both_runs(leaderb
 
 
 def test_the_figure_names_what_it_cannot_show_yet(leaderboard, tmp_path):
-    told = " ".join(" ".join(text.get_text() for text in draw_pairs(FIGURE, leaderboard, tmp_path).texts).split())
+    told = " ".join(" ".join(text.get_text() for text in draw_pairs(FIGURE, leaderboard).texts).split())
     assert "Not there yet: ConViT (50 %)." in told
 
 
@@ -56,7 +56,7 @@ def test_of_runs_that_were_evaluated_only_at_the_end_together_the_bars_alone_are
         run = finish(family, "10", seed, top1_percent)
         for step in (1, 2)[seed:]:
             run.append_metrics({"step": step, "num_steps": 2, "epoch": 3.0 * step, "top1_percent": top1_percent})
-    canvas = draw_pairs(FIGURE, make_leaderboard(table2, "laptop", tmp_path), tmp_path)
+    canvas = draw_pairs(FIGURE, make_leaderboard(table2, "laptop", tmp_path))
     (bars,) = canvas.axes
     assert [bar.get_height() for bar in bars.patches] == [25.0]
     assert "Seeds: 2. Only at the end were all of them evaluated" in " ".join(text.get_text() for text in canvas.texts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leaderboards.board_files import write_leaderboard, write_pages
-from leaderboards.boards import aggregate, read_runs
+from leaderboards.boards import make_leaderboard
 from leaderboards.claims.judged import judge
 from leaderboards.cost import estimate_cost
 from leaderboards.survey import IndexLine
@@ -52,14 +52,13 @@ def pages(tmp_path_factory):
     failed = RunDirectory.of(store, suite.profile("laptop").entries[-1].experiment)
     failed.result_path.unlink()
     failed.write_failure(Failure(kind="error", reason=HOSTILE, log_path="log.txt"))
-    runs = read_runs(suite, "laptop", store)
-    leaderboard = aggregate(suite, "laptop", runs)
-    claims = judge(lambda name: leaderboard if name == suite.name else None, store, "laptop")
-    line = IndexLine(suite, "laptop", leaderboard, estimate_cost(leaderboard.profile, runs))
+    leaderboard = make_leaderboard(suite, "laptop", store)
+    claims = judge(lambda name: leaderboard if name == suite.name else None, "laptop")
+    line = IndexLine(suite, "laptop", leaderboard, estimate_cost(leaderboard.profile, leaderboard.collection))
     out = store / "leaderboards"
-    write_leaderboard(leaderboard, store, out / suite.name)
+    write_leaderboard(leaderboard, out / suite.name)
     (out / "claims").mkdir()
-    write_pages([line], claims, store, out)
+    write_pages([line], claims, out)
     patch.undo()
     return out
 

@@ -71,7 +71,7 @@ def hostile(own_suite, finish_experiment, tmp_path):
 
 
 def test_hostile_words_are_text_on_the_page_and_steer_nothing(hostile, tmp_path):
-    page = render_suite_page(hostile, tmp_path, {})
+    page = render_suite_page(hostile, {})
     elements = Elements(page)
     scripts = [attributes for name, attributes in elements.found if name == "script"]
     assert [found for found in scripts if not found] == [{}] * 3  # ours: parcels, tables, runs
@@ -87,7 +87,7 @@ def test_hostile_words_are_harmless_in_markdown_csv_latex_and_in_what_the_page_c
     assert row[0].startswith("<script>")  # no formula: it does not begin with =
     assert "\x1b" not in row[0]
     assert r"\textless{}script\textgreater{}" in render_latex(hostile.board(), HOSTILE)
-    parcel = re.search('data-parcel="runs">([^<]*)<', render_suite_page(hostile, tmp_path, {}))[1]
+    parcel = re.search('data-parcel="runs">([^<]*)<', render_suite_page(hostile, {}))[1]
     assert b"\\\\x1b[2J" in gzip.decompress(base64.b64decode(parcel))
 
 
@@ -111,7 +111,7 @@ def test_the_published_findings_stand_on_their_page_word_by_word_with_the_files_
 def test_a_users_own_style_does_not_change_a_drawn_table(table2, fill, tmp_path):
     fill(1)
     leaderboard = make_leaderboard(table2, "laptop", tmp_path)
-    table = view_table(leaderboard.board(), RunReader(leaderboard, tmp_path), {})
+    table = view_table(leaderboard.board(), RunReader(leaderboard), {})
     expected = draw_table(table, "caption")
     with matplotlib.rc_context({"font.family": "serif", "pdf.compression": 0, "text.color": "red"}):
         assert draw_table(table, "caption") == expected
@@ -160,7 +160,7 @@ def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     noise = random.Random(0).randbytes(550_000)
     page = render_suite_page(
-        leaderboard, tmp_path, {"figure2a": {"svg": b'<svg width="72pt" height="36pt">' + noise, "pdf": b"small"}}
+        leaderboard, {"figure2a": {"svg": b'<svg width="72pt" height="36pt">' + noise, "pdf": b"small"}}
     )
     text = " ".join(Elements(page).text.split())
     assert 900_000 < len(page.encode()) < suite_page.MOST_BYTES
@@ -169,7 +169,7 @@ def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp
     assert 'data-parcel="figure2a.pdf"' in page
     assert 'data-parcel="runs"' in page
     monkeypatch.setattr(suite_page, "MOST_BYTES", 1)
-    page = render_suite_page(leaderboard, tmp_path, {})
+    page = render_suite_page(leaderboard, {})
     elements = Elements(page)
     used = {name for _, attributes in elements.found for name in attributes}
     assert not used & {"data-parcel", "data-runs", "data-download", "data-chart", "data-picture"}
@@ -183,7 +183,7 @@ def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, 
     for seed in (0, 2):
         finish("deit", "10", seed, 40.0 + seed)
     leaderboard = make_leaderboard(table2, "laptop", tmp_path)
-    told = RunReader(leaderboard, tmp_path).of_row(leaderboard.board(), ("10",))["deit_top1"]
+    told = RunReader(leaderboard).of_row(leaderboard.board(), ("10",))["deit_top1"]
     lines = [dict(zip(COLUMNS, run, strict=True)) for run in told.runs]
     assert [(line["seed"], line["top-1 %"], line["commit"]) for line in lines] == [
         ("0", "40.00", "0" * 10), ("2", "42.00", "0" * 10)
@@ -204,7 +204,7 @@ def test_the_command_of_a_challengers_cell_enters_it_again_in_a_suite_of_ones_ow
     for experiment in entered.experiments():
         finish_experiment(experiment, 40.0)
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
-    told = RunReader(leaderboard, tmp_path).of_row(leaderboard.board(), ("5 %",))
+    told = RunReader(leaderboard).of_row(leaderboard.board(), ("5 %",))
     chosen = {}
     for column, cell in told.items():
         _, _, *words = shlex.split(cell.command)
@@ -224,9 +224,14 @@ def test_of_a_search_each_seed_tells_the_run_that_was_chosen_for_it(own_suite, f
         finish_experiment(other.with_seed(seed), second)
     entry = Entry(row=("x",), columns={"a": "top1_percent"}, experiment=SMALL, alternatives=(other,))
     leaderboard = make_leaderboard(own_suite(entry), "laptop", tmp_path)
-    told = RunReader(leaderboard, tmp_path).of_row(leaderboard.board(), ("x",))["a"]
+    told = RunReader(leaderboard).of_row(leaderboard.board(), ("x",))["a"]
     # seed 0 by the others' means, 50 and 75; seed 1 by 50 and 35; seed 2 by 50 and 50, of which the first is taken
     assert [run[1] for run in told.runs] == ["10.00", "50.00", "50.00"]
+    assert told.run == f"{SMALL.arm} and {other.arm}"
+    *_, only = told.command.partition(" --only ")
+    assert {one.arm for one in select([SMALL, other, SMALL.model_copy(update={"model": "third"})], only.split())} == {
+        SMALL.arm, other.arm
+    }  # fmt: skip
 
 
 def test_learning_curves_have_the_seeds_band_and_at_the_papers_scale_its_accuracy(table2, finish_experiment, tmp_path):
@@ -234,16 +239,25 @@ def test_learning_curves_have_the_seeds_band_and_at_the_papers_scale_its_accurac
         run = finish_experiment(table2.profile("paper").entries[0].experiment.with_seed(seed), 40.0)
         for step in (1, 2):
             run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "top1_percent": 20.0 * step + seed})
-    (_, curves) = find_charts(make_leaderboard(table2, "paper", tmp_path), tmp_path)
+    (_, curves) = find_charts(make_leaderboard(table2, "paper", tmp_path))
     values = curves.spec["data"]["values"]
     ours = [(point["x"], point["low"], point["ours"], point["high"]) for point in values if "ours" in point]
     assert ours == [(0.5, 20.0, 20.5, 21.0), (1.0, 40.0, 40.5, 41.0)]
     assert [(point["x"], point["paper"]) for point in values if "paper" in point] == [(0.5, 34.8), (1.0, 34.8)]
 
 
+def test_of_a_cell_with_a_failed_seed_no_learning_curve_is_charted_as_none_is_drawn(table2, finish, tmp_path):
+    for seed in range(2):
+        run = finish("deit", "5", seed, 40.0)
+        for step in (1, 2):
+            run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "loss": 2.0 / step})
+    run.result_path.write_text("{")
+    assert "curves" not in [chart.name for chart in find_charts(make_leaderboard(table2, "laptop", tmp_path))]
+
+
 def test_a_papers_line_figure_is_a_chart_of_ours_with_intervals_and_the_papers(table2, fill, tmp_path):
     fill(2)
-    (figure,) = find_charts(make_leaderboard(table2, "laptop", tmp_path), tmp_path)
+    (figure,) = find_charts(make_leaderboard(table2, "laptop", tmp_path))
     points = [point for point in figure.spec["data"]["values"] if point["line"] == "DeiT"]
     assert [(point["x"], point["ours"], point["paper"]) for point in points][:2] == [
         (5.0, 40.25, 34.8),
@@ -257,6 +271,6 @@ def test_what_was_logged_once_is_no_learning_curve_and_the_one_metric_left_names
     for step in (1, 2):
         run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "loss": 2.0 / step})
     run.append_metrics({"step": 2, "num_steps": 2, "epoch": 1.0, "top1_percent": 40.0})
-    (_, curves) = find_charts(make_leaderboard(table2, "laptop", tmp_path), tmp_path)
+    (_, curves) = find_charts(make_leaderboard(table2, "laptop", tmp_path))
     assert curves.metrics == ("Training loss",)
     assert {layer["encoding"]["y"]["title"] for layer in curves.spec["layer"]} == {"Training loss"}

@@ -53,6 +53,6 @@ def test_what_runs_left_behind_reaches_boards_and_files_as_text(table2, finish_e
     shown = render_markdown(leaderboard)
     assert "&lt;img src=x> \\[a\\](b) \\x1b\\[2J" in shown
     assert "<img" not in shown
-    (line,) = csv.DictReader(io.StringIO(render_accounting(profile, tmp_path)))
+    (line,) = csv.DictReader(io.StringIO(render_accounting(leaderboard)))
     assert (line["commit"], line["device"]) == ("'=1+1", "'@SUM(A1)")
     assert any(line["commits"] == "'=1+1" for line in csv.DictReader(io.StringIO(render_long_csv(leaderboard))))
