@@ -59,7 +59,7 @@ class Provenance:
     """The runs behind a cell; empty where the cell is derived from others."""
 
     experiments: tuple[Experiment, ...] = ()  # whose runs are shown, with seed 0; several where seeds chose differently
-    runs: Mapping[int, RunDirectory] = field(default_factory=dict)  # by seed in ascending order, those of the number
+    runs: Mapping[int, RunDirectory] = field(default_factory=dict, compare=False)  # those of the number, by seed
     notes: tuple[str, ...] = ()  # what the reader must know of the runs
     device_hours: float | None = None  # of all of them, also those of candidates that are not shown
     images_per_s: float | None = None  # mean of the runs shown
