@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
-from imagesets.catalog import CATALOG, ImageSetInfo, get_info
+import numpy as np
+from numpy.typing import NDArray
+
+from imagesets.catalog import CATALOG, SYNSETS_SHA256, ImageSetInfo, get_info
 from imagesets.fetch import default_data_dir, ensure
-from imagesets.manifest import MANIFEST, Manifest, prepared_folder, read_manifest
+from imagesets.manifest import MANIFEST, Manifest, Split, prepared_folder, read_manifest
 from suite.errors import DataError, SpecError
 from suite.spec import StorageFormat
 
@@ -101,6 +106,43 @@ def _check_identity(folder: Path, manifest: Manifest) -> None:
             f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} of "
             f"{manifest.dataset}. Prepare the image set again."
         )
+
+
+def check_order(dataset: str, where: str, classes: tuple[str, ...], labels: Mapping[Split, NDArray[np.int64]]) -> None:
+    """Refuse what bears a catalog's name and has other classes, or the labels of its images in another order.
+
+    Args:
+        dataset: The name; of a set that the catalog does not know, nothing is checked.
+        where: The folder that the message names.
+        classes: The names of the classes, by label. Numbers tell nothing, and are taken.
+        labels: The labels of each split.
+
+    Raises:
+        DataError: if it is not the catalog's set: its runs would bear the ids of that set's, and have other numbers.
+    """
+    info = CATALOG.get(dataset)
+    if info is None:
+        return
+    expected = SYNSETS_SHA256.get(len(classes)) if "imagenet" in (dataset, info.subset_of) else None
+    has_names = not all(name.isdecimal() for name in classes)
+    if has_names and expected and hashlib.sha256("\n".join(classes).encode()).hexdigest() != expected:
+        raise other_set(info, where, f"its classes, {classes[0]} to {classes[-1]}, are not those of that set")
+    for split, found in labels.items():
+        if info.sha256 is not None:
+            is_own = hashlib.sha256(found.astype(np.uint8)).hexdigest() == info.sha256[f"{split}_labels"]
+        else:  # the set's own order is not known here, but no set that is fetched is sorted by class
+            is_own = not info.can_be_fetched or bool((np.diff(found) < 0).any())
+        if not is_own:
+            raise other_set(info, where, f"its {len(found):,} {split} images are others, or in another order")
+
+
+def other_set(info: ImageSetInfo, where: str, found: str) -> DataError:
+    """The error for what bears a catalog's name and is not that set."""
+    own = "leave --source out, or " if info.can_be_fetched or info.packaged else ""
+    return DataError(
+        f"{where} is not {info.title}: {found}. Runs on it would bear the ids of that set's and have other numbers. To "
+        f"prepare it, {own}give it a name of its own: --dataset NAME."
+    )
 
 
 def make_ready(name: str, storage_format: StorageFormat, data_dir: Path | None = None) -> None:

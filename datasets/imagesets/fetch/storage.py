@@ -47,8 +47,13 @@ def compute_sha256(arrays: Mapping[str, Array]) -> dict[str, str]:
     }
 
 
-def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
-    """Hold freshly converted arrays against the catalog: shapes, dtypes, the labels' range, checksums.
+def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo, recorded: Mapping[str, str] | None = None) -> None:
+    """Hold arrays against the catalog: shapes, dtypes, the labels' range, checksums.
+
+    Args:
+        arrays: Images and labels of both splits.
+        info: The catalog's entry.
+        recorded: The checksums to expect where the catalog has none.
 
     Raises:
         DataError: at the first difference.
@@ -59,11 +64,12 @@ def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
             raise DataError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
         if name.endswith("labels") and (array.min() < 0 or array.max() >= info.num_classes):
             raise DataError(f"{name} has labels {array.min()}..{array.max()}, expected 0..{info.num_classes - 1}")
-    if info.sha256 is None:
+    expected = info.sha256 or recorded
+    if not expected:
         return
     for name, found in compute_sha256(arrays).items():
-        if found != info.sha256[name]:
-            raise DataError(f"{name} has SHA-256 {found}, expected {info.sha256[name]}")
+        if found != expected.get(name):
+            raise DataError(f"{name} has SHA-256 {found}, expected {expected.get(name)}")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str) -> None:
@@ -125,18 +131,20 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def check_file(path: Path, info: ImageSetInfo) -> None:
-    """A check that costs no reading of pixels: the header, the name, shapes, dtypes and the file's length.
+    """Hold all of a ready file against what it has to be, which reads every byte once: see ``check_arrays``.
 
     Raises:
         DataError: if this is not a complete file of that set.
     """
-    name = read_metadata(path).get("name")
+    metadata = read_metadata(path)
+    name = metadata.pop("name", None)
     if name != info.name:
         raise _foreign(path, f"it holds {name!r}, expected {info.name!r}")
-    for array_name, array in open_arrays(path).items():
-        shape = expected_shapes(info)[array_name]
-        if array.shape != shape:
-            raise _foreign(path, f"{array_name} has shape {array.shape}, expected {shape}")
+    recorded = {key.removeprefix("sha256."): digest for key, digest in metadata.items() if key.startswith("sha256.")}
+    try:
+        check_arrays(open_arrays(path), info, recorded)
+    except DataError as error:
+        raise _foreign(path, f"{error}") from error
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:

@@ -42,7 +42,7 @@ class FolderImages(EncodedImages):
             ) from error
         found = (len(data), zlib.crc32(data))
         if found != tuple(self._sums[index].tolist()):
-            raise self._corrupt(index, ValueError("its bytes have changed since it was indexed"))
+            raise self._corrupt(index, ValueError("its bytes have changed since the image set was prepared"))
         return data
 
 

@@ -6,7 +6,10 @@ that stores it smaller scales the box, so that augmentation parameters do not de
 
 from __future__ import annotations
 
+import contextlib
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +36,16 @@ class CorruptImageError(DataError):
 
 class StoredImages(ABC):
     """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
-    are, no side is over ``max_side``."""
+    are, no side is over ``max_side``. ``crc32s`` (N,) are of what is stored: an image is held against its own when it
+    is first read."""
 
     max_side: int | None = None
 
-    def __init__(self, labels: NDArray[np.int64], sizes: NDArray[np.int32]) -> None:
-        self.labels, self.sizes = labels, sizes
+    def __init__(
+        self, labels: NDArray[np.int64], sizes: NDArray[np.int32], crc32s: NDArray[np.int64] | None = None
+    ) -> None:
+        self.labels, self.sizes, self._crc32s = labels, sizes, crc32s
+        self._is_unchecked = np.full(len(labels), crc32s is not None)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -51,12 +58,41 @@ class StoredImages(ABC):
         return first if bool((self.sizes == first).all()) and not was_shrunk else None
 
     @abstractmethod
+    def name(self, index: int) -> str:
+        """The file that one image comes from, for messages."""
+
+    @abstractmethod
     def whole(self, index: int) -> Pixels:
         """All pixels of one image, as stored."""
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
-        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster."""
+        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster; None also
+        where one of them is damaged, which ``whole`` names."""
         return None
+
+    def _check(self, index: int, data: Encoded) -> None:
+        """Raise CorruptImageError where what was read for the first time is not what was stored."""
+        if self._is_unchecked[index]:
+            if not self._has_sum(index, data):
+                raise self._corrupt(index, ValueError("its bytes have changed since the image set was prepared"))
+            self._is_unchecked[index] = False
+
+    def _check_all(self, indices: NDArray[np.int64], images: Pixels) -> bool:
+        """Whether all of several images are what was stored, as far as they are read for the first time."""
+        for place in np.flatnonzero(self._is_unchecked[indices]).tolist():
+            if not self._has_sum(indices[place], images[place]):
+                return False
+            self._is_unchecked[indices[place]] = False
+        return True
+
+    def _has_sum(self, index: int, data: Encoded) -> bool:
+        return self._crc32s is None or zlib.crc32(data) == self._crc32s[index]
+
+    def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
+        return CorruptImageError(
+            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it, delete the prepared set and "
+            "prepare it again, or go on without it: --skip-corrupt."
+        )
 
     @abstractmethod
     def window(
@@ -117,7 +153,7 @@ class EncodedImages(StoredImages):
     """JPEGs and PNGs."""
 
     def __init__(self, index: Index) -> None:
-        super().__init__(index.labels, index.sizes)
+        super().__init__(index.labels, index.sizes, index.places.get("crc32"))
         self._index = index
 
     @abstractmethod
@@ -125,14 +161,11 @@ class EncodedImages(StoredImages):
         """One image's bytes."""
 
     def name(self, index: int) -> str:
-        """The file that one image comes from, for messages."""
         return self._index.names[index]
 
     def whole(self, index: int) -> Pixels:
-        try:
+        with self._naming(index):
             return decode(self.encoded(index))
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
     def window(
         self,
@@ -142,23 +175,25 @@ class EncodedImages(StoredImages):
         out: Pixels,
         interpolation: Interpolation = "bicubic",
     ) -> None:
-        data = self.encoded(index)
-        try:
+        with self._naming(index):
+            data = self.encoded(index)
             decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
-        try:
+        with self._naming(index):
             decode_centered(self.encoded(index), resize, size, out)
+
+    @contextlib.contextmanager
+    def _naming(self, index: int) -> Iterator[None]:
+        try:
+            yield
         except ValueError as error:
             raise self._corrupt(index, error) from error
-
-    def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
-        return CorruptImageError(
-            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
-            "again, or go on without it: --skip-corrupt."
-        )
+        except MemoryError as error:
+            raise DataError(
+                f"{self.name(index)} (image {index}) does not fit into the memory that is left: {error}. Free some, "
+                "or prepare the image set with --max-side."
+            ) from error
 
 
 def scale_box(
