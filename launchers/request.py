@@ -13,7 +13,7 @@ from rich.console import Console
 from imagesets.prepared import find_info, make_ready
 from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
-from launchers.own_images import warn_of_few_images
+from launchers.own_images import find_too_few_images
 from launchers.plan import PlannedRun, make_plan, select
 from launchers.report import print_plan
 from launchers.tracking import check_installed
@@ -67,7 +67,8 @@ class GridRequest:
         store = self.options.runs
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
-        warn_of_few_images([run.job.experiment for run in plan if run.standing.is_open], self.options, console)
+        for warning in find_too_few_images([run.job.experiment for run in plan if run.standing.is_open], self.options):
+            console.print(f"warning: {warning}", style="yellow")
         return plan
 
     def make_store(self) -> None:

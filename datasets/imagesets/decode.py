@@ -15,6 +15,7 @@ All functions may run in many threads at once; they release the GIL while decodi
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import io
@@ -66,10 +67,6 @@ class _Header(NamedTuple):
     is_sequential: bool = False  # coded from top to bottom: decoding can stop below a window
     height_offset: int = 0  # of the two bytes that hold the height
     block_width: int = 0  # pixels; decoding starts at a multiple of it
-
-
-class _UnreadableError(ValueError):
-    """An image that libjpeg-turbo gives up."""
 
 
 class _Region(ctypes.Structure):
@@ -234,11 +231,10 @@ def _decode_box(data: bytes | Pixels, box: Box) -> Pixels:
     if header.is_sequential and lowest < header.height:
         source = _end_at(source, header.height_offset, lowest)
     if _TURBOJPEG:
-        try:
+        with contextlib.suppress(OSError):  # it gives up: what Pillow reads nevertheless is no damage
             return _decode_turbojpeg(source, header, box, lowest)
-        except _UnreadableError:  # by it: what Pillow reads is no damage
-            return _decode_pillow(source, box)
-    _say_what_pillow_costs()
+    else:
+        _say_what_pillow_costs()
     return _decode_pillow(source, box)
 
 
@@ -310,7 +306,7 @@ def _run_turbojpeg(source: Pixels, region: _Region, pixels: Pixels) -> str:
         ):
             reason = library.tj3GetErrorStr(handle).decode(errors="replace") if status() else ""
             if reason and library.tj3GetErrorCode(handle) == _TJERR_FATAL:
-                raise _UnreadableError(reason)
+                raise OSError(reason)
     finally:
         library.tj3Destroy(handle)
     return reason
@@ -327,8 +323,8 @@ def _end_at(source: Pixels, height_offset: int, height: int) -> Pixels:
 
 
 def _without_oddities(source: Pixels, is_sequential: bool) -> Pixels:
-    """A copy of a JPEG with the same pixels, but without what libjpeg warns of and passes over: bytes between segments,
-    parameters that a sequential scan does not have, notes, and versions in those notes that tell the colours."""
+    """A copy of a JPEG with the same pixels, but without what libjpeg passes over with a warning: bytes between
+    segments, parameters that a sequential scan does not have, notes, and unknown versions of those on colours."""
     data, parts, at, is_coded = source.tobytes(), [_JPEG_START], 2, False
     while found := _NEXT_MARKER.search(data, at):
         start, marker = found.start(), data[found.start() + 1]

@@ -61,8 +61,7 @@ class Manifest(Frozen):
     quality: int | None = None  # of JPEGs that were encoded again; None = the source's bytes
     root: str | None = None
     shards_url: str | None = None
-    fingerprints: dict[Split, str] = Field(default_factory=dict)  # of the source's listing
-    stamps: dict[Split, str] = Field(default_factory=dict)  # of the sizes and times of the source's files
+    fingerprints: dict[str, str] = Field(default_factory=dict)  # of the source's listing by split, and of its files
     made_at: str  # ISO 8601, UTC
     made_by: str  # the project's version and those of the packages that wrote
 

@@ -61,10 +61,7 @@ def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImag
     except KeyError as error:
         raise DataError(f"{folder}: the index has no {error} of its images. Prepare the image set again.") from error
     if "crc32" not in index.places:
-        warnings.warn(
-            f"{folder} was prepared without checksums of its images: damage to one goes unnoticed. Check it by "
-            "`prepare --check`, or prepare it again",
-            stacklevel=2,
-        )
+        found = "was prepared without checksums of its images: damage to one goes unnoticed"
+        warnings.warn(f"{folder} {found}. Check all with `prepare --check`, or prepare it again", stacklevel=2)
     images.max_side = manifest.max_side
     return images

@@ -109,28 +109,22 @@ def _check_identity(folder: Path, manifest: Manifest) -> None:
 
 
 def check_order(dataset: str, where: str, classes: tuple[str, ...], labels: Mapping[Split, NDArray[np.int64]]) -> None:
-    """Refuse what bears a catalog's name and has other classes, or the labels of its images in another order.
-
-    Args:
-        dataset: The name; of a set that the catalog does not know, nothing is checked.
-        where: The folder that the message names.
-        classes: The names of the classes, by label. Numbers tell nothing, and are taken.
-        labels: The labels of each split.
+    """Refuse what bears a catalog's name with other classes, or with its images in another order.
 
     Raises:
-        DataError: if it is not the catalog's set: its runs would bear the ids of that set's, and have other numbers.
+        DataError: if it is not that set: its runs would bear the ids of that set's, and have other numbers.
     """
     info = CATALOG.get(dataset)
     if info is None:
         return
     expected = SYNSETS_SHA256.get(len(classes)) if "imagenet" in (dataset, info.subset_of) else None
-    has_names = not all(name.isdecimal() for name in classes)
+    has_names = not all(name.isdecimal() for name in classes)  # as classes are called that have none
     if has_names and expected and hashlib.sha256("\n".join(classes).encode()).hexdigest() != expected:
         raise other_set(info, where, f"its classes, {classes[0]} to {classes[-1]}, are not those of that set")
     for split, found in labels.items():
         if info.sha256 is not None:
             is_own = hashlib.sha256(found.astype(np.uint8)).hexdigest() == info.sha256[f"{split}_labels"]
-        else:  # the set's own order is not known here, but no set that is fetched is sorted by class
+        else:  # no set that is fetched is sorted by class
             is_own = not info.can_be_fetched or bool((np.diff(found) < 0).any())
         if not is_own:
             raise other_set(info, where, f"its {len(found):,} {split} images are others, or in another order")
@@ -138,10 +132,9 @@ def check_order(dataset: str, where: str, classes: tuple[str, ...], labels: Mapp
 
 def other_set(info: ImageSetInfo, where: str, found: str) -> DataError:
     """The error for what bears a catalog's name and is not that set."""
-    own = "leave --source out, or " if info.can_be_fetched or info.packaged else ""
     return DataError(
-        f"{where} is not {info.title}: {found}. Runs on it would bear the ids of that set's and have other numbers. To "
-        f"prepare it, {own}give it a name of its own: --dataset NAME."
+        f"{where} is not {info.title}: {found}. Runs on it would bear the ids of that set's. Give it a name of its own "
+        "(--dataset NAME), or prepare that set from its own files."
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,8 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
         parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
-    if options.data_dir is not None:
-        os.environ["IMAGESETS_DIR"] = str(options.data_dir)
     try:
         if options.run is not None:
             _export(options.run, options.runs, options.to)
@@ -51,12 +48,6 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--to", type=Path, metavar="DIR", help="folder for config.json, model.safetensors, README.md")
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        help="where an image set of your own lies (default: $IMAGESETS_DIR, else the user's cache)",
-    )
     parser.add_argument(
         "--results-csv", type=Path, metavar="FILE", help="write all finished runs of the store, in timm's columns"
     )

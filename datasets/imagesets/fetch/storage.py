@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,8 @@ def compute_sha256(arrays: Mapping[str, Array]) -> dict[str, str]:
     }
 
 
-def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo, recorded: Mapping[str, str] | None = None) -> None:
+def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
     """Hold arrays against the catalog: shapes, dtypes, the labels' range, checksums.
-
-    Args:
-        arrays: Images and labels of both splits.
-        info: The catalog's entry.
-        recorded: The checksums to expect where the catalog has none.
 
     Raises:
         DataError: at the first difference.
@@ -64,12 +60,11 @@ def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo, recorded: Mapp
             raise DataError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
         if name.endswith("labels") and (array.min() < 0 or array.max() >= info.num_classes):
             raise DataError(f"{name} has labels {array.min()}..{array.max()}, expected 0..{info.num_classes - 1}")
-    expected = info.sha256 or recorded
-    if not expected:
+    if info.sha256 is None:
         return
     for name, found in compute_sha256(arrays).items():
-        if found != expected.get(name):
-            raise DataError(f"{name} has SHA-256 {found}, expected {expected.get(name)}")
+        if found != info.sha256[name]:
+            raise DataError(f"{name} has SHA-256 {found}, expected {info.sha256[name]}")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str) -> None:
@@ -131,20 +126,19 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def check_file(path: Path, info: ImageSetInfo) -> None:
-    """Hold all of a ready file against what it has to be, which reads every byte once: see ``check_arrays``.
+    """Hold every byte of a ready file against the catalog, or else against the checksums that were written with it.
 
     Raises:
         DataError: if this is not a complete file of that set.
     """
     metadata = read_metadata(path)
-    name = metadata.pop("name", None)
-    if name != info.name:
+    if (name := metadata.get("name")) != info.name:
         raise _foreign(path, f"it holds {name!r}, expected {info.name!r}")
-    recorded = {key.removeprefix("sha256."): digest for key, digest in metadata.items() if key.startswith("sha256.")}
+    written = {array: metadata[f"sha256.{array}"] for array in ARRAY_NAMES if f"sha256.{array}" in metadata}
     try:
-        check_arrays(open_arrays(path), info, recorded)
+        check_arrays(open_arrays(path), replace(info, sha256=info.sha256 or written or None))
     except DataError as error:
-        raise _foreign(path, f"{error}") from error
+        raise _foreign(path, str(error)) from error
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:

@@ -67,15 +67,10 @@ class FfcvImages(EncodedImages, DecodedImages):
         height, width = self._shapes[0].tolist()
         windows = sliding_window_view(self._bytes, height * width * 3)  # of any start: samples keep off page borders
         images = windows[self._starts[indices]].reshape(-1, height, width, 3)
-        return images if self._check_all(indices, images) else None
+        return images if self._are_whole(indices.tolist(), images) else None
 
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         kind = DecodedImages if self._is_raw[index] else EncodedImages
         kind.window(self, index, box, size, out, interpolation)

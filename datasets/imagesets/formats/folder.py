@@ -14,7 +14,7 @@ import numpy as np
 from imagesets.formats import Format
 from imagesets.formats.portions import Portion
 from imagesets.formats.sinks import Images, Output, Sink, Written, naming_disk_errors
-from imagesets.formats.stored import EncodedImages
+from imagesets.formats.stored import CHANGED, EncodedImages
 from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
 from imagesets.originals.samples import FileSamples, Original
 from suite.errors import DataError
@@ -42,7 +42,7 @@ class FolderImages(EncodedImages):
             ) from error
         found = (len(data), zlib.crc32(data))
         if found != tuple(self._sums[index].tolist()):
-            raise self._corrupt(index, ValueError("its bytes have changed since the image set was prepared"))
+            raise self._corrupt(index, ValueError(CHANGED))
         return data
 
 
@@ -56,8 +56,7 @@ class FilesInPlace(Sink):
         self.root = str(root)
 
     def write(self, portion: Portion, images: Images) -> Written:
-        sums = [(image.num_bytes, image.crc32) for _, image in images]
-        return Written({"num_bytes": [num_bytes for num_bytes, _ in sums], "crc32": [crc32 for _, crc32 in sums]})
+        return Written({"num_bytes": [image.num_bytes for _, image in images]})
 
 
 class Files(Sink):
@@ -68,7 +67,6 @@ class Files(Sink):
     def write(self, portion: Portion, images: Images) -> Written:
         names: list[str] = []
         num_bytes: list[int] = []
-        crc32s: list[int] = []
         labels = self.original.samples[portion.split].labels
         for index, image in images:
             assert isinstance(image.data, bytes)
@@ -78,8 +76,7 @@ class Files(Sink):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(image.data)
             num_bytes.append(len(image.data))
-            crc32s.append(zlib.crc32(image.data))
-        return Written({"num_bytes": num_bytes, "crc32": crc32s}, names)
+        return Written({"num_bytes": num_bytes}, names)
 
 
 def _root_of(folder: Path, manifest: Manifest) -> Path:

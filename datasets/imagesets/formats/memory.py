@@ -6,7 +6,6 @@ Also the images of a set that was fetched, whose arrays need no preparing.
 from __future__ import annotations
 
 import io
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -30,23 +29,17 @@ class MemoryImages(DecodedImages):
         pixels: (N, S, S, 3) uint8.
         labels: (N,) classes.
         sizes: (N, 2) height and width of the originals; None = as stored.
-        crc32s: (N,) checksums of the images; None where all of them have been checked.
-        path: The file that the pixels are mapped from, for messages.
     """
 
+    _path: Path | None = None
+
     def __init__(
-        self,
-        pixels: NDArray[np.uint8],
-        labels: NDArray[np.int64],
-        sizes: NDArray[np.int32] | None = None,
-        crc32s: NDArray[np.int64] | None = None,
-        path: Path | None = None,
+        self, pixels: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[np.int32] | None = None
     ) -> None:
         if sizes is None:
             sizes = np.broadcast_to(np.array(pixels.shape[1:3], np.int32), (len(pixels), 2))
-        super().__init__(labels, sizes, crc32s)
+        super().__init__(labels, sizes)
         self._pixels = np.asarray(pixels)  # not as a memmap, whose every slice costs microseconds
-        self._path = path
 
     @classmethod
     def open(cls, folder: Path, split: Split, index: Index) -> MemoryImages:
@@ -65,14 +58,16 @@ class MemoryImages(DecodedImages):
                 f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images. "
                 "Prepare the image set again."
             )
-        return cls(pixels, index.labels, index.sizes, index.places.get("crc32"), path)
+        images = cls(pixels, index.labels, index.sizes)
+        images._path, images._crc32s = path, index.places.get("crc32")
+        return images
 
     @property
     def common_size(self) -> int | None:
         return super().common_size if self._pixels.shape[1] == self.sizes[0, 0] else None
 
     def name(self, index: int) -> str:
-        return str(self._path or "memory")
+        return str(self._path)
 
     def whole(self, index: int) -> Pixels:
         image: Pixels = self._pixels[index]
@@ -81,7 +76,7 @@ class MemoryImages(DecodedImages):
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
         images: Pixels = self._pixels[indices]
-        return images if self._check_all(indices, images) else None
+        return images if self._are_whole(indices.tolist(), images) else None
 
 
 class Rows(Sink):
@@ -94,19 +89,17 @@ class Rows(Sink):
         self._side, self._num_rows = 0, dict.fromkeys(original.samples, 0)
 
     def write(self, portion: Portion, images: Images) -> Written:
-        path, samples = self._path(portion.split), self.original.samples[portion.split]
-        crc32s: list[int] = []
+        path, samples, num_rows = self._path(portion.split), self.original.samples[portion.split], 0
         with naming_disk_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
             file.seek(self._end(portion.split))
             for index, image in images:
                 assert isinstance(image.data, np.ndarray)
                 self._check_size(image.data.shape[0], image.data.shape[1], samples.names[index])
-                data = image.data.tobytes()
-                file.write(data)
-                crc32s.append(zlib.crc32(data))
+                file.write(image.data.tobytes())
+                num_rows += 1
             flush(file)
-        self._num_rows[portion.split] += len(crc32s)
-        return Written({"side": [self._side] * len(crc32s), "crc32": crc32s})
+        self._num_rows[portion.split] += num_rows
+        return Written({"side": [self._side] * num_rows})
 
     def has(self, portion: Portion, finished: Finished) -> bool:
         if finished.num_kept:

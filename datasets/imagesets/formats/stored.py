@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from suite.errors import DataError
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 Encoded = bytes | NDArray[np.uint8]  # a JPEG's or PNG's bytes
+CHANGED = "its bytes have changed since the image set was prepared"
 
 
 class CorruptImageError(DataError):
@@ -36,8 +37,7 @@ class CorruptImageError(DataError):
 
 class StoredImages(ABC):
     """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
-    are, no side is over ``max_side``. ``crc32s`` (N,) are of what is stored: an image is held against its own when it
-    is first read."""
+    are, no side is over ``max_side``. ``crc32s`` (N,) are of what is stored, and checked when it is first read."""
 
     max_side: int | None = None
 
@@ -45,7 +45,7 @@ class StoredImages(ABC):
         self, labels: NDArray[np.int64], sizes: NDArray[np.int32], crc32s: NDArray[np.int64] | None = None
     ) -> None:
         self.labels, self.sizes, self._crc32s = labels, sizes, crc32s
-        self._is_unchecked = np.full(len(labels), crc32s is not None)
+        self._is_unread = np.ones(len(labels), bool)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -66,27 +66,22 @@ class StoredImages(ABC):
         """All pixels of one image, as stored."""
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
-        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster; None also
-        where one of them is damaged, which ``whole`` names."""
+        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster and they are
+        whole."""
         return None
 
     def _check(self, index: int, data: Encoded) -> None:
-        """Raise CorruptImageError where what was read for the first time is not what was stored."""
-        if self._is_unchecked[index]:
-            if not self._has_sum(index, data):
-                raise self._corrupt(index, ValueError("its bytes have changed since the image set was prepared"))
-            self._is_unchecked[index] = False
+        if not self._are_whole([index], [data]):
+            raise self._corrupt(index, ValueError(CHANGED))
 
-    def _check_all(self, indices: NDArray[np.int64], images: Pixels) -> bool:
-        """Whether all of several images are what was stored, as far as they are read for the first time."""
-        for place in np.flatnonzero(self._is_unchecked[indices]).tolist():
-            if not self._has_sum(indices[place], images[place]):
-                return False
-            self._is_unchecked[indices[place]] = False
+    def _are_whole(self, indices: Sequence[int], images: Sequence[Encoded] | Pixels) -> bool:
+        """Whether images are what was stored, as far as they are read for the first time."""
+        for index, image in zip(indices, images, strict=True):
+            if self._crc32s is not None and self._is_unread[index]:
+                if zlib.crc32(image) != self._crc32s[index]:
+                    return False
+                self._is_unread[index] = False
         return True
-
-    def _has_sum(self, index: int, data: Encoded) -> bool:
-        return self._crc32s is None or zlib.crc32(data) == self._crc32s[index]
 
     def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
         return CorruptImageError(
@@ -96,12 +91,7 @@ class StoredImages(ABC):
 
     @abstractmethod
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         """Write a box of one image, resized by antialiased interpolation, into ``out``.
 
@@ -129,12 +119,7 @@ class DecodedImages(StoredImages):
     """Images whose pixels are at hand."""
 
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         pixels = self.whole(index)
         resize_window(pixels, scale_box(box, self.sizes[index], pixels.shape[:2]), size, out, interpolation)
@@ -168,12 +153,7 @@ class EncodedImages(StoredImages):
             return decode(self.encoded(index))
 
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         with self._naming(index):
             data = self.encoded(index)
@@ -189,11 +169,6 @@ class EncodedImages(StoredImages):
             yield
         except ValueError as error:
             raise self._corrupt(index, error) from error
-        except MemoryError as error:
-            raise DataError(
-                f"{self.name(index)} (image {index}) does not fit into the memory that is left: {error}. Free some, "
-                "or prepare the image set with --max-side."
-            ) from error
 
 
 def scale_box(

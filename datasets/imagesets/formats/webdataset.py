@@ -13,7 +13,6 @@ import os
 import resource
 import threading
 import uuid
-import zlib
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -121,9 +120,9 @@ class Shards(Sink):
     def write(self, portion: Portion, images: Images) -> Written:
         path = self._path(portion)
         with replacing(path) as file:
-            crc32s = _write_tar(file, images, self.original.samples[portion.split].labels.tolist())
+            _write_tar(file, images, self.original.samples[portion.split].labels.tolist())
         members = [member for member in list_members(path) if not member.name.endswith(".cls")]
-        places = [(portion.number, m.offset, m.length, crc32) for m, crc32 in zip(members, crc32s, strict=True)]
+        places = [(portion.number, member.offset, member.length) for member in members]
         return Written(_by_name(places), file=describe_file(path))
 
     def has(self, portion: Portion, finished: Finished) -> bool:
@@ -151,7 +150,7 @@ class ShardsInPlace(Shards):
     def write(self, portion: Portion, images: Images) -> Written:
         samples = self.original.samples[portion.split]
         assert isinstance(samples, MemberSamples)
-        places = [(*samples.places[index].tolist(), image.crc32) for index, image in images]
+        places = [samples.places[index].tolist() for index, _ in images]
         return Written(_by_name(places), file=describe_file(self._path(portion)))
 
     def _path(self, portion: Portion) -> Path:
@@ -160,21 +159,16 @@ class ShardsInPlace(Shards):
         return samples.tars[portion.number]
 
 
-def _write_tar(file: BinaryIO, images: Images, labels: list[int]) -> list[int]:
-    """Write the images and return the CRC-32 of each."""
+def _write_tar(file: BinaryIO, images: Images, labels: list[int]) -> None:
     from webdataset.writer import TarWriter  # imports torch
 
-    crc32s = []
     with TarWriter(file, user="", group="", mtime=0, encoder=False) as tar:
         for index, image in images:
             tar.write({"__key__": f"{index:09d}", image.extension: image.data, "cls": str(labels[index]).encode()})
-            assert isinstance(image.data, bytes)
-            crc32s.append(zlib.crc32(image.data))
-    return crc32s
 
 
-def _by_name(places: list[tuple[int, int, int, int]]) -> dict[str, list[int]]:
-    return {name: [place[axis] for place in places] for axis, name in enumerate((*_PLACE, "crc32"))}
+def _by_name(places: list[tuple[int, int, int]]) -> dict[str, list[int]]:
+    return {name: [place[axis] for place in places] for axis, name in enumerate(_PLACE)}
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> ShardImages:

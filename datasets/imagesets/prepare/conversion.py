@@ -35,7 +35,7 @@ from imagesets.manifest import (
     write_manifest,
 )
 from imagesets.originals.opening import open_original
-from imagesets.originals.samples import Original, OriginalSamples, PixelSamples
+from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress import show_status
@@ -56,58 +56,37 @@ def prepare(request: PrepareRequest, console: Console) -> Prepared:
             that has something else in it, or can have no other in its place.
     """
     find_format(request.storage_format).check_writer()  # before hours of work, not after
-    target = _find_target(request)
+    target = Path(os.path.realpath(request.target))  # behind a link, the folder that it leads to
+    if target.is_symlink() or target.is_mount() or (target.exists() and not target.is_dir()):
+        raise DataError(f"{target} is a file, a mounted disk or a link to itself. Move it away, or choose --out.")
     with show_status(f"listing {request.source}", console) if request.source else contextlib.nullcontext():
         original = open_original(request.dataset, request.source, request.out)
-        check_order(
-            request.dataset, original.source, original.classes, {s: one.labels for s, one in original.samples.items()}
-        )
-        stamps = _stamps(original)
+        labels = {split: samples.labels for split, samples in original.samples.items()}
+        check_order(request.dataset, original.source, original.classes, labels)
+        settings = _settings(request, original)
     for note in original.notes:
         console.print(note)
-    if found := _find_same(request, target, original, stamps):  # without a lock: it may lie where nobody can write
+    if found := _find_same(request, target, original, settings):  # not locked: it may lie where nobody can write
         return found
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with lock(target.with_name(f".{target.name}.lock"), console):
-            return _find_same(request, target, original, stamps) or _convert(request, target, original, stamps, console)
+            found = _find_same(request, target, original, settings)
+            return found or _convert(request, target, original, settings, console)
     except OSError as error:
         raise disk_error(target, error) from error
 
 
-def _find_target(request: PrepareRequest) -> Path:
-    """The folder that is to be made: behind a link, the one that it leads to.
-
-    Raises:
-        DataError: if no folder can take its place.
-    """
-    target = Path(os.path.realpath(request.target))
-    what = "a link to itself" if target.is_symlink() else "a place where a disk is mounted" if target.is_mount() else ""
-    if what or (target.exists() and not target.is_dir()):
-        raise DataError(
-            f"{target} is {what or 'no folder'}: no prepared set can take its place. Move it away, make it a link to "
-            "a folder that does not exist yet, or choose --out."
-        )
-    return target
-
-
-def _find_same(request: PrepareRequest, target: Path, original: Original, stamps: dict[Split, str]) -> Prepared | None:
-    """The set that is there already, if it is the one that is asked for; None where there is none.
-
-    Shards that were indexed where they lie, and have changed since, count as none: only their index is made again.
-    """
+def _find_same(request: PrepareRequest, target: Path, original: Original, settings: dict[str, Any]) -> Prepared | None:
+    """The set that is there already, if it is the one that is asked for; None where there is none."""
     if not (target / MANIFEST).exists():
         return None
-    is_in_place = Path(original.source).resolve() == target
+    is_source = Path(original.source).resolve() == target
+    stale = f"{target / MANIFEST}, which indexes these shards," if is_source else request.target
     try:
         manifest = read_manifest(target)
-    except DataError:
-        if is_in_place:
-            return None
-        raise
-    has_changed = manifest.stamps not in ({}, stamps)
-    if is_in_place and has_changed:
-        return None
+    except DataError as error:
+        raise DataError(f"{str(error).rpartition('. ')[0]}. Delete {stale} and prepare it again.") from error
     found: dict[str, Any] = {
         "--source": manifest.source,
         "--max-side": manifest.max_side,
@@ -118,21 +97,17 @@ def _find_same(request: PrepareRequest, target: Path, original: Original, stamps
         "--max-side": request.max_side,
         "--quality": request.stored_quality,
     }
-    if manifest.fingerprints:
-        found["images"], wanted["images"] = manifest.fingerprints, _fingerprints(original)
-    if not is_in_place and found != wanted:
-        differing = ", ".join(
-            "other images in --source" if key == "images" else f"{key} {found[key]}"
-            for key in found
-            if found[key] != wanted[key]
-        )
+    found |= manifest.fingerprints
+    wanted |= {key: settings["samples"][key] for key in manifest.fingerprints}
+    differing = {
+        f"{key} {value}" if key.startswith("--") else "the images in --source have changed since"
+        for key, value in found.items()
+        if value != wanted[key]
+    }
+    if differing and (not is_source or manifest.source == original.source):
         raise DataError(
-            f"{request.target} was made with other settings ({differing}). Delete it, or choose another folder: --out."
-        )
-    if has_changed:
-        raise DataError(
-            f"{request.target} was made of images that have changed since: {_newest(original)} in {original.source} is "
-            f"the newest. Delete {request.target}, and the same command prepares the set again."
+            f"{request.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
+            "the same command again, or choose another folder: --out."
         )
     shutil.rmtree(partial_folder(target), ignore_errors=True)
     if request.shards_url not in (None, manifest.shards_url):
@@ -142,7 +117,7 @@ def _find_same(request: PrepareRequest, target: Path, original: Original, stamps
 
 
 def _convert(
-    request: PrepareRequest, target: Path, original: Original, stamps: dict[Split, str], console: Console
+    request: PrepareRequest, target: Path, original: Original, settings: dict[str, Any], console: Console
 ) -> Prepared:
     journal = Journal(partial_folder(target))
     output = Output(target, journal.ready, request.changes_images)
@@ -150,7 +125,7 @@ def _convert(
     if not sink.in_place and target.is_dir() and any(target.iterdir()):
         raise DataError(f"{target} has files but no {MANIFEST}: it was not made here. Move it away or choose --out.")
     _check_pixels(request.dataset, original, console)
-    if changed := journal.open(_settings(request, original) | {"stamps": stamps}):
+    if changed := journal.open(settings):
         console.print(f"starting over: what was half made in {journal.folder} had other settings ({changed})")
     splits = convert_splits(request, original, sink, journal, console)
     _check_classes(original, splits)
@@ -170,8 +145,7 @@ def _convert(
         max_side=request.max_side,
         quality=request.stored_quality,
         shards_url=request.shards_url,
-        fingerprints=_fingerprints(original),
-        stamps=stamps,
+        fingerprints=settings["samples"],
         root=sink.root,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=_describe_tools(request.storage_format),
@@ -184,11 +158,7 @@ def _convert(
 
 
 def _check_pixels(dataset: str, original: Original, console: Console) -> None:
-    """Hold the images against the catalog, where it knows them, which the labels alone do not tell.
-
-    Raises:
-        DataError: if they are others, or in another order.
-    """
+    """Raise DataError for other images than the catalog's, or of one class in another order, which no label tells."""
     info = CATALOG.get(dataset)
     for split, samples in original.samples.items():
         if info is None or info.sha256 is None or isinstance(samples, PixelSamples):
@@ -196,34 +166,22 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
         digest = hashlib.sha256()
         with show_status(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
             for index in range(len(samples)):
-                data = samples.byte_range(index).read()
-                digest.update(decode_any(data) if isinstance(data, bytes) else data)
+                digest.update(decode_any(samples.byte_range(index).read()))  # type: ignore[arg-type]  # no pixels here
         if digest.hexdigest() != info.sha256[f"{split}_images"]:
             raise other_set(info, original.source, f"its {split} images are others, or in another order")
 
 
-def _stamps(original: Original) -> dict[Split, str]:
-    """A digest of the sizes and times of the files of each split, to notice that one was replaced."""
-    stamps: dict[Split, str] = {}
-    for split, samples in original.samples.items():
-        paths = () if isinstance(samples, PixelSamples) else _paths(samples)  # arrays have checksums
-        states = [(state.st_size, state.st_mtime_ns) for state in map(os.stat, paths)]
-        stamps[split] = hashlib.sha256(repr(states).encode()).hexdigest()
-    return stamps
-
-
-def _paths(samples: OriginalSamples) -> list[str]:
-    return list(dict.fromkeys(samples.byte_range(index).path for index in range(len(samples))))
-
-
-def _newest(original: Original) -> str:
-    """The file that was changed last."""
-    paths = [path for samples in original.samples.values() for path in _paths(samples)]
-    return os.path.relpath(max(paths, key=lambda path: os.stat(path).st_mtime_ns), original.source)
-
-
-def _fingerprints(original: Original) -> dict[Split, str]:
-    return {split: samples.fingerprint() for split, samples in original.samples.items()}
+def _fingerprints(original: Original) -> dict[str, str]:
+    """Digests by which a second call notices another listing, or by size and time a file that was replaced."""
+    files = {
+        samples.byte_range(index).path
+        for samples in original.samples.values()
+        if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
+        for index in range(len(samples))
+    }
+    states = [(path, state.st_size, state.st_mtime_ns) for path in sorted(files) for state in (os.stat(path),)]
+    listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
+    return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
 
 
 def _settings(request: PrepareRequest, original: Original) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -100,6 +101,7 @@ def _convert_portion(
     skip: Callable[[Portion, int, str], None],
 ) -> Finished:
     sizes: list[tuple[int, int]] = []
+    crc32s: list[int] = []  # of what is stored
     skipped: dict[int, str] = {}
 
     def images() -> Iterator[tuple[int, Treated]]:
@@ -110,11 +112,13 @@ def _convert_portion(
                     skipped[index] = outcome.reason
                 else:
                     sizes.append(outcome.size)
+                    crc32s.append(outcome.crc32 if outcome.data is None else zlib.crc32(outcome.data))
                     yield index, outcome
             advance(len(indexes))
 
     written = sink.write(portion, images())
-    return Finished(skipped=skipped, sizes=sizes, places=written.places, names=written.names, file=written.file)
+    places = {"crc32": crc32s, **written.places}
+    return Finished(skipped=skipped, sizes=sizes, places=places, names=written.names, file=written.file)
 
 
 def _tasks(portion: Portion) -> list[range]:
