@@ -108,26 +108,31 @@ def _check_identity(folder: Path, manifest: Manifest) -> None:
         )
 
 
-def check_order(dataset: str, where: str, classes: tuple[str, ...], labels: Mapping[Split, NDArray[np.int64]]) -> None:
-    """Refuse what bears a catalog's name with other classes, or with its images in another order.
+def check_order(
+    dataset: str, where: str, classes: tuple[str, ...], labels: Mapping[Split, NDArray[np.int64]]
+) -> list[str]:
+    """Hold a set that bears a catalog's name against it: its classes, and the order of its images.
+
+    Returns:
+        What the user should know, where the catalog does not know the order.
 
     Raises:
         DataError: if it is not that set: its runs would bear the ids of that set's, and have other numbers.
     """
-    info = CATALOG.get(dataset)
-    if info is None:
-        return
+    if (info := CATALOG.get(dataset)) is None:
+        return []
     expected = SYNSETS_SHA256.get(len(classes)) if "imagenet" in (dataset, info.subset_of) else None
     has_names = not all(name.isdecimal() for name in classes)  # as classes are called that have none
     if has_names and expected and hashlib.sha256("\n".join(classes).encode()).hexdigest() != expected:
         raise other_set(info, where, f"its classes, {classes[0]} to {classes[-1]}, are not those of that set")
+    is_sorted = not any((np.diff(found) < 0).any() for found in labels.values())
     for split, found in labels.items():
-        if info.sha256 is not None:
-            is_own = hashlib.sha256(found.astype(np.uint8)).hexdigest() == info.sha256[f"{split}_labels"]
-        else:  # no set that is fetched is sorted by class
-            is_own = not info.can_be_fetched or bool((np.diff(found) < 0).any())
-        if not is_own:
+        digest = hashlib.sha256(found.astype(np.uint8)).hexdigest()
+        if digest != info.sha256[f"{split}_labels"] if info.sha256 else info.can_be_fetched and is_sorted:
             raise other_set(info, where, f"its {len(found):,} {split} images are others, or in another order")
+    if is_sorted or info.can_be_fetched or info.packaged:  # no set that is fetched is sorted by class
+        return []
+    return [f"warning: {where} is not sorted by class as {info.title} is: fractions of it keep other images"]
 
 
 def other_set(info: ImageSetInfo, where: str, found: str) -> DataError:

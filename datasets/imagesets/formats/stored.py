@@ -74,19 +74,18 @@ class StoredImages(ABC):
         if not self._are_whole([index], [data]):
             raise self._corrupt(index, ValueError(CHANGED))
 
-    def _are_whole(self, indices: Sequence[int], images: Sequence[Encoded] | Pixels) -> bool:
+    def _are_whole(self, indices: list[int], images: Sequence[Encoded] | Pixels) -> bool:
         """Whether images are what was stored, as far as they are read for the first time."""
-        for index, image in zip(indices, images, strict=True):
-            if self._crc32s is not None and self._is_unread[index]:
-                if zlib.crc32(image) != self._crc32s[index]:
-                    return False
-                self._is_unread[index] = False
-        return True
+        if self._crc32s is None or not self._is_unread[indices].any():
+            return True
+        are_whole = [zlib.crc32(image) == self._crc32s[index] for index, image in zip(indices, images, strict=True)]
+        self._is_unread[indices] = ~np.array(are_whole)
+        return all(are_whole)
 
     def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
         return CorruptImageError(
-            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it, delete the prepared set and "
-            "prepare it again, or go on without it: --skip-corrupt."
+            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
+            "again, which says what to delete first, or go on without it: --skip-corrupt."
         )
 
     @abstractmethod

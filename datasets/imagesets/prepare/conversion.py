@@ -53,17 +53,15 @@ def prepare(request: PrepareRequest, console: Console) -> Prepared:
 
     Raises:
         DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
-            that has something else in it, or can have no other in its place.
+            that has something else in it.
     """
     find_format(request.storage_format).check_writer()  # before hours of work, not after
     target = Path(os.path.realpath(request.target))  # behind a link, the folder that it leads to
-    if target.is_symlink() or target.is_mount() or (target.exists() and not target.is_dir()):
-        raise DataError(f"{target} is a file, a mounted disk or a link to itself. Move it away, or choose --out.")
     with show_status(f"listing {request.source}", console) if request.source else contextlib.nullcontext():
         original = open_original(request.dataset, request.source, request.out)
-        labels = {split: samples.labels for split, samples in original.samples.items()}
-        check_order(request.dataset, original.source, original.classes, labels)
         settings = _settings(request, original)
+    labels = {split: samples.labels for split, samples in original.samples.items()}
+    original.notes += check_order(request.dataset, original.source, original.classes, labels)
     for note in original.notes:
         console.print(note)
     if found := _find_same(request, target, original, settings):  # not locked: it may lie where nobody can write
@@ -122,8 +120,12 @@ def _convert(
     journal = Journal(partial_folder(target))
     output = Output(target, journal.ready, request.changes_images)
     sink = find_format(request.storage_format).make_sink(original, output)
-    if not sink.in_place and target.is_dir() and any(target.iterdir()):
-        raise DataError(f"{target} has files but no {MANIFEST}: it was not made here. Move it away or choose --out.")
+    is_taken = any(target.iterdir()) or target.is_mount() if target.is_dir() else os.path.lexists(target)
+    if is_taken and not sink.in_place:
+        raise DataError(
+            f"{target} is a file, a mounted disk, a link to itself, or has files but no {MANIFEST}: it was not made "
+            "here. Move it away or choose --out."
+        )
     _check_pixels(request.dataset, original, console)
     if changed := journal.open(settings):
         console.print(f"starting over: what was half made in {journal.folder} had other settings ({changed})")
@@ -179,7 +181,12 @@ def _fingerprints(original: Original) -> dict[str, str]:
         if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
         for index in range(len(samples))
     }
-    states = [(path, state.st_size, state.st_mtime_ns) for path in sorted(files) for state in (os.stat(path),)]
+    try:
+        states = [(path, state.st_size, state.st_mtime_ns) for path in sorted(files) for state in (os.stat(path),)]
+    except OSError as error:
+        raise DataError(
+            f"{error.filename} cannot be read: {error.strerror}. Make it readable, or remove it."
+        ) from error
     listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
     return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
 
