@@ -176,7 +176,7 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Shard
 
 
 def _make_sink(original: Original, output: Output) -> Shards:
-    if Path(original.source).resolve() != output.target.resolve():
+    if Path(original.source).resolve() != output.target:
         return Shards(output.ready, original)
     if output.changes_images:
         raise SpecError(f"{output.target} is source and target: its images cannot be changed. Choose another --out.")
