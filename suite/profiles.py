@@ -136,7 +136,7 @@ class Profile(Frozen):
             return experiment.model_copy(update={"dataset": name})
 
         own = re.sub(r"CIFAR-100?", name, self.scale_note)
-        own = re.sub(r"([\d,]+) images of it", lambda few: f"{int(few[1].replace(',', '')) / 50_000:.0%} of it", own)
+        own = re.sub(r"([\d,]+) images of it", lambda few: f"{int(few[1].replace(',', '')) / 500:g} % of it", own)
         note = f"all of it on {name}, another image set than the suite's; {own or 'else as the paper'}"
         return self.map_experiments(change).model_copy(update={"scale_note": note, "other_dataset": name})
 

@@ -24,7 +24,7 @@ import struct
 import threading
 import warnings
 import zlib
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from math import prod
 from typing import Literal, NamedTuple
@@ -299,12 +299,12 @@ def _run_turbojpeg(source: Pixels, region: _Region, pixels: Pixels) -> str:
     data, reason = (source.ctypes.data, source.size), ""
     handle = library.tj3Init(1)  # 1 = TJINIT_DECOMPRESS; a new one, as it would keep tables of the image before
     try:
-        for status in (
-            lambda: library.tj3DecompressHeader(handle, *data),
-            lambda: library.tj3SetCroppingRegion(handle, region),
-            lambda: library.tj3Decompress8(handle, *data, pixels.ctypes.data, 0, 0),  # RGB
+        for decode_part in (
+            partial(library.tj3DecompressHeader, handle, *data),
+            partial(library.tj3SetCroppingRegion, handle, region),
+            partial(library.tj3Decompress8, handle, *data, pixels.ctypes.data, 0, 0),  # RGB
         ):
-            reason = library.tj3GetErrorStr(handle).decode(errors="replace") if status() else ""
+            reason = library.tj3GetErrorStr(handle).decode(errors="replace") if decode_part() else ""
             if reason and library.tj3GetErrorCode(handle) == _TJERR_FATAL:
                 raise OSError(reason)
     finally:

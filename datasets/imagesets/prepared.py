@@ -127,7 +127,7 @@ def check_order(
         raise other_set(info, where, f"its classes, {classes[0]} to {classes[-1]}, are not those of that set")
     is_sorted = not any((np.diff(found) < 0).any() for found in labels.values())
     for split, found in labels.items():
-        digest = hashlib.sha256(found.astype(np.uint8)).hexdigest()
+        digest = hashlib.sha256(found.astype(np.uint8).data).hexdigest()
         if digest != info.sha256[f"{split}_labels"] if info.sha256 else info.can_be_fetched and is_sorted:
             raise other_set(info, where, f"its {len(found):,} {split} images are others, or in another order")
     if is_sorted or info.can_be_fetched or info.packaged:  # no set that is fetched is sorted by class

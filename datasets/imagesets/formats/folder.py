@@ -6,7 +6,6 @@ Files that stay where they are, or files made of images that came in another for
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from imagesets.formats import Format
 from imagesets.formats.portions import Portion
 from imagesets.formats.sinks import Images, Output, Sink, Written, naming_disk_errors
 from imagesets.formats.stored import CHANGED, EncodedImages
-from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
+from imagesets.manifest import Index, Manifest, Split
 from imagesets.originals.samples import FileSamples, Original
 from suite.errors import DataError
 from suite.files import read_file
@@ -79,12 +78,8 @@ class Files(Sink):
         return Written({"num_bytes": num_bytes}, names)
 
 
-def _root_of(folder: Path, manifest: Manifest) -> Path:
-    return Path(manifest.root) if manifest.root else folder
-
-
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> FolderImages:
-    return FolderImages(_root_of(folder, manifest), index)
+    return FolderImages(Path(manifest.root) if manifest.root else folder, index)
 
 
 def _make_sink(original: Original, output: Output) -> Sink:
@@ -94,12 +89,4 @@ def _make_sink(original: Original, output: Output) -> Sink:
     return FilesInPlace(output.ready, original, train.root)
 
 
-def _list_files(folder: Path, manifest: Manifest) -> Iterator[tuple[Path, int, int]]:
-    root = _root_of(folder, manifest)
-    for split in SPLITS:
-        index = read_index(folder, split)
-        sums = zip(index.names, index.places["num_bytes"].tolist(), index.places["crc32"].tolist(), strict=True)
-        yield from ((root / name, num_bytes, crc32) for name, num_bytes, crc32 in sums)
-
-
-FORMAT = Format(open=_open, make_sink=_make_sink, list_files=_list_files)
+FORMAT = Format(open=_open, make_sink=_make_sink, has_apart=True)

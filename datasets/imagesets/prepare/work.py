@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from typing import TypeVar
 
+import numpy as np
 from rich.console import Console
 
 from imagesets.formats.portions import Collected, Finished, Portion, collect, divide
@@ -112,7 +113,8 @@ def _convert_portion(
                     skipped[index] = outcome.reason
                 else:
                     sizes.append(outcome.size)
-                    crc32s.append(outcome.crc32 if outcome.data is None else zlib.crc32(outcome.data))
+                    stored = None if outcome.data is None else np.frombuffer(outcome.data, np.uint8)
+                    crc32s.append(outcome.crc32 if stored is None else zlib.crc32(stored.data))
                     yield index, outcome
             advance(len(indexes))
 
