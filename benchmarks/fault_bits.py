@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -21,10 +22,15 @@ from fault_records import (
 )
 from rich.console import Console
 
+from imagesets.catalog import CATALOG
+from imagesets.fetch import ensure, storage
+from imagesets.formats.stored import StoredImages
+from imagesets.opening import open_splits
 from imagesets.prepare.check import check_prepared
 from leaderboards.figures.parts.recorded import read_recorded
 from suite.errors import SuiteError
 from suite.records import RunDirectory
+from suite.spec import StorageFormat
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 
@@ -117,8 +123,34 @@ def _images(storage_format: str, folder: Path) -> tuple[Reader, Sequence[Path]]:
     return lambda: bool(check_prepared(prepared, console)), paths
 
 
+def _images_in_training(storage_format: StorageFormat, folder: Path) -> tuple[Reader, Sequence[Path]]:
+    """All images as a training gets them, without ``--check``."""
+    prepared, info = prepare_images(folder, storage_format), CATALOG["cifar10_sample"]
+
+    def read() -> object:
+        splits = open_splits(info, storage_format, folder)
+        return {split: (stored.labels.tolist(), _pixels(stored)) for split, stored in splits.items()}
+
+    return read, sorted(path for path in prepared.rglob("*") if path.is_file() and path.name != "manifest.json")
+
+
+def _pixels(stored: StoredImages) -> list[bytes]:
+    return [stored.whole(index).tobytes() for index in range(len(stored))]
+
+
+def _ready_file(folder: Path) -> tuple[Reader, Sequence[Path]]:
+    """Arrays that were fetched, as a training gets them."""
+    path = Path(shutil.copy(ensure("cifar10_sample"), folder))
+
+    def read() -> object:
+        storage.check_file(path, CATALOG["cifar10_sample"])
+        return {name: array.tobytes() for name, array in storage.open_arrays(path).items()}
+
+    return read, [path]
+
+
 def faults() -> list[Fault]:
-    """List all that is read, 25 bits a round: 2,000 of checkpoints and weights, 900 of images, 1,500 of the rest."""
+    """List all that is read, 25 bits a round: 2,000 of checkpoints and weights, 2,100 of images, 1,500 of the rest."""
     files: dict[str, tuple[Whole, int]] = {
         "checkpoint": (_checkpoint, 60),
         "weights of a finished run": (_weights, 20),
@@ -127,6 +159,10 @@ def faults() -> list[Fault]:
         "images in memory": (functools.partial(_images, "memory"), 12),
         "images in shards": (functools.partial(_images, "webdataset"), 12),
         "images in a folder": (functools.partial(_images, "folder"), 12),
+        "images in memory, as trained on": (functools.partial(_images_in_training, "memory"), 12),
+        "images in shards, as trained on": (functools.partial(_images_in_training, "webdataset"), 12),
+        "images in a folder, as trained on": (functools.partial(_images_in_training, "folder"), 12),
+        "images that were fetched": (_ready_file, 12),
     }
     return [
         Fault(f"flipped bit, {name}", functools.partial(flip, make, _ROUND), rounds, rounds_in_tests=1)

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from imagesets.catalog import statistics
 from imagesets.loader import ImageLoader
-from imagesets.opening import open_split
+from imagesets.opening import open_splits
 from suite.errors import SpecError
 from suite.models.build import build_model
 from suite.protocols.convit import Family
@@ -192,7 +192,7 @@ class HeldOut:
     """The last training images of each class."""
 
     def __init__(self, images: ImageLoader) -> None:
-        split = open_split(images.info, "train", "memory")
+        split = open_splits(images.info, "memory")["train"]
         index = np.sort(np.concatenate([np.flatnonzero(split.labels == c)[-NUM_HELD_OUT:] for c in range(10)]))
         pixels = np.stack([split.whole(int(stored)) for stored in index])
         mean, std = (torch.tensor(values).reshape(3, 1, 1) for values in statistics(images.info, "own"))

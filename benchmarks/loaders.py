@@ -1,10 +1,11 @@
 """Images a second from our loaders, FFCV's own and torchvision's, and the memory they take, in one run.
 
-    python benchmarks/loaders.py [--part cifar|photographs|memory] [--cores 1 2] [--rounds 7] [--photographs DIR]
+    python benchmarks/loaders.py [--part cifar|photographs|memory|checks] [--cores 1 2] [--rounds 7] [--photographs DIR]
 
 Each contender is a process of its own, kept on as many cores as the table says, and the rounds take turns. CIFAR-10:
 crop of an image padded by 4, flip, normalize, batches of 128. Photographs (JPEGs of 500 x 375 pixels): random resized
-crop to 224, flip, normalize, batches of 64, beside what libjpeg-turbo takes just to decode the same bytes.
+crop to 224, flip, normalize, batches of 64, beside what libjpeg-turbo takes just to decode the same bytes. Checks: what
+is read for the first time, and held against its checksums, beside the same without.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from timing import Contender, describe_machine, keep_on_cores, load, rates_in_tu
 
 from imagesets import decode
 from imagesets.catalog import CATALOG
+from imagesets.fetch import ensure
+from imagesets.fetch.storage import check_file
 from imagesets.loader import ImageLoader
 from suite.spec import Experiment, Recipe, Resources
 from suite.torchvision_ops import make_torchvision_importable
@@ -70,19 +73,34 @@ def open_loader(folder: Path, name: str, storage_format: str, cores: int) -> Ima
 # -- contenders: what a round delivers
 
 
-def ours(folder: Path, name: str, storage_format: str, cores: int, num_batches: int) -> Callable[[], int]:
+def ours(
+    folder: Path, name: str, storage_format: str, cores: int, num_batches: int, is_first_reading: bool = False
+) -> Callable[[], int]:
     """Make our loader a contender: each call goes on where the one before ended.
 
     Args:
         folder, name, storage_format, cores: as for ``open_loader``.
         num_batches: of one call.
+        is_first_reading: check every image, as when it is read for the first time, or none.
     """
     keep_freed_memory()  # as a run does
     loader, first = open_loader(folder, name, storage_format, cores), count(step=num_batches)
 
     def run() -> int:
+        loader._train._is_unread[:] = is_first_reading
         start = next(first)
         return count_images(batch.images for batch in loader.train_batches(start, start + num_batches))
+
+    return run
+
+
+def checking_cifar() -> Callable[[], int]:
+    """All that is checked when CIFAR-10's ready file is opened."""
+    path = ensure(CIFAR)
+
+    def run() -> int:
+        check_file(path, CATALOG[CIFAR])
+        return 60_000
 
     return run
 
@@ -246,6 +264,31 @@ def report_rates(
         print(f"{name:34s}{median:10,.0f}{median / cores:10,.0f}{columns}{spread}")
 
 
+def compare_checks(folder: Path, rounds: int) -> None:
+    """Print what checksums cost: while every image is read for the first time, and when a ready file is opened."""
+    cases = [(CIFAR, "memory"), *([(CIFAR, "ffcv")] if _HAS_FFCV else ()), *_FORMATS]
+    contenders = {"CIFAR-10's ready file, checked": Contender(1, checking_cifar)}
+    for name, storage_format in cases:
+        for is_first in (True, False):
+            arguments = (folder, name, storage_format, 1, 390 if name == CIFAR else 10, is_first)
+            contenders[_name_case(name, storage_format, is_first)] = Contender(1, ours, arguments)
+    rates = rates_in_turn(contenders, rounds, warmup=2)
+    print(f"\nRead for the first time, beside without checks, on one core ({load()})")
+    for name, storage_format in cases[1:]:
+        _compare(rates, _name_case(name, storage_format, True), _name_case(name, storage_format, False))
+    _compare(rates, "CIFAR-10's ready file, checked", _name_case(CIFAR, "memory", False))
+
+
+def _name_case(name: str, storage_format: str, is_first: bool) -> str:
+    return f"{name}, {storage_format}, {'first reading' if is_first else 'no check'}"
+
+
+def _compare(rates: dict[str, list[float]], what: str, reference: str) -> None:
+    note(what, reference, rates[reference], rates[what])
+    ratio = statistics.median(a / b for a, b in zip(rates[what], rates[reference], strict=True))
+    print(f"{what:46s}{statistics.median(rates[what]):10,.0f} images/s{ratio:8.3f} times {reference}")
+
+
 # -- memory
 
 
@@ -285,7 +328,7 @@ def resident_mib() -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--part", choices=["cifar", "photographs", "memory"], help="default: all of them")
+    parser.add_argument("--part", choices=["cifar", "photographs", "memory", "checks"], help="default: all of them")
     parser.add_argument("--cores", type=int, nargs="+", default=sorted({1, min(2, os.cpu_count() or 1)}))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--photographs", type=Path, help="a folder of large JPEGs; default: Debian's wallpapers")
@@ -300,6 +343,8 @@ def main() -> None:
         compare_on_cifar(options.folder, options.cores, options.rounds)
     if options.part in (None, "photographs"):
         compare_on_photographs(options.folder, options.cores, options.rounds)
+    if options.part in (None, "checks"):
+        compare_checks(options.folder, options.rounds)
     if options.part in (None, "memory"):
         report_memory(options.folder)
 

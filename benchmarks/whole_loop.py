@@ -25,7 +25,7 @@ from measured import note
 from timing import describe_machine, load
 
 from imagesets.catalog import statistics as channel_statistics
-from imagesets.opening import open_split
+from imagesets.opening import open_splits
 from imagesets.prepared import find_info
 from suite.models.build import build_model
 from suite.protocols.convit import micro
@@ -59,7 +59,7 @@ class LoopAlone(Training):
 def bare_loop(experiment: Experiment, num_steps: int) -> Callable[[], object]:
     """Set a plain PyTorch training up: images in memory, flipped and normalized; a loss is read where ours logs one."""
     recipe, info = experiment.recipe, find_info(experiment.dataset)
-    split = open_split(info, "train", "memory")
+    split = open_splits(info, "memory")["train"]
     pixels = torch.from_numpy(split.gather(np.arange(_NUM_IMAGES))).permute(0, 3, 1, 2).contiguous()
     labels = torch.from_numpy(split.labels[:_NUM_IMAGES].copy())
     mean, std = (

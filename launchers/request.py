@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from imagesets.prepared import find_info, make_ready
+from imagesets.catalog import CATALOG
+from imagesets.fractions import fraction_indices
+from imagesets.manifest import read_index
+from imagesets.prepared import find_info, find_prepared, make_ready
 from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
@@ -26,6 +30,8 @@ from suite.spec import Experiment, Resources
 from suite.standing import reopen
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite
+
+_FEW_STEPS = 50  # a smoke run takes sixty
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,8 @@ class GridRequest:
         store = self.options.runs
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
+        for warning in _find_too_few_images([run.job.experiment for run in plan if run.standing.is_open], self.options):
+            console.print(f"warning: {warning}", style="yellow")
         return plan
 
     def make_store(self) -> None:
@@ -132,6 +140,25 @@ class GridRequest:
                 others = " ".join(f"dataset={other}" for other in names if other != name)
                 hint = f" `--only {others}` trains the others." if others else ""
                 raise DataError(f"{error}{hint}") from error
+
+
+def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions) -> Iterator[str]:
+    """Say which runs on an image set of the user's own would be too short to tell anything, or fail."""
+    own, short = [one for one in experiments if one.is_trained and one.dataset not in CATALOG], []
+    for name in sorted({one.dataset for one in own}):
+        with contextlib.suppress(DataError):  # a set that is not there is told where it is needed
+            if (found := find_prepared(name, options.loader, options.data_dir)) is None:
+                continue
+            labels = read_index(found[0], "train").labels
+            for fraction in sorted({one.train_fraction for one in own if one.dataset == name}):
+                chosen = [one for one in own if (one.dataset, one.train_fraction) == (name, fraction)]
+                try:
+                    num_kept = len(fraction_indices(labels, fraction, len(found[1].classes)))
+                    short += [steps for one in chosen if (steps := one.num_steps(num_kept)) < _FEW_STEPS]
+                except DataError as error:
+                    yield f"{len(chosen)} runs on {name} will fail: {error}"
+    if short:
+        yield f"{len(short)} runs train for {max(short)} steps at most: take a profile of more epochs, or more images"
 
 
 def _check_store(store: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Literal
 
@@ -134,7 +135,9 @@ class Profile(Frozen):
         def change(experiment: Experiment) -> Experiment:
             return experiment.model_copy(update={"dataset": name})
 
-        note = f"all of it on {name}, another image set than the suite's; {self.scale_note or 'else as the paper'}"
+        own = re.sub(r"CIFAR-100?", name, self.scale_note)
+        own = re.sub(r"([\d,]+) images of it", lambda few: f"{int(few[1].replace(',', '')) / 500:g} % of it", own)
+        note = f"all of it on {name}, another image set than the suite's; {own or 'else as the paper'}"
         return self.map_experiments(change).model_copy(update={"scale_note": note, "other_dataset": name})
 
     def smoke(self) -> Profile:

@@ -214,6 +214,12 @@ CATALOG: dict[str, ImageSetInfo] = {
     info.name: info for info in (_CIFAR10, _CIFAR10_SAMPLE, _CIFAR100, _SVHN, _IMAGENET, _IMAGENET100)
 }
 
+SYNSETS_SHA256 = {
+    100: "e685f52fed1378fd4f7c3edbc80cf62403ad8fef69c03faef471d8a42c5289df",
+    1000: "385e0240499426c022b773be1ae4da780f057b89c9694c7f47199f62746b6edd",
+}
+"""The digest of the WordNet ids of ImageNet's first classes, one a line, by their number."""
+
 NORMALIZATIONS: dict[Normalization, tuple[RGB, RGB]] = {
     "imagenet": (_IMAGENET.mean, _IMAGENET.std),
     "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),

@@ -35,7 +35,7 @@ from imagesets.decode import Interpolation
 from imagesets.formats.stored import CorruptImageError, Pixels
 from imagesets.fractions import by_turns, fraction_indices
 from imagesets.kept_memory import KeptMemory
-from imagesets.opening import open_split
+from imagesets.opening import open_splits
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import find_info
 from imagesets.randomness import Samples, epoch_order
@@ -95,7 +95,8 @@ class ImageLoader:
         data_dir = Path(resources.data_dir) if resources.data_dir else None
         info = self.info = find_info(experiment.dataset, data_dir, resources.loader)
         self.recipe, self._seed, self._size = experiment.recipe, experiment.seed, experiment.image_size
-        self._train, self._test = (open_split(info, split, resources.loader, data_dir) for split in ("train", "test"))
+        splits = open_splits(info, resources.loader, data_dir)
+        self._train, self._test = splits["train"], splits["test"]
         self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
         self._tested = np.flatnonzero(self._test.labels < info.num_classes)
         self._cuts_whole, self._tests_whole = self._check_crop(), self._test.common_size == self._size

@@ -61,7 +61,7 @@ class Manifest(Frozen):
     quality: int | None = None  # of JPEGs that were encoded again; None = the source's bytes
     root: str | None = None
     shards_url: str | None = None
-    fingerprints: dict[Split, str] = Field(default_factory=dict)  # of the source's listing
+    fingerprints: dict[str, str] = Field(default_factory=dict)  # of the source's listing by split, and of its files
     made_at: str  # ISO 8601, UTC
     made_by: str  # the project's version and those of the packages that wrote
 
@@ -193,7 +193,7 @@ def _check_size(path: Path, expected: StoredFile, may_be_elsewhere: bool) -> Non
     if found != expected.num_bytes:
         raise DataError(
             f"{path} has {found:,} bytes, its manifest says {expected.num_bytes:,}: it was cut short or changed. "
-            "Delete the folder and prepare it again."
+            "Prepare it again, which says what to delete first."
         )
 
 
@@ -207,7 +207,7 @@ def check_bytes(path: Path, expected: StoredFile) -> None:
     if found != expected:
         raise DataError(
             f"{path} has SHA-256 {found.sha256}, its manifest says {expected.sha256}: it changed after it was made. "
-            "Delete the folder and prepare it again."
+            "Prepare it again, which says what to delete first."
         )
 
 

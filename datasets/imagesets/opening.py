@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from imagesets.catalog import ImageSetInfo
@@ -10,42 +11,42 @@ from imagesets.fetch.storage import open_arrays
 from imagesets.formats import find_format
 from imagesets.formats.memory import MemoryImages
 from imagesets.formats.stored import StoredImages
-from imagesets.manifest import Manifest, Split, read_index
-from imagesets.prepared import find_prepared
+from imagesets.manifest import SPLITS, Manifest, Split, read_index
+from imagesets.prepared import check_order, find_prepared
 from suite.errors import DataError
 from suite.spec import StorageFormat
 
 
-def open_split(
-    info: ImageSetInfo, split: Split, storage_format: StorageFormat, data_dir: Path | None = None
-) -> StoredImages:
-    """Open one split of an image set.
+def open_splits(
+    info: ImageSetInfo, storage_format: StorageFormat, data_dir: Path | None = None
+) -> dict[Split, StoredImages]:
+    """Open both splits of an image set.
 
     Args:
         info: of the set. Of one that is part of another, such as ImageNet-100, the whole of the other is opened where
             it was not prepared by itself.
-        split: "train" or "test".
         storage_format: the format that is read.
         data_dir: where image sets are kept; None is the default.
 
     Raises:
-        DataError: if it is not there, incomplete, or has labels that the set does not have.
+        DataError: if it is not there, incomplete, in another order than the set's own, or has labels that the set does
+            not have.
     """
     found = find_prepared(info.name, storage_format, data_dir)
     if found is None:
-        path = ensure(info.name, data_dir)
-        arrays = open_arrays(path)
-        images: StoredImages = MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"])
-        num_classes = info.num_classes
-    else:
-        path, manifest = found
-        images, num_classes = _open_prepared(path, manifest, split), len(manifest.classes)
-    if len(images) == 0 or images.labels.min() < 0 or images.labels.max() >= num_classes:
-        raise DataError(
-            f"{path}: the {split} split has {len(images)} images with labels from {images.labels.min(initial=0)} to "
-            f"{images.labels.max(initial=0)}, expected 0 to {num_classes - 1}. Prepare the image set again."
-        )
-    return images
+        arrays = open_arrays(ensure(info.name, data_dir))  # of which every byte has been checked
+        return {split: MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in SPLITS}
+    path, manifest = found
+    splits = {split: _open_prepared(path, manifest, split) for split in SPLITS}
+    for split, images in splits.items():
+        if len(images) == 0 or images.labels.min() < 0 or images.labels.max() >= len(manifest.classes):
+            raise DataError(
+                f"{path}: the {split} split has {len(images)} images with labels from {images.labels.min(initial=0)} "
+                f"to {images.labels.max(initial=0)}, expected 0 to {len(manifest.classes) - 1}. Prepare the image set "
+                "again."
+            )
+    check_order(manifest.dataset, str(path), manifest.classes, {split: splits[split].labels for split in SPLITS})
+    return splits
 
 
 def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImages:
@@ -59,5 +60,8 @@ def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImag
         images = find_format(manifest.format).open(folder, split, index, manifest)
     except KeyError as error:
         raise DataError(f"{folder}: the index has no {error} of its images. Prepare the image set again.") from error
+    if "crc32" not in index.places:
+        found = "was prepared without checksums of its images: damage to one goes unnoticed"
+        warnings.warn(f"{folder} {found}. Check all with `prepare --check`, or prepare it again", stacklevel=2)
     images.max_side = manifest.max_side
     return images

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
-from imagesets.catalog import CATALOG, ImageSetInfo, get_info
+import numpy as np
+from numpy.typing import NDArray
+
+from imagesets.catalog import CATALOG, SYNSETS_SHA256, ImageSetInfo, get_info
 from imagesets.fetch import default_data_dir, ensure
-from imagesets.manifest import MANIFEST, Manifest, prepared_folder, read_manifest
+from imagesets.manifest import MANIFEST, Manifest, Split, prepared_folder, read_manifest
 from suite.errors import DataError, SpecError
 from suite.spec import StorageFormat
 
@@ -101,6 +106,41 @@ def _check_identity(folder: Path, manifest: Manifest) -> None:
             f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} of "
             f"{manifest.dataset}. Prepare the image set again."
         )
+
+
+def check_order(
+    dataset: str, where: str, classes: tuple[str, ...], labels: Mapping[Split, NDArray[np.int64]]
+) -> list[str]:
+    """Hold a set that bears a catalog's name against it: its classes, and the order of its images.
+
+    Returns:
+        What the user should know, where the catalog does not know the order.
+
+    Raises:
+        DataError: if it is not that set: its runs would bear the ids of that set's, and have other numbers.
+    """
+    if (info := CATALOG.get(dataset)) is None:
+        return []
+    expected = SYNSETS_SHA256.get(len(classes)) if "imagenet" in (dataset, info.subset_of) else None
+    has_names = not all(name.isdecimal() for name in classes)  # as classes are called that have none
+    if has_names and expected and hashlib.sha256("\n".join(classes).encode()).hexdigest() != expected:
+        raise other_set(info, where, f"its classes, {classes[0]} to {classes[-1]}, are not those of that set")
+    is_sorted = not any((np.diff(found) < 0).any() for found in labels.values())
+    for split, found in labels.items():
+        digest = hashlib.sha256(found.astype(np.uint8).data).hexdigest()
+        if digest != info.sha256[f"{split}_labels"] if info.sha256 else info.can_be_fetched and is_sorted:
+            raise other_set(info, where, f"its {len(found):,} {split} images are others, or in another order")
+    if is_sorted or info.can_be_fetched or info.packaged:  # no set that is fetched is sorted by class
+        return []
+    return [f"warning: {where} is not sorted by class as {info.title} is: fractions of it keep other images"]
+
+
+def other_set(info: ImageSetInfo, where: str, found: str) -> DataError:
+    """The error for what bears a catalog's name and is not that set."""
+    return DataError(
+        f"{where} is not {info.title}: {found}. Runs on it would bear the ids of that set's. Give it a name of its own "
+        "(--dataset NAME), or prepare that set from its own files."
+    )
 
 
 def make_ready(name: str, storage_format: StorageFormat, data_dir: Path | None = None) -> None:

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable
 
+from suite.errors import SpecError
 from suite.export.evaluation_images import INTERPOLATION, evaluation_crop
 from suite.results import Result
 
@@ -21,7 +23,8 @@ COLUMNS = (
 def render_timm_results(results: Iterable[Result]) -> str:
     """Write a line per result, best first: percent, millions of parameters, images/s and milliseconds a step.
 
-    ``model`` is the run's id. What a run has not, such as the speed of a training that did not take place, is empty.
+    ``model`` is the run's id. What a run has not, such as the speed of a training that did not take place, is empty;
+    so is what only its image set tells, where that does not lie here.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -41,9 +44,10 @@ def _line(result: Result) -> dict[str, object]:
         "top5_err": f"{100 - result.top5_percent:.3f}",
         "param_count": f"{result.num_parameters / 1e6:.2f}",
         "img_size": size,
-        "crop_pct": f"{evaluation_crop(experiment):g}",
         "interpolation": INTERPOLATION,
     }
+    with contextlib.suppress(SpecError):  # a set of the user's own that does not lie here
+        line["crop_pct"] = f"{evaluation_crop(experiment):g}"
     if result.num_steps:
         line |= {
             "train_samples_per_sec": f"{result.images_per_s:.2f}",

@@ -64,6 +64,14 @@ def test_the_results_have_timms_columns_and_numbers(make_run, tmp_path):
     assert second["infer_gmacs"] == ""
 
 
+def test_a_run_on_images_that_do_not_lie_here_stands_in_the_results(make_run, tmp_path):
+    make_run(tmp_path / "runs", "deit_micro", {})
+    make_run(tmp_path / "runs", "convit_micro", {}, dataset="flowers", result={"top1_percent": 50.0})
+    assert main(["--runs", str(tmp_path / "runs"), "--results-csv", str(tmp_path / "results.csv")]) == 0
+    first, second = csv.DictReader((tmp_path / "results.csv").read_text().splitlines())
+    assert (first["top1"], first["crop_pct"], second["crop_pct"]) == ("50.000", "", "1")
+
+
 def test_the_command_exports_by_id_and_by_folder(make_run, tmp_path, capsys):
     run, _ = make_run(tmp_path / "runs", "deit_micro", {})
     name = run.read_experiment().id

@@ -172,6 +172,76 @@ def test_damage_raises_where_libjpeg_turbo_decodes_and_not_where_pillow_does(pho
         assert not np.array_equal(decode(damaged), pillow(data))
 
 
+def insert_junk(data, marker=b"\xff\xda"):
+    place = data.index(marker)
+    return data[:place] + b"\1\2\3" + data[place:]
+
+
+def set_byte(data, marker, offset, value):
+    place = data.index(marker) + offset
+    return data[:place] + bytes([value]) + data[place + 1 :]
+
+
+ODDITIES = {  # what libjpeg warns of, before any pixel, and passes over
+    "bytes before a scan": insert_junk,
+    "bytes before a table": lambda data: insert_junk(data, b"\xff\xdb"),
+    "a revision of JFIF": lambda data: set_byte(data, b"JFIF", 5, 7),
+    "a transform of colours": lambda data: b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\5" + data[20:],
+    "parameters of a scan": lambda data: set_byte(data, b"\xff\xda", 5 + 2 * 3 + 1, 0),  # as some phones write them
+}
+
+
+@pytest.mark.skipif(not module._TURBOJPEG, reason="needs the extra jpeg")
+@pytest.mark.parametrize("oddity", ODDITIES.values(), ids=ODDITIES)
+@pytest.mark.parametrize("options", [{}, {"subsampling": 0}, {"restart_marker_rows": 1}], ids=["4:2:0", "4:4:4", "DRI"])
+def test_what_harms_no_pixel_is_read_as_pillow_reads_it_and_hides_no_damage(photograph, oddity, options):
+    data = encode(photograph, **options)
+    odd = oddity(data)
+    assert odd != data
+    np.testing.assert_array_equal(decode(odd), pillow(data))
+    np.testing.assert_array_equal(window(odd, (30, 40, 50, 50), 50), pillow(data)[30:80, 40:90])
+    for marker in (b"\xff\xd9", b"\xff\xd5"):  # an end, and a restart where none is
+        damaged = data[: len(data) // 2] + marker + data[len(data) // 2 + 2 :]
+        for broken in (damaged, oddity(damaged)):
+            with pytest.raises(ValueError, match="premature end of data segment"):
+                decode(broken)
+
+
+@pytest.mark.skipif(not module._TURBOJPEG, reason="needs the extra jpeg")
+def test_needless_bytes_within_coded_data_are_damage_and_below_a_window_are_not(photograph):
+    data = encode(photograph, restart_marker_rows=1)
+    damaged = insert_junk(data, b"\xff\xd3")
+    with pytest.raises(ValueError, match="extraneous bytes before marker 0xd3"):
+        decode(damaged)
+    np.testing.assert_array_equal(window(damaged, (3, 3, 9, 9), 9), pillow(data)[3:12, 3:12])
+
+
+def test_pillow_decides_where_libjpeg_turbo_gives_up(photograph, monkeypatch):
+    def give_up(*_):
+        raise OSError("unsupported")
+
+    monkeypatch.setattr(module, "_TURBOJPEG", object())
+    monkeypatch.setattr(module, "_run_turbojpeg", give_up)
+    data = encode(photograph)
+    np.testing.assert_array_equal(decode(data), pillow(data))
+    with pytest.raises(ValueError, match="cannot load this image"):
+        decode(data[: data.index(b"\xff\xda")] + b"\xff\xd9")
+
+
+@pytest.mark.parametrize("shape", [(5000, 1), (1, 5000), (3000, 2)])
+def test_of_a_thread_of_an_image_only_the_middle_is_resized(shape, monkeypatch):
+    pixels = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
+    resize, areas = module._resize, []
+    monkeypatch.setattr(module, "_resize", lambda image, out: (areas.append(out.size), resize(image, out)))
+    found = np.empty((SIZE, SIZE, 3), np.uint8)
+    resize_centered(pixels, 72, SIZE, found)
+    assert areas == [16 * 72 * 72 * 3]
+    long, short = max(shape) * 72 // min(shape), 72
+    resized = Image.fromarray(pixels).resize((long, short) if shape[1] > 2 else (short, long), Image.Resampling.BICUBIC)
+    top, left = ((side - SIZE) // 2 for side in (resized.height, resized.width))
+    assert_close(found, resized.crop((left, top, left + SIZE, top + SIZE)))
+
+
 def test_what_is_no_image_or_too_large_a_one_is_refused(photograph):
     with pytest.raises(ValueError, match="neither JPEG nor PNG: the data start with 47 49 46 38"):
         read_size(b"GIF89a")

@@ -2,9 +2,12 @@
 
 import io
 
+import numpy as np
 import pytest
+from PIL import Image
 from rich.console import Console
 
+from imagesets.prepare.__main__ import main as prepare
 from launchers import report, request
 from launchers.command_line import parse_options
 from launchers.options import make_resources
@@ -108,3 +111,32 @@ def test_another_device_than_the_profile_s_trains_the_same_experiments_there():
     assert (here.profile.device, there.profile.device) == ("cpu", "gpu")
     assert [experiment.id for experiment in there.experiments] == [experiment.id for experiment in here.experiments]
     assert make_resources(there.options, there.profile, 1, 1).device == "gpu"
+
+
+def make_own_set(folder, counts):
+    """A prepared set of so many training images of each class."""
+    images = np.random.default_rng(0).integers(0, 256, (max(counts), 32, 32, 3), dtype=np.uint8)
+    for label, count in enumerate(counts):
+        for split, number in (("train", count), ("val", 1)):
+            (folder / "own" / split / f"class{label}").mkdir(parents=True)
+            for image in range(number):
+                Image.fromarray(images[image]).save(folder / "own" / split / f"class{label}" / f"{image:03}.png")
+    where = ["--source", str(folder / "own"), "--format", "folder", "--out", str(folder / "data")]
+    assert prepare(["--dataset", "own", *where]) == 0
+
+
+def test_a_plan_says_before_it_trains_what_too_few_images_of_one_s_own_come_to(tmp_path):
+    make_own_set(tmp_path, [60, 50])
+    where = ["--dataset", "own", "--data-dir", str(tmp_path / "data"), "--loader", "folder", "--runs", str(tmp_path)]
+    grid = GridRequest.of(parse_options(["--suite", "sample_efficiency", "--profile", "laptop", *where]))
+    said = io.StringIO()
+    grid.plan(make_resources(grid.options, grid.profile, 1, 1), Console(file=said, width=1000))
+    assert "warning: 8 runs train for 1 steps at most" in said.getvalue()
+    assert "warning: 2 runs on own will fail: fraction 0.01 keeps none of the 60 training images" in said.getvalue()
+    assert "use a fraction of 0.0" in said.getvalue()
+    assert "CIFAR" not in said.getvalue()
+    assert "own at 32 pixels, 20 % of it the full set, seen for 1.8 epochs" in said.getvalue()
+    enough = GridRequest(SUITE, "smoke", PROFILE, PROFILE.experiments(), parse_options(["--runs", str(tmp_path)]))
+    said = io.StringIO()
+    enough.plan(Resources(), Console(file=said, width=1000))
+    assert "warning" not in said.getvalue()

@@ -33,7 +33,7 @@ def default_data_dir() -> Path:
 
 
 def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) -> Path:
-    """The path of the ready file of this set, fetched and converted first where it is not there yet.
+    """The path of the ready file of this set, fetched and converted first where it is not there yet, or is damaged.
 
     Of several processes that call this at once, one fetches and the others wait for it.
 
@@ -53,7 +53,7 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
     info = get_info(name)
     folder = (_PACKAGED if info.packaged else data_dir or default_data_dir()).absolute()
     path = folder / f"{name}.safetensors"
-    if _is_ready(path, info):
+    if (fault := _find_fault(path, info)) is None:
         return path
     if not info.can_be_fetched:
         raise _no_source(info, path)
@@ -61,8 +61,8 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / f"{name}.lock", console):
-            if not _is_ready(path, info):  # another process may have made it meanwhile
-                _make(path, info, source, console)
+            if fault := _find_fault(path, info):  # else another process has made it meanwhile
+                _make(path, info, source, console, fault)
     except OSError as error:  # a source's own OSErrors are DataErrors by now: this one is the folder's
         raise DataError(
             f"cannot write in {folder}: {error}. Free space there, or choose another folder with --data-dir or "
@@ -71,21 +71,21 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
     return path
 
 
-def _is_ready(path: Path, info: ImageSetInfo) -> bool:
-    if not path.exists():
-        return False
+def _find_fault(path: Path, info: ImageSetInfo) -> str | None:
+    """What is wrong with a ready file; None where every byte of it is as it has to be."""
     try:
         storage.check_file(path, info)
-    except DataError:
-        return False
-    return True
+    except DataError as error:
+        return str(error)
+    return None
 
 
-def _make(path: Path, info: ImageSetInfo, source_folder: Path | None, console: Console) -> None:
+def _make(path: Path, info: ImageSetInfo, source_folder: Path | None, console: Console, fault: str) -> None:
     """Try the sources in order; write the first one's arrays that pass the catalog's checks."""
-    if path.exists():
-        console.print(f"{info.name}: {path} is not a complete {info.title} file; making it again")
     answers = []
+    if path.exists():
+        console.print(f"{info.name}: {path} is damaged or incomplete; making it again")
+        answers.append(fault)
     with _scratch_folder(path) as scratch:
         everywhere = find_sources(path.parent, scratch, info, console)
         for label, source in everywhere if source_folder is None else find_local_sources(source_folder, info):

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def compute_sha256(arrays: Mapping[str, Array]) -> dict[str, str]:
 
 
 def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
-    """Hold freshly converted arrays against the catalog: shapes, dtypes, the labels' range, checksums.
+    """Hold arrays against the catalog: shapes, dtypes, the labels' range, checksums.
 
     Raises:
         DataError: at the first difference.
@@ -125,18 +126,19 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def check_file(path: Path, info: ImageSetInfo) -> None:
-    """A check that costs no reading of pixels: the header, the name, shapes, dtypes and the file's length.
+    """Hold every byte of a ready file against the catalog, or else against the checksums that were written with it.
 
     Raises:
         DataError: if this is not a complete file of that set.
     """
-    name = read_metadata(path).get("name")
-    if name != info.name:
+    metadata = read_metadata(path)
+    if (name := metadata.get("name")) != info.name:
         raise _foreign(path, f"it holds {name!r}, expected {info.name!r}")
-    for array_name, array in open_arrays(path).items():
-        shape = expected_shapes(info)[array_name]
-        if array.shape != shape:
-            raise _foreign(path, f"{array_name} has shape {array.shape}, expected {shape}")
+    written = {array: metadata[f"sha256.{array}"] for array in ARRAY_NAMES if f"sha256.{array}" in metadata}
+    try:
+        check_arrays(open_arrays(path), replace(info, sha256=info.sha256 or written or None))
+    except DataError as error:
+        raise _foreign(path, str(error)) from error
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:

@@ -9,7 +9,7 @@ it is used: reading needs torch, which planning does without.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ class Format:
         open: reads one split of a prepared folder: (folder, split, index, manifest) -> its images.
         make_sink: chooses what writes the samples of an original; raises SpecError where it cannot be written so.
         check_writer: called before hours of work; raises DataError where something is not installed.
-        list_files: the image files that are not in the manifest: (folder, manifest) -> (path, bytes, CRC-32) each.
+        has_apart: whether its images are files of their own, which are not in the manifest.
         has_jpegs: whether the quality of JPEGs says anything about it.
         has_shards: whether its files may be fetched one by one, from ``Manifest.shards_url``.
         packages: those that write it, whose versions the manifest notes.
@@ -44,7 +44,7 @@ class Format:
     open: Callable[[Path, Split, Index, Manifest], StoredImages]
     make_sink: Callable[[Original, Output], Sink]
     check_writer: Callable[[], None] = _no_check
-    list_files: Callable[[Path, Manifest], Iterator[tuple[Path, int, int]]] | None = None
+    has_apart: bool = False
     has_jpegs: bool = True
     has_shards: bool = False
     packages: tuple[str, ...] = ()

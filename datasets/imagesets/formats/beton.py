@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,7 +31,7 @@ PAGE_SIZE = 8 << 20  # bytes, FFCV's default: what it reads at once of a file th
 
 def write_beton(
     path: Path, samples: Iterable[bytes | Pixels], labels: NDArray[np.int64], page_size: int = PAGE_SIZE
-) -> None:
+) -> NDArray[np.int64]:
     """Write images and labels in the order given; equal samples make equal files.
 
     JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored as pixels.
@@ -40,6 +41,9 @@ def write_beton(
         samples: as many as labels, each a JPEG's or PNG's bytes, or (height, width, 3) uint8 pixels.
         labels: (N,) classes.
         page_size: bytes, a power of two; doubled for a sample that is larger.
+
+    Returns:
+        The CRC-32 of what is stored of each sample: (N,).
 
     Raises:
         DataError: if FFCV is not installed, or the disk is full or cannot be written.
@@ -54,11 +58,12 @@ def write_beton(
     metadata_labels[:] = labels
     try:
         with path.open("wb") as file:
-            _write_file(file, samples, images, metadata, page_size)
+            crc32s = _write_file(file, samples, images, metadata, page_size)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise disk_error(path, error) from error
+    return crc32s
 
 
 def _write_file(
@@ -67,12 +72,12 @@ def _write_file(
     images: NDArray[np.void],
     metadata: NDArray[np.void],
     page_size: int,
-) -> None:
-    """Header, metadata, pages of samples, table of places. No sample crosses a page's border."""
+) -> NDArray[np.int64]:
+    """Header, metadata, pages of samples, table of places. No sample crosses a page's border. Returns the checksums."""
     from ffcv.types import ALLOC_TABLE_TYPE
     from ffcv.utils import align_to_page
 
-    table = np.zeros(len(metadata), ALLOC_TABLE_TYPE)
+    table, crc32s = np.zeros(len(metadata), ALLOC_TABLE_TYPE), np.zeros(len(metadata), np.int64)
     end = align_to_page(len(_encode_header(page_size, len(metadata), 0)) + metadata.nbytes, page_size)
     file.write(bytes(end))
     for number, sample in zip(range(len(metadata)), samples, strict=True):
@@ -85,9 +90,11 @@ def _write_file(
         end = start + len(data)
         images[number] = (mode, width, height, start)
         table[number] = (number, start, len(data))
+        crc32s[number] = zlib.crc32(data)
     file.write(table.tobytes())
     file.seek(0)
     file.write(_encode_header(page_size, len(metadata), end) + metadata.tobytes())
+    return crc32s
 
 
 def _encode_header(page_size: int, num_samples: int, table_start: int) -> bytes:

@@ -52,7 +52,9 @@ class FfcvImages(EncodedImages, DecodedImages):
         return f"{self._path}: {super().name(index)}"
 
     def encoded(self, index: int) -> NDArray[np.uint8]:
-        return self._bytes[self._starts[index] : self._ends[index]]
+        data = self._bytes[self._starts[index] : self._ends[index]]
+        self._check(index, data)
+        return data
 
     def whole(self, index: int) -> Pixels:
         if self._is_raw[index]:
@@ -64,15 +66,11 @@ class FfcvImages(EncodedImages, DecodedImages):
             return None
         height, width = self._shapes[0].tolist()
         windows = sliding_window_view(self._bytes, height * width * 3)  # of any start: samples keep off page borders
-        return windows[self._starts[indices]].reshape(-1, height, width, 3)
+        images = windows[self._starts[indices]].reshape(-1, height, width, 3)
+        return images if self._are_whole(indices.tolist(), images) else None
 
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         kind = DecodedImages if self._is_raw[index] else EncodedImages
         kind.window(self, index, box, size, out, interpolation)
@@ -96,8 +94,8 @@ class Beton(Sink):
         files = {}
         for split, collected in splits.items():
             path = self.ready / f"{split}.beton"
-            beton.write_beton(path, self._read_all(split, collected), collected.index.labels)
-            collected.index.places.clear()
+            crc32s = beton.write_beton(path, self._read_all(split, collected), collected.index.labels)
+            collected.index.places = {"crc32": crc32s}
             files[path.name] = describe_file(path)
         return files
 

@@ -6,7 +6,6 @@ Files that stay where they are, or files made of images that came in another for
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,8 @@ import numpy as np
 from imagesets.formats import Format
 from imagesets.formats.portions import Portion
 from imagesets.formats.sinks import Images, Output, Sink, Written, naming_disk_errors
-from imagesets.formats.stored import EncodedImages
-from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
+from imagesets.formats.stored import CHANGED, EncodedImages
+from imagesets.manifest import Index, Manifest, Split
 from imagesets.originals.samples import FileSamples, Original
 from suite.errors import DataError
 from suite.files import read_file
@@ -42,7 +41,7 @@ class FolderImages(EncodedImages):
             ) from error
         found = (len(data), zlib.crc32(data))
         if found != tuple(self._sums[index].tolist()):
-            raise self._corrupt(index, ValueError("its bytes have changed since it was indexed"))
+            raise self._corrupt(index, ValueError(CHANGED))
         return data
 
 
@@ -56,8 +55,7 @@ class FilesInPlace(Sink):
         self.root = str(root)
 
     def write(self, portion: Portion, images: Images) -> Written:
-        sums = [(image.num_bytes, image.crc32) for _, image in images]
-        return Written({"num_bytes": [num_bytes for num_bytes, _ in sums], "crc32": [crc32 for _, crc32 in sums]})
+        return Written({"num_bytes": [image.num_bytes for _, image in images]})
 
 
 class Files(Sink):
@@ -68,7 +66,6 @@ class Files(Sink):
     def write(self, portion: Portion, images: Images) -> Written:
         names: list[str] = []
         num_bytes: list[int] = []
-        crc32s: list[int] = []
         labels = self.original.samples[portion.split].labels
         for index, image in images:
             assert isinstance(image.data, bytes)
@@ -78,16 +75,11 @@ class Files(Sink):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(image.data)
             num_bytes.append(len(image.data))
-            crc32s.append(zlib.crc32(image.data))
-        return Written({"num_bytes": num_bytes, "crc32": crc32s}, names)
-
-
-def _root_of(folder: Path, manifest: Manifest) -> Path:
-    return Path(manifest.root) if manifest.root else folder
+        return Written({"num_bytes": num_bytes}, names)
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> FolderImages:
-    return FolderImages(_root_of(folder, manifest), index)
+    return FolderImages(Path(manifest.root) if manifest.root else folder, index)
 
 
 def _make_sink(original: Original, output: Output) -> Sink:
@@ -97,12 +89,4 @@ def _make_sink(original: Original, output: Output) -> Sink:
     return FilesInPlace(output.ready, original, train.root)
 
 
-def _list_files(folder: Path, manifest: Manifest) -> Iterator[tuple[Path, int, int]]:
-    root = _root_of(folder, manifest)
-    for split in SPLITS:
-        index = read_index(folder, split)
-        sums = zip(index.names, index.places["num_bytes"].tolist(), index.places["crc32"].tolist(), strict=True)
-        yield from ((root / name, num_bytes, crc32) for name, num_bytes, crc32 in sums)
-
-
-FORMAT = Format(open=_open, make_sink=_make_sink, list_files=_list_files)
+FORMAT = Format(open=_open, make_sink=_make_sink, has_apart=True)

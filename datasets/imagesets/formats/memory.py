@@ -31,6 +31,8 @@ class MemoryImages(DecodedImages):
         sizes: (N, 2) height and width of the originals; None = as stored.
     """
 
+    _path: Path | None = None
+
     def __init__(
         self, pixels: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[np.int32] | None = None
     ) -> None:
@@ -56,19 +58,25 @@ class MemoryImages(DecodedImages):
                 f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images. "
                 "Prepare the image set again."
             )
-        return cls(pixels, index.labels, index.sizes)
+        images = cls(pixels, index.labels, index.sizes)
+        images._path, images._crc32s = path, index.places.get("crc32")
+        return images
 
     @property
     def common_size(self) -> int | None:
         return super().common_size if self._pixels.shape[1] == self.sizes[0, 0] else None
 
+    def name(self, index: int) -> str:
+        return str(self._path)
+
     def whole(self, index: int) -> Pixels:
         image: Pixels = self._pixels[index]
+        self._check(index, image)
         return image
 
-    def gather(self, indices: NDArray[np.int64]) -> Pixels:
+    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
         images: Pixels = self._pixels[indices]
-        return images
+        return images if self._are_whole(indices.tolist(), images) else None
 
 
 class Rows(Sink):

@@ -27,7 +27,7 @@ class Output:
     """Where a sink is to write, and what.
 
     Attributes:
-        target: the prepared folder.
+        target: the prepared folder; behind a link, the one that it leads to.
         ready: the folder that gets its name once it is complete.
         changes_images: whether more is asked for than the source's own bytes.
     """

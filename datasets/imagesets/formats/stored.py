@@ -6,7 +6,10 @@ that stores it smaller scales the box, so that augmentation parameters do not de
 
 from __future__ import annotations
 
+import contextlib
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,7 @@ from suite.errors import DataError
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 Encoded = bytes | NDArray[np.uint8]  # a JPEG's or PNG's bytes
+CHANGED = "its bytes have changed since the image set was prepared"
 
 
 class CorruptImageError(DataError):
@@ -33,12 +37,15 @@ class CorruptImageError(DataError):
 
 class StoredImages(ABC):
     """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
-    are, no side is over ``max_side``."""
+    are, no side is over ``max_side``. ``crc32s`` (N,) are of what is stored, and checked when it is first read."""
 
     max_side: int | None = None
 
-    def __init__(self, labels: NDArray[np.int64], sizes: NDArray[np.int32]) -> None:
-        self.labels, self.sizes = labels, sizes
+    def __init__(
+        self, labels: NDArray[np.int64], sizes: NDArray[np.int32], crc32s: NDArray[np.int64] | None = None
+    ) -> None:
+        self.labels, self.sizes, self._crc32s = labels, sizes, crc32s
+        self._is_unread = np.ones(len(labels), bool)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -51,21 +58,39 @@ class StoredImages(ABC):
         return first if bool((self.sizes == first).all()) and not was_shrunk else None
 
     @abstractmethod
+    def name(self, index: int) -> str:
+        """The file that one image comes from, for messages."""
+
+    @abstractmethod
     def whole(self, index: int) -> Pixels:
         """All pixels of one image, as stored."""
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
-        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster."""
+        """All pixels of several images at once, (B, height, width, 3), where a format can do that faster and they are
+        whole."""
         return None
+
+    def _check(self, index: int, data: Encoded) -> None:
+        if not self._are_whole([index], [data]):
+            raise self._corrupt(index, ValueError(CHANGED))
+
+    def _are_whole(self, indices: list[int], images: Sequence[Encoded] | Pixels) -> bool:
+        """Whether images are what was stored, as far as they are read for the first time."""
+        if self._crc32s is None or not self._is_unread[indices].any():
+            return True
+        are_whole = [zlib.crc32(image) == self._crc32s[index] for index, image in zip(indices, images, strict=True)]
+        self._is_unread[indices] = ~np.array(are_whole)
+        return all(are_whole)
+
+    def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
+        return CorruptImageError(
+            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
+            "again, which says what to delete first, or go on without it: --skip-corrupt."
+        )
 
     @abstractmethod
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         """Write a box of one image, resized by antialiased interpolation, into ``out``.
 
@@ -93,12 +118,7 @@ class DecodedImages(StoredImages):
     """Images whose pixels are at hand."""
 
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
         pixels = self.whole(index)
         resize_window(pixels, scale_box(box, self.sizes[index], pixels.shape[:2]), size, out, interpolation)
@@ -117,7 +137,7 @@ class EncodedImages(StoredImages):
     """JPEGs and PNGs."""
 
     def __init__(self, index: Index) -> None:
-        super().__init__(index.labels, index.sizes)
+        super().__init__(index.labels, index.sizes, index.places.get("crc32"))
         self._index = index
 
     @abstractmethod
@@ -125,40 +145,29 @@ class EncodedImages(StoredImages):
         """One image's bytes."""
 
     def name(self, index: int) -> str:
-        """The file that one image comes from, for messages."""
         return self._index.names[index]
 
     def whole(self, index: int) -> Pixels:
-        try:
+        with self._naming(index):
             return decode(self.encoded(index))
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
     def window(
-        self,
-        index: int,
-        box: NDArray[np.int64],
-        size: int,
-        out: Pixels,
-        interpolation: Interpolation = "bicubic",
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
     ) -> None:
-        data = self.encoded(index)
-        try:
+        with self._naming(index):
+            data = self.encoded(index)
             decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
-        try:
+        with self._naming(index):
             decode_centered(self.encoded(index), resize, size, out)
+
+    @contextlib.contextmanager
+    def _naming(self, index: int) -> Iterator[None]:
+        try:
+            yield
         except ValueError as error:
             raise self._corrupt(index, error) from error
-
-    def _corrupt(self, index: int, error: ValueError) -> CorruptImageError:
-        return CorruptImageError(
-            f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
-            "again, or go on without it: --skip-corrupt."
-        )
 
 
 def scale_box(

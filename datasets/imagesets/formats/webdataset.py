@@ -62,6 +62,7 @@ class ShardImages(EncodedImages):
             raise DataError(f"{self.name(index)} cannot be read: {error.strerror}") from error
         if len(data) != length:
             raise DataError(f"{self.name(index)} ends after {len(data)} of {length} bytes: the shard was cut short")
+        self._check(index, data)
         return data
 
     def _open(self, shard: int) -> int:
@@ -175,7 +176,7 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Shard
 
 
 def _make_sink(original: Original, output: Output) -> Shards:
-    if Path(original.source).resolve() != output.target.resolve():
+    if Path(original.source).resolve() != output.target:
         return Shards(output.ready, original)
     if output.changes_images:
         raise SpecError(f"{output.target} is source and target: its images cannot be changed. Choose another --out.")

