@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from imagesets.prepared import find_info, make_ready
+from imagesets.prepared import check_sides, find_info, make_ready
 from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
@@ -62,10 +62,16 @@ class GridRequest:
         return cls(suite, options.profile_name, profile, experiments, options, challengers)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
-        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
+        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``.
+
+        Raises:
+            SpecError: the prepared images are of another size than runs can take.
+        """
         store = self.options.runs
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
+        to_do = (run.job.experiment for run in plan if run.standing.is_open)
+        check_sides(to_do, self.options.loader, self.options.data_dir)
         return plan
 
     def make_store(self) -> None:

@@ -11,7 +11,7 @@ from imagesets.formats import find_format
 from imagesets.formats.memory import MemoryImages
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Manifest, Split, read_index
-from imagesets.prepared import find_prepared
+from imagesets.prepared import find_prepared, find_side
 from suite.errors import DataError
 from suite.spec import StorageFormat
 
@@ -36,6 +36,7 @@ def open_split(
         path = ensure(info.name, data_dir)
         arrays = open_arrays(path)
         images: StoredImages = MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"])
+        images.stored_side = info.image_size
         num_classes = info.num_classes
     else:
         path, manifest = found
@@ -59,5 +60,5 @@ def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImag
         images = find_format(manifest.format).open(folder, split, index, manifest)
     except KeyError as error:
         raise DataError(f"{folder}: the index has no {error} of its images. Prepare the image set again.") from error
-    images.max_side = manifest.max_side
+    images.max_side, images.stored_side = manifest.max_side, find_side(manifest, index)
     return images

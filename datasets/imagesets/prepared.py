@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
+
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import default_data_dir, ensure
-from imagesets.manifest import MANIFEST, Manifest, prepared_folder, read_manifest
+from imagesets.manifest import MANIFEST, Index, Manifest, prepared_folder, read_index, read_manifest
 from suite.errors import DataError, SpecError
-from suite.spec import StorageFormat
+from suite.spec import Experiment, StorageFormat
 
 IMAGENET_MEAN, IMAGENET_STD = CATALOG["imagenet"].mean, CATALOG["imagenet"].std
 
@@ -101,6 +105,33 @@ def _check_identity(folder: Path, manifest: Manifest) -> None:
             f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} of "
             f"{manifest.dataset}. Prepare the image set again."
         )
+
+
+def find_side(manifest: Manifest, index: Index) -> int | None:
+    """The side of all images of a split as they are stored, where they are squares of one size."""
+    if manifest.format == "memory" and manifest.max_side:
+        return manifest.max_side  # all are squashed to it
+    stored = np.minimum(index.sizes, manifest.max_side or index.sizes.max())
+    squares = bool((index.sizes[:, 0] == index.sizes[:, 1]).all() and (stored == stored[0]).all())
+    return int(stored[0, 0]) if squares else None
+
+
+def check_side(experiment: Experiment, side: int | None) -> None:
+    """Raise SpecError where an experiment's recipe crops images of another side than they have."""
+    if experiment.recipe.crop == "pad" and side != experiment.image_size:
+        expected = experiment.image_size
+        raise SpecError(
+            f"recipe {experiment.recipe.name!r} crops padded images of their own size, {side or 'which differ'}; "
+            f"expected image_size {expected}: prepare {experiment.dataset} with --format memory --max-side {expected}"
+        )
+
+
+def check_sides(experiments: Iterable[Experiment], storage_format: StorageFormat, data_dir: Path | None) -> None:
+    """``check_side`` for all experiments, before any is started, as far as their images are prepared."""
+    for experiment in {(e.dataset, e.image_size): e for e in experiments if e.recipe.crop == "pad"}.values():
+        with contextlib.suppress(DataError):  # of images that are not there: told where they are made ready
+            if found := find_prepared(experiment.dataset, storage_format, data_dir):
+                check_side(experiment, find_side(found[1], read_index(found[0], "train")))
 
 
 def make_ready(name: str, storage_format: StorageFormat, data_dir: Path | None = None) -> None:

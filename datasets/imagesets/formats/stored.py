@@ -33,9 +33,10 @@ class CorruptImageError(DataError):
 
 class StoredImages(ABC):
     """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
-    are, no side is over ``max_side``."""
+    are, no side is over ``max_side``. ``stored_side`` is theirs, where all are squares of one size."""
 
     max_side: int | None = None
+    stored_side: int | None = None
 
     def __init__(self, labels: NDArray[np.int64], sizes: NDArray[np.int32]) -> None:
         self.labels, self.sizes = labels, sizes
