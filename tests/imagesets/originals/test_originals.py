@@ -379,7 +379,7 @@ def test_a_set_s_own_images_in_another_order_are_not_taken_under_its_name(run: R
     assert by_number.manifest.classes[0] == "airplane"
     for split in ("train", "test"):  # an image folder has its images by class
         shutil.copytree(by_number.folder / split, tmp_path / "mine" / split)
-    with pytest.raises(DataError, match="has other train images than CIFAR-10, .* or has them in another order"):
+    with pytest.raises(DataError, match=r"has other train images than CIFAR-10, .* or has them in another order"):
         run("folder", dataset="cifar10_sample", source=tmp_path / "mine", out=tmp_path / "other")
     assert run("folder", dataset="mine", source=tmp_path / "mine").manifest.num_images["train"] == 320
 
