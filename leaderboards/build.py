@@ -158,10 +158,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--seeds", type=positive, metavar="N", help="seeds planned per cell (default: as many as the fullest cell has)"
     )
     parser.add_argument(
-        "--out",
-        type=a_path,
-        metavar="DIR",
-        help="folder for the files (default: RUNS/leaderboards or its folder SUITE)",
+        "--out", type=a_path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards, or SUITE in it)"
     )
     parser.add_argument(
         "--pack",

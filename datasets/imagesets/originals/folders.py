@@ -49,30 +49,27 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     classes = sort_classes(train)[:num_kept]
     if tested:
         _check_same(classes, sort_classes(tested)[:num_kept], root / "train", test)
-    train_samples = _list_classes(root, [train[name] for name in classes], passed)
-    if tested:
         passed += beside
-        test_samples = _list_classes(root, [tested[name] for name in classes], passed)
+        test_samples = _list_classes(root, tested, classes, passed)
     else:
         test_samples = _list_flat(root, test, flat_labels(source, tuple(classes)), passed)
-    notes = []
+    train_samples, notes = _list_classes(root, train, classes, passed), []
     if sorted(classes) != classes:
         notes.append(f"the class folders are numbers, and sorted as such: {list_some(classes)}")
     if passed:
         notes.append(
-            f"warning: passed over {len(passed):,} in {root} that no class folder has as images "
-            f"({', '.join(EXTENSIONS)}): {list_some(passed)}"
+            f"warning: passed over {len(passed):,} in {root} that are no images in a class folder "
+            f"({', '.join(EXTENSIONS)}): {list_some(passed, 10)}"
         )
     return Original(tuple(classes), str(source), {"train": train_samples, "test": test_samples}, notes)
 
 
-def _list_classes(root: Path, folders: list[str], passed: list[str]) -> FileSamples:
+def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> FileSamples:
     names, labels = [], []
-    for label, folder in enumerate(folders):
-        files = _list_images(root, folder, passed)
+    for label, name in enumerate(classes):
+        files = _list_images(root, folders[name], passed)
         if not files:
-            name = folder.rpartition("/")[2]
-            raise DataError(f"class {name!r} has no images: {root / folder} is empty. Remove it or fill it.")
+            raise DataError(f"class {name!r} has no images: {root / folders[name]} is empty. Remove it or fill it.")
         names += files
         labels += [label] * len(files)
     return FileSamples(root, names, labels)
@@ -103,7 +100,7 @@ def _list_images(root: Path, folder: str, passed: list[str]) -> list[str]:
             raise DataError(f"{where} leads to {known}, whose images would be there twice. Remove the link.")
         folders[:] = [name for name in folders if not name.startswith(".")]
         prefix = os.path.relpath(where, root).replace(os.sep, "/")
-        for name in files:
+        for name in sorted(files):
             if not name.startswith("."):
                 (names if name.lower().endswith(EXTENSIONS) else passed).append(f"{prefix}/{name}")
     return sorted(names)

@@ -303,7 +303,9 @@ def test_what_no_class_folder_has_as_an_image_is_counted_and_named(
 ) -> None:
     run()
     assert "passed over" not in capsys.readouterr().err
-    added = [f"train/n01440764/a.{kind}" for kind in ("avif", "heic", "jfif", "jp2", "jpe")] + ["train/n01440764/none"]
+    added = [f"train/n01440764/a.{kind}" for kind in ("avif", "heic", "jfif", "jp2", "jpe", "txt")] + [
+        "train/n01440764/none"
+    ]
     added += ["train/stray.jpg", "val/ILSVRC2012_val_00000007.JPEG"]
     for name in (*added, "train/n01440764/.DS_Store", "train/.hidden.jpg"):
         (folder / name).write_bytes(b"x")
@@ -311,9 +313,10 @@ def test_what_no_class_folder_has_as_an_image_is_counted_and_named(
         (folder / split / "n01443538").symlink_to("/nowhere")
     assert run("folder").manifest.num_images == {"train": 18, "test": 6}
     (said,) = [line for line in capsys.readouterr().err.splitlines() if "passed over" in line]
-    assert "passed over 10 in" in said
-    assert "train/n01443538 (a link to nothing), train/stray.jpg, " in said
-    assert "and 5 more" in said
+    assert "passed over 11 in" in said
+    assert "train/n01443538 (a link to nothing), train/stray.jpg, val/ILSVRC2012_val_00000007.JPEG, " in said
+    assert "val/n01443538 (a link to nothing), " in said
+    assert said.endswith("train/n01440764/a.jpe, train/n01440764/a.txt and 1 more")
 
 
 @pytest.mark.parametrize("forms", [("caf\xe9", "cafe\u0301"), ("cafe\u0301", "caf\xe9")])
