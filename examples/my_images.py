@@ -1,8 +1,8 @@
 """A data set of one's own: draws discs and squares into DIR/train/CLASS/ and DIR/test/CLASS/, as photographs would lie.
 
 python my_images.py shapes
-convolutional-prior prepare --dataset shapes --source shapes --format folder --out data
-convolutional-prior grid --suite sample_efficiency --dataset shapes --data-dir data --loader folder
+convolutional-prior prepare --dataset shapes --source shapes --format memory --max-side 32 --out data
+convolutional-prior grid --suite sample_efficiency --dataset shapes --data-dir data
 """
 
 import random

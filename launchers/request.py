@@ -14,7 +14,7 @@ from rich.console import Console
 from imagesets.catalog import CATALOG
 from imagesets.fractions import fraction_indices
 from imagesets.manifest import read_index
-from imagesets.prepared import find_info, find_prepared, make_ready
+from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
 from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
 from launchers.plan import PlannedRun, make_plan, select
@@ -77,11 +77,17 @@ class GridRequest:
         return cls(suite, options.profile_name, profile, experiments, options, challengers)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
-        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
+        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``.
+
+        Raises:
+            SpecError: the prepared images are of another size than runs can take.
+        """
         store = self.options.runs
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
-        for warning in _find_too_few_images([run.job.experiment for run in plan if run.standing.is_open], self.options):
+        to_do = [run.job.experiment for run in plan if run.standing.is_open]
+        check_sides(to_do, self.options.loader, self.options.data_dir)
+        for warning in _find_too_few_images(to_do, self.options):
             console.print(f"warning: {warning}", style="yellow")
         return plan
 

@@ -26,7 +26,7 @@ from leaderboards.text.challenges import summarize_challenges
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.text.index import render_index, render_index_csv, summarize_line
 from leaderboards.text.terminal import print_summary
-from suite.arguments import positive, program
+from suite.arguments import a_path, positive, program
 from suite.errors import SpecError, SuiteError
 from suite.exit_codes import Exit
 from suite.files import write_atomically
@@ -145,7 +145,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     what.add_argument("--all", action="store_true", help="every suite that has runs, and an index of all suites")
     parser.add_argument(
         "--runs",
-        type=Path,
+        type=a_path,
         action="append",
         metavar="DIR",
         help="run store (default: runs), or a file that --pack wrote; given again, all are joined",
@@ -158,7 +158,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--seeds", type=positive, metavar="N", help="seeds planned per cell (default: as many as the fullest cell has)"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards, or its folder SUITE)"
+        "--out", type=a_path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards, or SUITE in it)"
     )
     parser.add_argument(
         "--pack",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards import Leaderboard
-from suite.archives import unpack_files
+from suite.archives import StrictHeader, unpack_files
 from suite.challengers import CHALLENGERS, as_record, record_name
 from suite.errors import RecordError
 from suite.files import disk_error, read_file
@@ -110,7 +110,7 @@ def unpacked(packed: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, packed.name)  # so that messages name the file
         try:
-            with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+            with tarfile.open(fileobj=io.BytesIO(content), mode="r:", tarinfo=StrictHeader) as archive:
                 foreign = [name for name in archive.getnames() if not _MEMBER.fullmatch(name)]
                 if foreign:
                     raise ValueError(f"it holds {foreign[0]!r}")

@@ -1,10 +1,49 @@
-"""Unpacking tar archives that may be a stranger's. Standard library only: kits are unpacked where nothing else is."""
+"""Reading tar archives that may be a stranger's. Standard library only: kits are unpacked where nothing else is."""
 
 from __future__ import annotations
 
 import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
+from typing import Self
+
+_MAX_ZEROS = 1 << 20  # bytes after the end mark: the largest record that anybody pads to
+_MAX_EXTENSION = 1 << 20  # bytes of a header's extension, such as a long name
+_EXTENSIONS = (b"x", b"g", b"X", tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+
+
+class StrictHeader(tarfile.TarInfo):
+    """A member's header that refuses damage, for ``tarfile.open(..., tarinfo=StrictHeader)``.
+
+    ``TarFile`` takes a damaged header for the end of the archive, passes over all that follows a block of zeros, such
+    as a second archive in the same file, and fills a sparse member of a few bytes up to any size that it claims.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.size < 0 or (header.type in _EXTENSIONS and header.size > _MAX_EXTENSION):
+            raise tarfile.HeaderError(f"a header claims {header.size:,} bytes")
+        return header
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        try:
+            member = super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            rest = archive.fileobj.read(_MAX_ZEROS + 1)
+            if len(rest) > _MAX_ZEROS or rest.count(0) != len(rest):
+                raise tarfile.ReadError(
+                    f"it goes on after its end mark at byte {archive.offset:,}: it is damaged, or several archives in "
+                    "one file. Bring it again, or make each a file of its own"
+                ) from None
+            raise
+        except (tarfile.HeaderError, ValueError, OverflowError) as error:
+            what = f"it is cut short or broken: after {archive.offset:,} bytes there is no end mark ({error})"
+            raise tarfile.ReadError(what) from error
+        if member.issparse():
+            raise tarfile.ReadError(f"member {member.name!r} is sparse, whose size is only claimed; expected none")
+        return member
 
 
 def unpack_files(archive: tarfile.TarFile, folder: Path) -> None:
@@ -14,7 +53,7 @@ def unpack_files(archive: tarfile.TarFile, folder: Path) -> None:
     were led out of the folder more than once.
 
     Raises:
-        ValueError: it holds a link, a device or a FIFO, or a name that leads out of the folder.
+        ValueError: it holds a link, a device, a FIFO or a sparse file, or a name that leads out of the folder.
         OSError: a file cannot be written.
         tarfile.TarError: it is damaged.
     """
@@ -26,7 +65,7 @@ def unpack_files(archive: tarfile.TarFile, folder: Path) -> None:
         if member.isdir():
             path.mkdir(parents=True, exist_ok=True)
             continue
-        content = archive.extractfile(member) if member.isreg() else None
+        content = archive.extractfile(member) if member.isreg() and not member.issparse() else None
         if content is None:
             raise ValueError(f"it holds {member.name!r}, which is no plain file")
         path.parent.mkdir(parents=True, exist_ok=True)

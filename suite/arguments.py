@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -33,6 +34,11 @@ def positive(text: str) -> int:
     if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)
+
+
+def a_path(text: str) -> Path:
+    """A path, as ``argparse`` wants its types; the shell leaves ``~`` as it is in ``--data-dir=~/images``."""
+    return Path(os.path.expanduser(text))
 
 
 def program(subcommand: str, script: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from imagesets import fetch
 from imagesets.catalog import CATALOG, get_info
 from imagesets.fetch import storage
-from suite.arguments import program
+from suite.arguments import a_path, program
 from suite.errors import DataError, SpecError
 from suite.exit_codes import Exit
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog=program("fetch", "python -m imagesets"), description="Fetch an image set and check it."
     )
     parser.add_argument("name", help=", ".join(CATALOG))
-    parser.add_argument("--data-dir", type=Path, help="where to keep it (default: $IMAGESETS_DIR or the user's cache)")
+    parser.add_argument("--data-dir", type=a_path, help="where to keep it (default: $IMAGESETS_DIR or your cache)")
     options = parser.parse_args(argv)
     try:
         _fetch_and_print(options.name, options.data_dir)

@@ -57,6 +57,7 @@ class ImageSetInfo:
 
     ``mean`` and ``std`` are per RGB channel over the train images scaled to [0, 1]. ``sha256`` maps each stored
     array to the digest of its bytes as uint8, in C order; None where no copy was at hand to compute it from.
+    ``classes_sha256`` is the digest of the names of the classes, a line each, where they are too many to write here.
     ``packaged`` sets are shipped inside this package. ``npm_package`` is ``name@version``. ``subset_of`` names the set
     whose first classes, by sorted name, are this one. ``class_names`` are in the order of the labels; empty where the
     set's own folders give them.
@@ -77,6 +78,7 @@ class ImageSetInfo:
     mat_files: MatFiles | None = None
     subset_of: str | None = None
     class_names: tuple[str, ...] = ()
+    classes_sha256: str | None = None
 
     @property
     def can_be_fetched(self) -> bool:
@@ -196,6 +198,7 @@ _IMAGENET = ImageSetInfo(
     num_test=50_000,
     mean=(0.485, 0.456, 0.406),
     std=(0.229, 0.224, 0.225),
+    classes_sha256="385e0240499426c022b773be1ae4da780f057b89c9694c7f47199f62746b6edd",
 )
 
 _IMAGENET100 = ImageSetInfo(
@@ -208,17 +211,12 @@ _IMAGENET100 = ImageSetInfo(
     mean=_IMAGENET.mean,
     std=_IMAGENET.std,
     subset_of="imagenet",
+    classes_sha256="e685f52fed1378fd4f7c3edbc80cf62403ad8fef69c03faef471d8a42c5289df",
 )
 
 CATALOG: dict[str, ImageSetInfo] = {
     info.name: info for info in (_CIFAR10, _CIFAR10_SAMPLE, _CIFAR100, _SVHN, _IMAGENET, _IMAGENET100)
 }
-
-SYNSETS_SHA256 = {
-    100: "e685f52fed1378fd4f7c3edbc80cf62403ad8fef69c03faef471d8a42c5289df",
-    1000: "385e0240499426c022b773be1ae4da780f057b89c9694c7f47199f62746b6edd",
-}
-"""The digest of the WordNet ids of ImageNet's first classes, one a line, by their number."""
 
 NORMALIZATIONS: dict[Normalization, tuple[RGB, RGB]] = {
     "imagenet": (_IMAGENET.mean, _IMAGENET.std),

@@ -37,9 +37,9 @@ from imagesets.fractions import by_turns, fraction_indices
 from imagesets.kept_memory import KeptMemory
 from imagesets.opening import open_splits
 from imagesets.prefetch import start_threads, stream_batches
-from imagesets.prepared import find_info
+from imagesets.prepared import check_side, find_info
 from imagesets.randomness import Samples, epoch_order
-from suite.errors import DataError, SpecError
+from suite.errors import DataError
 from suite.spec import Experiment, Resources
 
 _STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one
@@ -99,7 +99,10 @@ class ImageLoader:
         self._train, self._test = splits["train"], splits["test"]
         self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
         self._tested = np.flatnonzero(self._test.labels < info.num_classes)
-        self._cuts_whole, self._tests_whole = self._check_crop(), self._test.common_size == self._size
+        check_side(experiment, self._train.stored_side)
+        pads = self.recipe.crop == "pad"  # then images are used at their stored size
+        self._cuts_whole = pads or (self.recipe.crop == "none" and self._train.common_size == self._size)
+        self._tests_whole = self._size in (self._test.common_size, self._test.stored_side if pads else None)
         mean, std = statistics(info, experiment.normalization)
         self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
         self._order = lru_cache(maxsize=2)(self._epoch_order)
@@ -336,16 +339,6 @@ class ImageLoader:
 
     def _epoch_order(self, epoch: int) -> NDArray[np.int64]:
         return epoch_order(self._seed, epoch, self.num_train)
-
-    def _check_crop(self) -> bool:
-        """Whether training images are used at their stored size."""
-        common, recipe = self._train.common_size, self.recipe
-        if recipe.crop == "pad" and common != self._size:
-            raise SpecError(
-                f"recipe {recipe.name!r} crops padded images of their own size, {common or 'which differ'}; "
-                f"expected image_size {self._size}: prepare them without --max-side, or use crop='random_resized'"
-            )
-        return recipe.crop != "random_resized" and common == self._size
 
 
 def _channels_first(images: Tensor) -> Tensor:

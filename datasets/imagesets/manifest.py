@@ -73,6 +73,8 @@ class Manifest(Frozen):
     def _is_whole(self) -> Self:
         if INDEX not in self.files or set(self.num_images) != set(SPLITS):
             raise ValueError(f"expected the counts of {' and '.join(SPLITS)}, and {INDEX} among the files")
+        if outside := [name for name in self.files if Path(name).name != name]:
+            raise ValueError(f"a file is called {outside[0]!r}, expected one part of a path")
         return self
 
 

@@ -12,7 +12,7 @@ from imagesets.formats import find_format
 from imagesets.formats.memory import MemoryImages
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import SPLITS, Manifest, Split, read_index
-from imagesets.prepared import check_order, find_prepared
+from imagesets.prepared import check_order, find_prepared, find_side
 from suite.errors import DataError
 from suite.spec import StorageFormat
 
@@ -35,7 +35,10 @@ def open_splits(
     found = find_prepared(info.name, storage_format, data_dir)
     if found is None:
         arrays = open_arrays(ensure(info.name, data_dir))  # of which every byte has been checked
-        return {split: MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in SPLITS}
+        fetched = {split: MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in SPLITS}
+        for images in fetched.values():
+            images.stored_side = info.image_size
+        return {**fetched}
     path, manifest = found
     splits = {split: _open_prepared(path, manifest, split) for split in SPLITS}
     for split, images in splits.items():
@@ -63,5 +66,5 @@ def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImag
     if "crc32" not in index.places:
         found = "was prepared without checksums of its images: damage to one goes unnoticed"
         warnings.warn(f"{folder} {found}. Check all with `prepare --check`, or prepare it again", stacklevel=2)
-    images.max_side = manifest.max_side
+    images.max_side, images.stored_side = manifest.max_side, find_side(manifest, index)
     return images

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
@@ -11,11 +12,11 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from imagesets.catalog import CATALOG, SYNSETS_SHA256, ImageSetInfo, get_info
+from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import default_data_dir, ensure
-from imagesets.manifest import MANIFEST, Manifest, Split, prepared_folder, read_manifest
+from imagesets.manifest import MANIFEST, Index, Manifest, Split, prepared_folder, read_index, read_manifest
 from suite.errors import DataError, SpecError
-from suite.spec import StorageFormat
+from suite.spec import Experiment, StorageFormat
 
 IMAGENET_MEAN, IMAGENET_STD = CATALOG["imagenet"].mean, CATALOG["imagenet"].std
 
@@ -121,7 +122,7 @@ def check_order(
     """
     if (info := CATALOG.get(dataset)) is None:
         return []
-    expected = SYNSETS_SHA256.get(len(classes)) if "imagenet" in (dataset, info.subset_of) else None
+    expected = info.classes_sha256 if len(classes) == info.num_classes else None
     has_names = not all(name.isdecimal() for name in classes)  # as classes are called that have none
     if has_names and expected and hashlib.sha256("\n".join(classes).encode()).hexdigest() != expected:
         raise other_set(info, where, f"its classes, {classes[0]} to {classes[-1]}, are not those of that set")
@@ -141,6 +142,33 @@ def other_set(info: ImageSetInfo, where: str, found: str) -> DataError:
         f"{where} is not {info.title}: {found}. Runs on it would bear the ids of that set's. Give it a name of its own "
         "(--dataset NAME), or prepare that set from its own files."
     )
+
+
+def find_side(manifest: Manifest, index: Index) -> int | None:
+    """The side of all images of a split as they are stored, where they are squares of one size."""
+    if manifest.format == "memory" and manifest.max_side:
+        return manifest.max_side  # all are squashed to it
+    stored = np.minimum(index.sizes, manifest.max_side or index.sizes.max())
+    squares = bool((index.sizes[:, 0] == index.sizes[:, 1]).all() and (stored == stored[0]).all())
+    return int(stored[0, 0]) if squares else None
+
+
+def check_side(experiment: Experiment, side: int | None) -> None:
+    """Raise SpecError where an experiment's recipe crops images of another side than they have."""
+    if experiment.recipe.crop == "pad" and side != experiment.image_size:
+        expected = experiment.image_size
+        raise SpecError(
+            f"recipe {experiment.recipe.name!r} crops padded images of their own size, {side or 'which differ'}; "
+            f"expected image_size {expected}: prepare {experiment.dataset} with --format memory --max-side {expected}"
+        )
+
+
+def check_sides(experiments: Iterable[Experiment], storage_format: StorageFormat, data_dir: Path | None) -> None:
+    """``check_side`` for all experiments, before any is started, as far as their images are prepared."""
+    for experiment in {(e.dataset, e.image_size): e for e in experiments if e.recipe.crop == "pad"}.values():
+        with contextlib.suppress(DataError):  # of images that are not there: told where they are made ready
+            if found := find_prepared(experiment.dataset, storage_format, data_dir):
+                check_side(experiment, find_side(found[1], read_index(found[0], "train")))
 
 
 def make_ready(name: str, storage_format: StorageFormat, data_dir: Path | None = None) -> None:

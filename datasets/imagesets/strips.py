@@ -20,6 +20,7 @@ from PIL import Image
 from imagesets import fetch
 from imagesets.catalog import ImageSetInfo, get_info
 from imagesets.fetch import storage
+from suite.arguments import a_path
 from suite.errors import DataError, SuiteError
 from suite.exit_codes import Exit
 
@@ -98,8 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m imagesets.strips", description="Make an image set ready from strips."
     )
     parser.add_argument("name")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--data-dir", type=Path, help="where to keep it (default: $IMAGESETS_DIR or the user's cache)")
+    parser.add_argument("folder", type=a_path)
+    parser.add_argument("--data-dir", type=a_path, help="where to keep it (default: $IMAGESETS_DIR or your cache)")
     options = parser.parse_args(argv)
     try:
         path = read_strips(options.name, options.folder, options.data_dir)

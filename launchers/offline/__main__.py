@@ -9,6 +9,7 @@ from pathlib import Path
 
 from launchers.offline.install import install
 from launchers.offline.parts import KitError, KitManifest, find_problems
+from suite.arguments import a_path
 from suite.errors import SuiteError
 from suite.exit_codes import Exit
 
@@ -52,11 +53,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     check = commands.add_parser("check", help="say which parts are missing or damaged")
     install_ = commands.add_parser("install", help="install a kit there, on top of the Python that runs this")
-    install_.add_argument("--venv", type=Path, default=Path(".venv"), metavar="DIR", help="default: .venv")
-    install_.add_argument("--data-dir", type=Path, metavar="DIR", help="where image sets are kept")
+    install_.add_argument("--venv", type=a_path, default=Path(".venv"), metavar="DIR", help="default: .venv")
+    install_.add_argument("--data-dir", type=a_path, metavar="DIR", help="where image sets are kept")
     for command in (pack, check, install_):
         command.add_argument(
-            "--kit", type=Path, default=Path("offline-kit"), metavar="DIR", help="default: offline-kit"
+            "--kit", type=a_path, default=Path("offline-kit"), metavar="DIR", help="default: offline-kit"
         )
     return parser.parse_args(arguments)
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from suite.archives import unpack_files
+from suite.archives import StrictHeader, unpack_files
 from suite.errors import SuiteError
 
 MANIFEST = "manifest.json"
@@ -98,7 +98,7 @@ def join(kit: Path, parts: Sequence[Part], folder: Path) -> None:
         lines = "".join(f"\n  {name} {problem}" for name, problem in problems.items())
         raise KitError(f"{len(problems)} of the {len(parts)} parts in {kit} cannot be used; bring these again:{lines}")
     stream = io.BufferedReader(_JoinedReader([kit / part.name for part in parts]), _CHUNK_BYTES)
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
+    with tarfile.open(fileobj=stream, mode="r|", tarinfo=StrictHeader) as tar:
         unpack_files(tar, folder)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from suite.arguments import program
+from suite.arguments import a_path, program
 from suite.errors import RecordError, RunError, SpecError, SuiteError
 from suite.exit_codes import Exit
 from suite.export.timm_results import render_timm_results
@@ -46,10 +46,10 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="a run's folder, or its id in the store, such as deit_s-0123456789abcdef/seed-0",
     )
-    parser.add_argument("--to", type=Path, metavar="DIR", help="folder for config.json, model.safetensors, README.md")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    parser.add_argument("--to", type=a_path, metavar="DIR", help="folder for config.json, model.safetensors, README.md")
+    parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
     parser.add_argument(
-        "--results-csv", type=Path, metavar="FILE", help="write all finished runs of the store, in timm's columns"
+        "--results-csv", type=a_path, metavar="FILE", help="write all finished runs of the store, in timm's columns"
     )
     return parser
 

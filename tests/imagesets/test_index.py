@@ -1,13 +1,14 @@
 """An index that was damaged, or that nobody's ``prepare`` has written."""
 
 import contextlib
+import json
 import random
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
-from imagesets.manifest import INDEX, Index, read_index, write_index
+from imagesets.manifest import INDEX, MANIFEST, Index, read_index, read_manifest, write_index
 from suite.errors import DataError
 
 WHOLE = Index(
@@ -57,3 +58,12 @@ def test_whatever_happens_to_an_indexs_bytes_it_is_read_or_named(tmp_path):
         (tmp_path / INDEX).write_bytes(data)
         with contextlib.suppress(DataError):
             assert len(read_index(tmp_path, "train").names) == 4
+
+
+def test_a_manifest_whose_files_lead_out_of_its_folder_is_refused(run):
+    folder = run().folder
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["files"]["train-0/../../../../outside.tar"] = manifest["files"]["train-000000.tar"]
+    (folder / MANIFEST).write_text(json.dumps(manifest | {"shards_url": "http://127.0.0.1:1"}))
+    with pytest.raises(DataError, match=r"outside\.tar', expected one part of a path"):
+        read_manifest(folder)

@@ -1,6 +1,7 @@
 """From the command line to what runs may use, and to the image sets that they need."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from suite.suites import get_suite
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("smoke")
 GPU = ["--device", "gpu"]
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_teacher_s_weights_are_passed_on_by_their_absolute_path(tmp_path, monkeypatch):
@@ -35,6 +37,18 @@ def test_a_teacher_without_weights_is_refused_before_anything_starts(tmp_path):
     with pytest.raises(SpecError, match=r"regnety_160 needs its trained weights.*--teacher-weights FILE"):
         GridRequest.of(parse_options(paper))
     assert GridRequest.of(parse_options([*paper, "--dry-run"])).experiments
+
+
+def test_a_home_folder_that_the_shell_left_as_it_is_is_found_in_every_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    options = parse_options(["--data-dir=~/x", "--runs=~/y"])
+    assert (options.data_dir, options.runs) == (tmp_path / "x", tmp_path / "y")
+    assert parse_options(["--runs=~nobody-of-that-name/y"]).runs == Path("~nobody-of-that-name/y")
+    packages = (
+        path for name in ("suite", "launchers", "datasets", "leaderboards") for path in (ROOT / name).rglob("*.py")
+    )
+    unexpanded = [path.relative_to(ROOT).as_posix() for path in packages if "type=Path" in path.read_text()]
+    assert unexpanded == ["suite/execute.py"]  # which is called by other programs of ours
 
 
 def test_weights_that_are_not_there_are_misuse():

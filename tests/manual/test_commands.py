@@ -1,10 +1,12 @@
-"""Every command of the README and the manual is run, in one process, in a folder with a run and a few images.
+"""Every command of the README, the manual and the examples is run, in one process, in a folder with a run and a few
+images; an example's where the examples are.
 
 What would train for long is planned: it gets ``--dry-run``. After the comment ``<!-- parsed only: why -->``, commands
 go through their own command line and no further. What ``make`` starts is a command like the others.
 """
 
 import argparse
+import ast
 import os
 import re
 import runpy
@@ -58,11 +60,18 @@ def all_commands():
         for command, is_parsed in commands_of(page.read_text()):
             for each in started_by_make(command) if command.startswith("make ") else [command]:
                 found[each] = found.get(each, True) and is_parsed
-    return found
+    return found | dict.fromkeys(OF_EXAMPLES, False)
 
 
+OF_EXAMPLES = [
+    line
+    for example in sorted((ROOT / "examples").glob("*.py"))
+    for line in (ast.get_docstring(ast.parse(example.read_text())) or "").splitlines()
+    if line.startswith(("python ", "convolutional-prior "))
+]
 COMMANDS = all_commands()
-PREPARE = next(command for command in COMMANDS if "--dataset flowers --source" in command)
+# what their own tests find there, and the grids on their images need
+PREPARE = [command for command in COMMANDS if re.search("my_images.py|--dataset (flowers|shapes) --source", command)]
 
 
 class Parsed(Exception):
@@ -71,13 +80,15 @@ class Parsed(Exception):
 
 def call(command, monkeypatch):
     """Start a program of ours as Python does."""
-    words = shlex.split(command)
+    words = shlex.split(command.replace("convolutional-prior ", "python -m launchers.commands "))
     assert words.pop(0) == "python", command
+    if command in OF_EXAMPLES:
+        monkeypatch.chdir("examples")
     is_module = words[0] == "-m"
     program = words.pop(0) if not is_module else words[1]
     arguments = words[2:] if is_module else words
-    if "grid.py" in program:
-        parse_options(arguments)
+    if "grid.py" in program or arguments[:1] == ["grid"]:
+        parse_options([argument for argument in arguments if argument != "grid"])
         if not ENDS_AT_ONCE & set(arguments):
             arguments.append("--show" if "--challenger" in arguments else "--dry-run")
     monkeypatch.setattr(sys, "argv", [program, *arguments])
@@ -86,8 +97,9 @@ def call(command, monkeypatch):
         if is_module:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
         else:
-            monkeypatch.syspath_prepend(str((ROOT / program).parent))
-            runpy.run_path(str(ROOT / program), run_name="__main__")
+            path = (Path if command in OF_EXAMPLES else ROOT.joinpath)(program)
+            monkeypatch.syspath_prepend(str(path.parent.absolute()))
+            runpy.run_path(str(path), run_name="__main__")
     except SystemExit as ended:
         status = ended.code
     except Parsed:
@@ -118,11 +130,13 @@ def folder(tmp_path_factory):
     for split, name, index in ((s, n, i) for s in ("train", "val") for n in ("rose", "tulip") for i in range(4)):
         path = folder / "flowers" / split / name / f"{index}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((32, 32, 3), 20 * index, dtype=np.uint8)).save(path)
+        Image.fromarray(np.full((36, 40, 3), 20 * index, dtype=np.uint8)).save(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("HOME", str(folder))
-        call(PREPARE, patch)  # what its own test finds there, and the grids on its images need
+        for command in PREPARE:
+            patch.chdir(folder)
+            call(command, patch)
     (folder / "freeze.txt").write_text("numpy==2.4.6\n")
     return folder
 
@@ -144,12 +158,13 @@ def test_a_command_of_the_manual_does_what_it_says(folder, command, monkeypatch,
     call(command, monkeypatch)
     signal.signal(signal.SIGTERM, before)
     said = capsys.readouterr().out
-    assert said
+    assert said or "my_images.py" in command
     assert ("--check" in command) == (said.count(": yes") == 8)
     for name, model in re.findall(r"--(?:check|challenger) (\w+)=(\S+)", command):
         pattern = rf"{name}: {model} \(" if "--check" in command else rf"^  {name}-[0-9a-f]{{16}}/seed-0 "
         assert re.search(pattern, said, re.MULTILINE), name
-    assert ("--dataset flowers --loader" in command) == ("laptop@flowers" in said)
+    for name in ("flowers", "shapes"):
+        assert bool(re.search(f"--dataset {name} --(?:loader|data-dir)", command)) == (f"laptop@{name}" in said)
 
 
 @pytest.mark.parametrize("command", [command for command, is_parsed in COMMANDS.items() if is_parsed])

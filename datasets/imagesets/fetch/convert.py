@@ -26,9 +26,11 @@ import numpy.typing as npt
 from PIL import Image
 
 from imagesets.catalog import Archive, MatFiles
+from suite.archives import StrictHeader
 from suite.errors import DataError
 
 Array = npt.NDArray[Any]
+_MAX_MEMBER_BYTES = 1 << 28  # the largest batch, CIFAR-100's, has 155 MB
 Split = tuple[Array, Array]  # images (N, 32, 32, 3) uint8, labels (N,) int64
 
 
@@ -144,9 +146,11 @@ def _decode_png(data: bytes) -> Array:
 def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
     """The wanted members, in one pass: seeking back in a gzip stream would decompress it again."""
     wanted, found = set(names), {}
-    with tarfile.open(path, "r|gz") as tar:
+    with tarfile.open(path, "r|gz", tarinfo=StrictHeader) as tar:
         for member in tar:
             if member.name in wanted and member.isfile():
+                if member.size > _MAX_MEMBER_BYTES:
+                    raise DataError(f"{member.name} has {member.size:,} bytes, expected at most {_MAX_MEMBER_BYTES:,}")
                 file = tar.extractfile(member)
                 assert file is not None, "a regular file has content"
                 found[member.name] = file.read()

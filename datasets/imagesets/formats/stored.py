@@ -37,9 +37,11 @@ class CorruptImageError(DataError):
 
 class StoredImages(ABC):
     """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
-    are, no side is over ``max_side``. ``crc32s`` (N,) are of what is stored, and checked when it is first read."""
+    are, no side is over ``max_side``. ``stored_side`` is theirs, where all are squares of one size. ``crc32s`` (N,) are
+    of what is stored, and checked when it is first read."""
 
     max_side: int | None = None
+    stored_side: int | None = None
 
     def __init__(
         self, labels: NDArray[np.int64], sizes: NDArray[np.int32], crc32s: NDArray[np.int64] | None = None

@@ -15,10 +15,11 @@ from imagesets.originals.samples import Original, OriginalSamples, PixelSamples
 
 
 def find_folder(source: Path, info: ImageSetInfo) -> Path | None:
-    """The folder that ``fetch`` has to look in, where ``source`` is or has originals of this set."""
+    """The folder that ``fetch`` has to look in, where ``source`` has or itself is an original of this set."""
     for folder in (source, source.parent):
-        if folder.is_dir() and any(True for _ in find_local_sources(folder, info)):
-            return folder
+        for label, _ in find_local_sources(folder, info) if folder.is_dir() else ():
+            if folder == source or str(source) in (label, *label.split(", ")):
+                return folder
     return None
 
 

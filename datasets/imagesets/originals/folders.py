@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from imagesets.originals.samples import FileSamples, Original
+from imagesets.originals.samples import FileSamples, Original, class_name, list_some, sort_classes
 from suite.errors import DataError
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
@@ -21,8 +21,13 @@ def find_root(source: Path) -> Path | None:
     return next((source / root for root in _ROOTS if (source / root / "train").is_dir()), None)
 
 
+def find_test(root: Path) -> Path | None:
+    """The folder of the images to test on, beside ``train/``."""
+    return next((root / name for name in _TEST_FOLDERS if (root / name).is_dir()), None)
+
+
 def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: FlatLabels) -> Original:
-    """An image folder's samples: sorted classes, sorted files in each.
+    """An image folder's samples: sorted classes, sorted files in each. What is passed over is counted in a note.
 
     Args:
         source: what the user named.
@@ -34,42 +39,53 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     Raises:
         DataError: no test folder, an empty class, other classes in the one than in the other.
     """
-    test = next((root / name for name in _TEST_FOLDERS if (root / name).is_dir()), None)
+    test = find_test(root)
     if test is None:
         raise DataError(f"{root} has train/ but none of {', '.join(_TEST_FOLDERS)}. Images to test on are needed, too.")
-    classes = _list_folders(root / "train")[:num_kept]
-    if not classes:
+    train, passed = _list_folders(root / "train")
+    if not train:
         raise DataError(f"{root / 'train'} has no folders. Expected one for each class, with its images.")
-    if folders := _list_folders(test)[:num_kept]:
-        _check_same(classes, folders, root / "train", test)
-        test_samples = _list_classes(root, test.name, classes)
+    tested, beside = _list_folders(test)
+    classes = sort_classes(train)[:num_kept]
+    if tested:
+        _check_same(classes, sort_classes(tested)[:num_kept], root / "train", test)
+        passed += beside
+        test_samples = _list_classes(root, tested, classes, passed)
     else:
-        test_samples = _list_flat(root, test, flat_labels(source, tuple(classes)))
-    return Original(tuple(classes), str(source), {"train": _list_classes(root, "train", classes), "test": test_samples})
+        test_samples = _list_flat(root, test, flat_labels(source, tuple(classes)), passed)
+    train_samples, notes = _list_classes(root, train, classes, passed), []
+    if sorted(classes) != classes:
+        notes.append(f"the class folders are numbers, and sorted as such: {list_some(classes)}")
+    if passed:
+        notes.append(
+            f"warning: passed over {len(passed):,} in {root} that are no images in a class folder "
+            f"({', '.join(EXTENSIONS)}): {list_some(passed, 10)}"
+        )
+    return Original(tuple(classes), str(source), {"train": train_samples, "test": test_samples}, notes)
 
 
-def _list_classes(root: Path, split: str, classes: list[str]) -> FileSamples:
+def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> FileSamples:
     names, labels = [], []
     for label, name in enumerate(classes):
-        files = _list_images(root, f"{split}/{name}")
+        files = _list_images(root, folders[name], passed)
         if not files:
-            raise DataError(f"class {name!r} has no images: {root / split / name} is empty. Remove it or fill it.")
+            raise DataError(f"class {name!r} has no images: {root / folders[name]} is empty. Remove it or fill it.")
         names += files
         labels += [label] * len(files)
     return FileSamples(root, names, labels)
 
 
-def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None]) -> FileSamples:
+def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None], passed: list[str]) -> FileSamples:
     """Ordered as if there were class folders, so that the order does not depend on how a set was unpacked."""
-    found = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, folder.name)]
+    found = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, folder.name, passed)]
     if not found:
         raise DataError(f"{folder} has no images and no folders. Expected one folder for each class.")
     kept = sorted((label, name) for label, name in found if label is not None)
     return FileSamples(root, [name for _, name in kept], [label for label, _ in kept])
 
 
-def _list_images(root: Path, folder: str) -> list[str]:
-    """The images in a folder and below, as sorted paths from ``root``.
+def _list_images(root: Path, folder: str, passed: list[str]) -> list[str]:
+    """The images in a folder and below, as sorted paths from ``root``; other files are added to ``passed``.
 
     Raises:
         OSError: a folder below it cannot be read.
@@ -84,7 +100,9 @@ def _list_images(root: Path, folder: str) -> list[str]:
             raise DataError(f"{where} leads to {known}, whose images would be there twice. Remove the link.")
         folders[:] = [name for name in folders if not name.startswith(".")]
         prefix = os.path.relpath(where, root).replace(os.sep, "/")
-        names += [f"{prefix}/{n}" for n in files if not n.startswith(".") and n.lower().endswith(EXTENSIONS)]
+        for name in sorted(files):
+            if not name.startswith("."):
+                (names if name.lower().endswith(EXTENSIONS) else passed).append(f"{prefix}/{name}")
     return sorted(names)
 
 
@@ -92,9 +110,23 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def _list_folders(folder: Path) -> list[str]:
+def _list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
+    """The class folders in a split's folder, {name of the class: path from its root}, and what is beside them.
+
+    Raises:
+        DataError: the name of one cannot be a class's, or two are one name, composed and decomposed.
+    """
+    found: dict[str, str] = {}
+    beside = []
     with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda entry: entry.name)
+    for entry in visible:
+        shown = f"{folder.name}/{entry.name}"
+        if not entry.is_dir():
+            beside.append(shown if os.path.exists(entry) else f"{shown} (a link to nothing)")
+        elif found.setdefault(class_name(entry.name), shown) != shown:
+            raise DataError(f"{folder} has {entry.name!r} in composed and in decomposed Unicode. Make the two one.")
+    return found, beside
 
 
 def _check_same(train: list[str], test: list[str], train_folder: Path, test_folder: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from imagesets.fetch.convert import read_members, refusing_broken
-from imagesets.originals.samples import MemberSamples, Original
+from imagesets.originals.samples import MemberSamples, Original, sort_classes
 from imagesets.originals.tars import Member, list_members
 from suite.errors import DataError
 
@@ -21,6 +21,7 @@ TRAIN_TAR = "ILSVRC2012_img_train.tar"
 VAL_TAR = "ILSVRC2012_img_val.tar"
 DEVKIT = "ILSVRC2012_devkit_t12"
 _DEVKIT_TAR = f"{DEVKIT}.tar.gz"
+FILES = (TRAIN_TAR, VAL_TAR, _DEVKIT_TAR)
 _GROUND_TRUTH = "data/ILSVRC2012_validation_ground_truth.txt"
 _META = "data/meta.mat"
 _KAGGLE = "LOC_val_solution.csv"
@@ -38,10 +39,11 @@ def open_tars(source: Path, num_kept: int | None) -> Original:
         DataError: if a file is missing, cut short, or not laid out as distributed.
     """
     train, val = source / TRAIN_TAR, source / VAL_TAR
-    inner = sorted(list_members(train), key=lambda member: member.name)
-    classes = tuple(_class_name(train, member) for member in inner)[:num_kept]
+    inner = {_class_name(train, member): member for member in list_members(train)}
+    classes = tuple(sort_classes(inner)[:num_kept])
     names, labels, places = [], [], []
-    for label, (name, tar) in enumerate(zip(classes, inner, strict=False)):
+    for label, name in enumerate(classes):
+        tar = inner[name]
         images = sorted(list_members(train, tar), key=lambda member: member.name)
         if not images:
             raise DataError(f"class {name!r} has no images: {train}: {tar.name} is empty")
@@ -107,13 +109,25 @@ def _read_ground_truth(source: Path) -> tuple[dict[int, str], Path]:
             with _naming(path):
                 return _join((path / _META).read_bytes(), (path / _GROUND_TRUTH).read_bytes()), path
         if (path := folder / _KAGGLE).is_file():
-            with _naming(path), path.open(newline="") as file:
-                rows = [(row["ImageId"], row["PredictionString"].split()[0]) for row in csv.DictReader(file)]
-                return {int(image.rpartition("_")[2]): wnid for image, wnid in rows}, path
+            with _naming(path):
+                return _read_kaggle(path), path
     raise DataError(
         f"the validation images are not in class folders, and nothing says their classes. Put {_DEVKIT_TAR}, or "
         f"Kaggle's {_KAGGLE}, into {source}."
     )
+
+
+def _read_kaggle(path: Path) -> dict[int, str]:
+    """The class of each validation image in Kaggle's table, by the number in the image's name."""
+    wnids = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:  # spreadsheets put a mark before the first column
+        rows = csv.DictReader(file)
+        for row in rows:
+            number, words = row["ImageId"].rpartition("_")[2], (row["PredictionString"] or "").split()
+            if not number or not words:
+                raise DataError(f"line {rows.line_num} has an empty field, expected an image's name and its class")
+            wnids[int(number)] = words[0]
+    return wnids
 
 
 def _join(meta: bytes, ground_truth: bytes) -> dict[int, str]:
@@ -130,5 +144,5 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         with refusing_broken():
             yield
-    except DataError as error:
+    except (DataError, csv.Error) as error:
         raise DataError(f"{path}: {error}") from error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from pathlib import Path
 
 from imagesets.catalog import CATALOG, ImageSetInfo
-from imagesets.manifest import SPLITS
 from imagesets.originals import arrays, folders, ilsvrc, shards
-from imagesets.originals.samples import Original
+from imagesets.originals.samples import Original, list_some
+from suite.arguments import a_path
 from suite.errors import DataError, SpecError, check_name
 
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
@@ -62,22 +63,33 @@ def _find_source(source: str) -> Path:
             f"--source {source!r} is refused: only folders of this machine are read, no commands and no addresses. "
             "Fetch it first and name its folder."
         )
-    folder = Path(source.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
+    folder = a_path(source.removeprefix("file://").removeprefix("file:")).absolute()
+    if str(folder).encode(errors="ignore") != os.fsencode(folder):
+        raise DataError(
+            f"--source {str(folder)!r} has bytes that are not UTF-8, so that no manifest could name it. Rename it, or "
+            "name a link that leads there (ln -s)."
+        )
     if not folder.exists():
         raise DataError(f"{folder} is not there. --source names the folder that the original images are in.")
     return folder
 
 
-def _open(folder: Path, info: ImageSetInfo | None) -> Original:
+def _open(source: Path, info: ImageSetInfo | None) -> Original:
+    """The samples of a folder in any form, or of the form that one of its files, if it was named, belongs to."""
     num_kept = info.num_classes if info is not None and info.subset_of else None
-    if not folder.is_dir():
-        folder = folder.parent  # one of the files in it
-    if (folder / ilsvrc.TRAIN_TAR).exists():
+    folder, file = (source, None) if source.is_dir() else (source.parent, source.name)
+    root = folders.find_root(folder) if file is None else None
+    has_tars = (folder / ilsvrc.TRAIN_TAR).exists()
+    if file in ilsvrc.FILES or (file is None and has_tars and not (root and folders.find_test(root))):
         return ilsvrc.open_tars(folder, num_kept)
-    if (root := folders.find_root(folder)) is not None:
+    if root is not None:
         flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
-        return folders.open_folders(folder, root, num_kept, flat_labels)
-    if shards.find_shards(folder)["train"]:
+        original = folders.open_folders(folder, root, num_kept, flat_labels)
+        if has_tars:
+            original.notes.append(f"took the folders in {root}; --source {folder / ilsvrc.TRAIN_TAR} takes the tars")
+        return original
+    found = shards.find_shards(folder)
+    if found["train"] and (file is None or any(source in paths for paths in found.values())):
         return shards.open_shards(folder, _num_labels(info), num_kept)
     expected = "train/ and val/ with a folder for each class, or shards train-*.tar and val-*.tar"
     if info is not None and "imagenet" in (info.name, info.subset_of):
@@ -86,8 +98,8 @@ def _open(folder: Path, info: ImageSetInfo | None) -> Original:
         expected += f", or {info.archive.file_name}"
     if info is not None and info.mat_files is not None:
         expected += f", or {' and '.join(info.mat_files.file_names)}"
-    found = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"
-    raise DataError(f"{folder} has no image set: found {found}; expected {expected}.")
+    there = "a file" if file else list_some(sorted(os.listdir(folder))) or "nothing"
+    raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
 
 
 def _num_labels(info: ImageSetInfo | None) -> int | None:
@@ -98,17 +110,19 @@ def _num_labels(info: ImageSetInfo | None) -> int | None:
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:
-    """The differences from the catalog, a line each: another number of images; another one of classes is an error."""
+    """The differences from the catalog in the number of images, a line each.
+
+    Raises:
+        DataError: another number of classes.
+    """
     if len(original.classes) != info.num_classes:
         raise DataError(
             f"{original.source} has {len(original.classes)} classes, expected {info.num_classes} for {info.name}. "
             "An image set of your own needs a name of its own: --dataset NAME."
         )
-    if info.subset_of:  # nobody's part of a set has to be complete
-        return []
-    expected = {"train": info.num_train, "test": info.num_test}
-    return [
-        f"warning: found {len(original.samples[split]):,} {split} images, {info.title} has {expected[split]:,}"
-        for split in SPLITS
-        if len(original.samples[split]) != expected[split]
-    ]
+    notes = []
+    for split, samples in original.samples.items():
+        found, expected = len(samples.labels), info.num_train if split == "train" else info.num_test
+        if found != expected and not info.subset_of:  # nobody's part of a set has to be complete
+            notes.append(f"warning: found {found:,} {split} images, {info.title} has {expected:,}")
+    return notes

@@ -6,8 +6,10 @@ Made by ``folders``, ``ilsvrc``, ``shards`` and ``arrays``. A ByteRange is small
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,7 +117,7 @@ class Original:
     """An image set as it was found.
 
     Attributes:
-        classes: names, in the order of the labels.
+        classes: names in composed Unicode, in the order of the labels; each could be a folder's.
         source: its path, for the manifest.
         samples: of each split, in the data set's own order.
         notes: what the user should know, one line each.
@@ -125,6 +127,38 @@ class Original:
     source: str
     samples: dict[Split, OriginalSamples]
     notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.classes = tuple(map(class_name, self.classes))
+        for name, times in Counter(self.classes).most_common(1):
+            if times > 1:
+                raise DataError(f"{self.source} has {times} classes called {name!r}. Make them one, or rename them.")
+
+
+def class_name(name: str) -> str:
+    """Compose the Unicode of a class's name, which may be written in several ways.
+
+    Raises:
+        DataError: if it is not one part of a path, or does not show as it is.
+    """
+    composed = unicodedata.normalize("NFC", name)
+    shows = all(letter.isprintable() or unicodedata.category(letter) == "Zs" for letter in composed)
+    if not shows or {*"/\\"} & {*composed} or composed.strip() in ("", ".", "..") or len(composed.encode()) > 255:
+        raise DataError(f"a class is called {name!r:.300}: expected one part of a path, printable, at most 255 bytes")
+    return composed
+
+
+def sort_classes(names: Iterable[str]) -> list[str]:
+    """Sort the names of classes: as numbers where all are numbers, so that 2 comes before 10."""
+    names = sorted(names)
+    are_numbers = all(name.isascii() and name.isdigit() for name in names)
+    return sorted(names, key=int) if are_numbers else names
+
+
+def list_some(names: Sequence[str], most: int = 5) -> str:
+    """The first of some names in one line, with the number of the others."""
+    shown = ", ".join(name if name.isprintable() else repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _check_names(names: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
-from imagesets.originals.samples import ByteRange, MemberSamples, Original
+from imagesets.originals.samples import ByteRange, MemberSamples, Original, list_some
 from imagesets.originals.tars import Member, list_members
 from suite.errors import DataError
 from suite.files import read_file
@@ -26,6 +27,7 @@ class _Listing:
     names: list[str] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     places: list[tuple[int, int, int]] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)  # members of no sample
 
 
 def find_shards(folder: Path) -> dict[Split, list[Path]]:
@@ -53,7 +55,8 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
     for split, prefixes in SHARD_PREFIXES.items():
         if not shards[split]:
             raise DataError(f"{folder} has no shards {' or '.join(f'{prefix}*.tar' for prefix in prefixes)}")
-    classes = _read_classes(folder)
+    notes: list[str] = []
+    classes = _read_classes(folder, notes)
     if num_classes is None and classes:
         num_classes = len(classes)
     listings = {split: _list_split(paths, num_classes, num_kept) for split, paths in shards.items()}
@@ -66,23 +69,30 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
             raise DataError(f"class {missing} has no images in {folder}'s {split} shards: {shards[split][0].name} …")
     names = (classes or tuple(str(label) for label in range(num_found)))[:num_found]
     samples = {s: MemberSamples(shards[s], li.names, li.labels, li.places) for s, li in listings.items()}
-    return Original(names, str(folder), dict(samples))
+    if passed := [name for listing in listings.values() for name in listing.passed]:
+        notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
+    return Original(names, str(folder), dict(samples), notes)
 
 
-def _read_classes(folder: Path) -> tuple[str, ...]:
-    """The names of the classes, where the shards are a prepared set of ours."""
+def _read_classes(folder: Path, notes: list[str]) -> tuple[str, ...]:
+    """The names of the classes, where the shards are a prepared set of ours; a manifest of others is passed over."""
     try:
-        return tuple(str(name) for name in json.loads(read_file(folder / MANIFEST))["classes"])
+        found = json.loads(read_file(folder / MANIFEST))
     except FileNotFoundError:
         return ()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{folder / MANIFEST} cannot be read: {error!r}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{folder / MANIFEST} cannot be read: {error!r:.300}") from error
+    names = found.get("classes") if isinstance(found, dict) else None
+    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
+        return tuple(names)
+    notes.append(f"warning: passed over {folder / MANIFEST}, which is none of ours; classes are called 0, 1, …")
+    return ()
 
 
 def _list_split(shards: list[Path], num_classes: int | None, num_kept: int | None) -> _Listing:
     listing = _Listing()
     for number, shard in enumerate(shards):
-        for key, members in _group(shard):
+        for key, members in _group(shard, listing.passed):
             label, image = _read_label(shard, key, members, num_classes), _find_image(shard, key, members)
             if num_kept is None or label < num_kept:
                 listing.names.append(f"{shard.name}/{image.name}")
@@ -91,24 +101,35 @@ def _list_split(shards: list[Path], num_classes: int | None, num_kept: int | Non
     return listing
 
 
-def _group(shard: Path) -> Iterator[tuple[str, dict[str, Member]]]:
-    """Members that follow each other and differ only in what comes after the first dot: one sample."""
-    key, members = "", dict[str, Member]()
-    for member in list_members(shard):
-        folder, _, file = member.name.rpartition("/")
-        stem, _, extension = file.partition(".")
-        extension = extension.lower()
-        if extension.rpartition(".")[2] in _PICKLES:
-            raise DataError(f"{shard}: {member.name} is a pickle, which could run any code. Do not trust this shard.")
-        if (found := f"{folder}/{stem}".lstrip("/")) != key and members:
+def _group(shard: Path, passed: list[str]) -> Iterator[tuple[str, dict[str, Member]]]:
+    """Members that follow each other and differ only in what comes after the first dot: one sample.
+
+    Hidden files are passed over, and what goes with neither image nor label, such as a README, is added to ``passed``.
+    """
+    for key, group in itertools.groupby(_list_visible(shard), _key):
+        members: dict[str, Member] = {}
+        for member in group:
+            extension = member.name.rpartition("/")[2].partition(".")[2].lower()
+            if extension in members:
+                raise DataError(f"{shard}: {member.name} is there twice")
+            members[extension] = member
+        if members.keys() & {_LABEL, *_IMAGES}:
             yield key, members
-            members = {}
-        key = found
-        if extension in members:
-            raise DataError(f"{shard}: {member.name} is there twice")
-        members[extension] = member
-    if members:
-        yield key, members
+        else:
+            passed += [f"{shard.name}/{member.name}" for member in members.values()]
+
+
+def _key(member: Member) -> str:
+    folder, _, file = member.name.rpartition("/")
+    return f"{folder}/{file.partition('.')[0]}".lstrip("/")
+
+
+def _list_visible(shard: Path) -> Iterator[Member]:
+    for member in list_members(shard):
+        if member.name.lower().rpartition(".")[2] in _PICKLES:
+            raise DataError(f"{shard}: {member.name} is a pickle, which could run any code. Do not trust this shard.")
+        if not member.name.rpartition("/")[2].startswith("."):
+            yield member
 
 
 def _find_image(shard: Path, key: str, members: dict[str, Member]) -> Member:

@@ -7,11 +7,11 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
 
+from suite.archives import StrictHeader
 from suite.errors import DataError
 from suite.files import open_file
-
-_BLOCK = tarfile.BLOCKSIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,34 +27,51 @@ class Member:
         return self.offset + self.length
 
 
+class _Part:
+    """A file that ends where a member of it does."""
+
+    def __init__(self, file: BinaryIO, end: int) -> None:
+        self._file, self._end = file, end
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        return self._file.read(max(min(size, self._end - self._file.tell()), 0))
+
+
 def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
     """The regular files in a tar, or in a tar that is a member of one.
 
     Raises:
-        DataError: if the tar is cut short, compressed or broken, or has a member that is no plain file or whose name
-            leads out of it.
+        DataError: if the tar is cut short, compressed or broken or goes on after its end, or has a member that is no
+            plain file or whose name leads out of it.
     """
     shown = f"{path}: {within.name}" if within else str(path)
+    names = set[str]()
     with _naming(shown), open_file(path) as file:
         file.seek(within.offset if within else 0)
-        with tarfile.open(fileobj=file, mode="r:") as tar:  # absolute offsets, also within another tar
+        source = cast(BinaryIO, _Part(file, within.end)) if within else file  # offsets stay absolute
+        with tarfile.open(fileobj=source, mode="r:", tarinfo=StrictHeader) as tar:
             while (info := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # a million of them would fill the memory
-                _check_name(shown, info.name)
+                name = _check_name(shown, info.name)
                 if info.isdir():
                     continue
-                if not info.isfile() or info.issparse():
+                if not info.isfile():
                     raise DataError(f"{shown}: {info.name} is not a plain file, and nothing else belongs in there")
+                if name in names:
+                    raise DataError(f"{shown}: {info.name} is there twice, and nobody knows which counts. Remove one.")
+                names.add(name)
                 yield Member(info.name, info.offset_data, info.size)
-            file.seek(tar.offset)
-            if file.read(_BLOCK) != bytes(_BLOCK) or (within is not None and tar.offset >= within.end):
-                raise DataError(f"{shown} is cut short or broken: after {tar.offset:,} bytes there is no end mark")
 
 
-def _check_name(shown: str, name: str) -> None:
+def _check_name(shown: str, name: str) -> str:
+    """A member's name without needless parts."""
     parts = PurePosixPath(name.replace("\\", "/"))
+    if not name or any(character < " " for character in name):
+        raise DataError(f"{shown}: a member is called {name!r}, which nobody would write: this file is damaged")
     if parts.is_absolute() or ".." in parts.parts:
         raise DataError(f"{shown}: the name of member {name!r} leads out of the archive. Do not trust this file.")
+    return str(PurePosixPath(name))
 
 
 @contextlib.contextmanager

@@ -78,8 +78,9 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
     """
     raw = image.read()
     try:
-        decoder = decode if treatment.wanted == "unchanged" else decode_any
-        pixels = raw if isinstance(raw, np.ndarray) else decoder(raw)
+        pixels = raw if isinstance(raw, np.ndarray) else decode_any(raw)
+        if treatment.wanted == "unchanged" and isinstance(raw, bytes) and _extension(raw) is None:
+            raise ValueError("neither JPEG nor PNG; --format webdataset, ffcv and memory convert it")
     except ValueError as error:
         return Corrupt(str(error))
     content = raw if isinstance(raw, bytes) else raw.tobytes()

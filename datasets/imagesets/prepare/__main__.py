@@ -18,7 +18,7 @@ from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
 from imagesets.prepare.request import Prepared, PrepareRequest
-from suite.arguments import positive, program
+from suite.arguments import a_path, positive, program
 from suite.errors import DataError, SpecError
 from suite.exit_codes import Exit
 from suite.spec import StorageFormat
@@ -60,7 +60,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
     parser.add_argument("--source", metavar="DIR", help="the originals; needless for sets that can be fetched")
     parser.add_argument("--format", required=True, choices=get_args(StorageFormat), dest="storage_format")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
+    parser.add_argument("--out", type=a_path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
     parser.add_argument(
         "--max-side",
         type=positive,
@@ -93,7 +93,7 @@ def _quality(text: str) -> int:
 
 
 def _out(options: argparse.Namespace) -> Path:
-    return (options.out or default_data_dir()).expanduser().absolute()
+    return (options.out or default_data_dir()).absolute()
 
 
 def _request(options: argparse.Namespace) -> PrepareRequest:

@@ -312,7 +312,7 @@ def test_images_stored_smaller_than_the_model_s_are_resized_or_refused(tmp_path)
         images = loader(tmp_path, storage_format, dataset="cifar10_sample")
         assert images.train_batch(0).images.shape[-1] == images.test_batch(0, 8).images.shape[-1] == 32
         padded = RECIPE.model_copy(update={"crop": "pad", "crop_padding": 4})
-        with pytest.raises(SpecError, match="without --max-side"):
+        with pytest.raises(SpecError, match=r"expected image_size 32: .*--format memory --max-side 32"):
             loader(tmp_path, storage_format, dataset="cifar10_sample", recipe=padded)
 
 

@@ -54,7 +54,9 @@ def make_devkit(path: Path, classes_of_val: list[str]) -> Path:
 def small_imagenet(monkeypatch: pytest.MonkeyPatch) -> None:
     """ImageNet with 3 classes and ImageNet-100 with 2."""
     for name, num_classes in (("imagenet", 3), ("imagenet100", 2)):
-        small = dataclasses.replace(catalog.CATALOG[name], num_classes=num_classes, num_train=18, num_test=6)
+        small = dataclasses.replace(
+            catalog.CATALOG[name], num_classes=num_classes, num_train=18, num_test=6, classes_sha256=None
+        )
         monkeypatch.setitem(catalog.CATALOG, name, small)
 
 
@@ -274,3 +276,113 @@ def test_cmyk_jpegs_and_grey_pngs_keep_their_bytes(folder: Path, run: Run, store
     prepared = stored(run())
     assert prepared.encoded("train")[0] == (folder / "train" / "n01440764" / "a.JPEG").read_bytes()
     assert prepared.encoded("train")[1].startswith(b"\x89PNG")
+
+
+def rename_classes(folder: Path, names: dict[str, str]) -> None:
+    for split in ("train", "val"):
+        for old, new in names.items():
+            (folder / split / old).rename(folder / split / new)
+
+
+def test_class_folders_that_are_numbers_are_sorted_as_numbers_as_the_labels_of_shards_are(
+    folder: Path, run: Run, stored: Any, small_imagenet: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rename_classes(folder, dict(zip(sorted(DEVKIT_IDS), ("10", "9", "100"), strict=True)))
+    assert run().manifest.classes == ("9", "10", "100")
+    assert "the class folders are numbers, and sorted as such: 9, 10, 100" in capsys.readouterr().err
+    part = stored(run("folder", dataset="imagenet100", source=folder))
+    assert part.manifest.classes == ("9", "10")
+    assert [Path(name).parts[1] for name in part.names("train")] == ["9"] * 6 + ["10"] * 6
+    capsys.readouterr()
+    rename_classes(folder, {"9": "nine"})
+    assert run("folder").manifest.classes == ("10", "100", "nine")
+    assert "numbers" not in capsys.readouterr().err
+
+
+def test_what_no_class_folder_has_as_an_image_is_counted_and_named(
+    folder: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run()
+    assert "passed over" not in capsys.readouterr().err
+    added = [f"train/n01440764/a.{kind}" for kind in ("avif", "heic", "jfif", "jp2", "jpe", "txt")] + [
+        "train/n01440764/none"
+    ]
+    added += ["train/stray.jpg", "val/ILSVRC2012_val_00000007.JPEG"]
+    for name in (*added, "train/n01440764/.DS_Store", "train/.hidden.jpg"):
+        (folder / name).write_bytes(b"x")
+    for split in ("train", "val"):
+        (folder / split / "n01443538").symlink_to("/nowhere")
+    assert run("folder").manifest.num_images == {"train": 18, "test": 6}
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "passed over" in line]
+    assert "passed over 11 in" in said
+    assert "train/n01443538 (a link to nothing), train/stray.jpg, val/ILSVRC2012_val_00000007.JPEG, " in said
+    assert "val/n01443538 (a link to nothing), " in said
+    assert said.endswith("train/n01440764/a.jpe, train/n01440764/a.txt and 1 more")
+
+
+@pytest.mark.parametrize("forms", [("caf\xe9", "cafe\u0301"), ("cafe\u0301", "caf\xe9")])
+def test_a_class_s_name_may_be_composed_or_decomposed(forms: tuple[str, str], folder: Path, run: Run) -> None:
+    for split, form in zip(("train", "val"), forms, strict=True):
+        (folder / split / "n01440764").rename(folder / split / form)
+    prepared = run("folder", max_side=20)
+    assert prepared.manifest.classes == ("caf\xe9", "n01443537", "n01484850")
+    assert len(list((prepared.folder / "train" / "caf\xe9").iterdir())) == 6
+    shutil.copytree(folder / "train" / forms[0], folder / "train" / forms[1])
+    with pytest.raises(DataError, match="in composed and in decomposed Unicode"):
+        run()
+
+
+def test_a_class_folder_whose_name_does_not_show_is_refused(folder: Path, run: Run) -> None:
+    (folder / "train" / "n01440764").rename(folder / "train" / "a\x1b[2Jb")
+    with pytest.raises(DataError, match=r"a class is called 'a\\x1b\[2Jb'"):
+        run()
+
+
+def test_kaggle_s_table_may_have_a_mark_before_it_and_no_empty_field(
+    tars: Path, run: Run, stored: Any, tmp_path: Path
+) -> None:
+    expected = stored(run(dataset="imagenet", source=tars))
+    truth = {image.stem: image.parent.name for image in (tmp_path / "photos/val").rglob("*.JPEG")}
+    (tars / "ILSVRC2012_devkit_t12.tar.gz").unlink()
+    rows = [f"{stem},{wnid} 1 2 3 4" for stem, wnid in truth.items()]
+    table = tars / "LOC_val_solution.csv"
+    table.write_text("\n".join(["ImageId,PredictionString", *rows]), encoding="utf-8-sig")
+    assert_same(stored(run(dataset="imagenet", source=tars, out=tmp_path / "again")), expected)
+    for row in ("ILSVRC2012_val_00000003,", "ILSVRC2012_val_00000003", ",n01440764 1 2 3 4"):
+        table.write_text("\n".join(["ImageId,PredictionString", rows[0], row]))
+        with pytest.raises(DataError, match=r"LOC_val_solution\.csv: line 3 has an empty field"):
+            run(dataset="imagenet", source=tars, out=tmp_path / "third")
+
+
+def test_folders_come_before_a_train_tar_that_was_left_beside_them(
+    folder: Path, tars: Path, run: Run, stored: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (folder / "ILSVRC2012_img_train.tar").write_bytes(b"half of it")
+    run(dataset="imagenet")
+    assert f"--source {folder}/ILSVRC2012_img_train.tar takes the tars" in capsys.readouterr().err
+    with pytest.raises(DataError, match="cannot be read as an uncompressed tar"):
+        run(dataset="imagenet", source=folder / "ILSVRC2012_img_train.tar")
+    (tars / "train").mkdir()  # of which nothing was unpacked yet
+    from_tars = stored(run(dataset="imagenet", source=tars, out=tmp_path / "other"))
+    assert from_tars.labels("test") == [0, 0, 1, 1, 2, 2]
+
+
+def test_an_archive_beside_the_named_folder_is_not_taken_in_its_place(
+    folder: Path, tmp_path: Path, run: Run, stored: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = make_svhn(tmp_path / "svhn", monkeypatch)
+    shutil.move(folder, tmp_path / "svhn" / "mine")
+    with pytest.raises(DataError, match="svhn/mine has 3 classes, expected 10"):
+        run(dataset="svhn", source=tmp_path / "svhn" / "mine")
+    named = stored(run(dataset="svhn", source=tmp_path / "svhn" / "test_32x32.mat"))
+    assert named.labels("test") == arrays["test_labels"].tolist()
+
+
+def test_a_source_whose_path_no_manifest_can_hold_is_refused_first(folder: Path, run: Run, tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    folder.rename(path)
+    with pytest.raises(DataError, match=r"caf\\udce9' has bytes that are not UTF-8"):
+        run(source=path)
+    assert not (tmp_path / "data").exists()
+    (tmp_path / "link").symlink_to(path)
+    assert run(source=tmp_path / "link").manifest.source == str(tmp_path / "link")

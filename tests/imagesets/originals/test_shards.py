@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import tarfile
 import tracemalloc
@@ -117,7 +118,7 @@ def test_a_shard_cut_between_two_members_is_named(shards: Path, run: Run) -> Non
     with tarfile.open(path) as tar:
         start = tar.getmembers()[3].offset
     path.write_bytes(path.read_bytes()[:start])
-    with pytest.raises(DataError, match=r"train-1\.tar is cut short or broken: after .* there is no end mark"):
+    with pytest.raises(DataError, match=r"train-1\.tar .*: it is cut short or broken: after .* there is no end mark"):
         run(source=shards)
 
 
@@ -144,3 +145,80 @@ def test_a_very_large_label_takes_no_more_memory_than_a_small_one(shards: Path, 
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 10_000_000
+
+
+def test_two_tars_in_one_file_are_named_and_not_read_by_half(shards: Path, run: Run) -> None:
+    first, second = shards / "train-0.tar", shards / "train-1.tar"
+    first.write_bytes(first.read_bytes() + second.read_bytes())
+    second.unlink()
+    with pytest.raises(DataError, match=r"train-0\.tar .*goes on after its end mark at byte .*several archives in one"):
+        run(source=shards)
+
+
+def test_what_a_computer_adds_to_folders_is_passed_over(
+    shards: Path, photos: list[bytes], run: Run, stored: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = shards / "train-0.tar"
+    with tarfile.open(path) as tar:
+        members = [(member.name, tar.extractfile(member).read()) for member in tar]  # type: ignore[union-attr]
+    added = [(f"{name.rpartition('/')[0]}/._{name.rpartition('/')[2]}", b"\0\5\x16\7") for name, _ in members]
+    pairs = [member for pair in zip(added, members, strict=True) for member in pair]
+    write_shard(path, [(".DS_Store", b"x"), ("README", b"x"), *pairs, ("LICENSE.txt", b"x")])
+    assert stored(run(source=shards)).encoded("train") == photos[:7]
+    said = capsys.readouterr().err
+    assert "passed over 2 members that belong to no image: train-0.tar/README, train-0.tar/LICENSE.txt" in said
+
+
+@pytest.mark.parametrize("manifest", ['["a", "b"]', '{"name": "app"}', '{"classes": 2}', '{"classes": {"a": 0}}'])
+def test_a_manifest_of_others_beside_the_shards_is_passed_over(
+    manifest: str, shards: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shards / "manifest.json").write_text(manifest)
+    assert run(source=shards).manifest.classes == ("0", "1")
+    assert f"passed over {shards / 'manifest.json'}, which is none of ours" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("manifest", ["{", "[" * 100_000])
+def test_a_manifest_that_cannot_be_read_is_named(manifest: str, shards: Path, run: Run) -> None:
+    (shards / "manifest.json").write_text(manifest)
+    with pytest.raises(DataError, match=r"manifest\.json cannot be read"):
+        run(source=shards)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../OUTSIDE",
+        "/tmp/x",
+        "a/b",
+        "a\\b",
+        "..",
+        ".",
+        "",
+        " ",
+        "a\nb",
+        "\x1b[2J",
+        "a\u202eb",
+        "\ud800",
+        "a" * 256,
+    ],
+)
+def test_a_class_s_name_is_one_that_a_folder_can_have(name: str, shards: Path, run: Run, tmp_path: Path) -> None:
+    (shards / "manifest.json").write_text(json.dumps({"classes": [name, "b"]}))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(DataError, match=r"a class is called .*expected one part of a path"):
+        run("folder", source=shards)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_two_classes_of_one_name_are_refused(shards: Path, run: Run) -> None:
+    (shards / "manifest.json").write_text(json.dumps({"classes": ["caf\xe9", "cafe\u0301"]}))
+    with pytest.raises(DataError, match="has 2 classes called 'caf\xe9'"):
+        run("folder", source=shards)
+
+
+def test_naming_a_file_reads_what_it_belongs_to_and_nothing_else(shards: Path, run: Run) -> None:
+    assert run(source=shards / "val-0.tar").manifest.num_images == {"train": 7, "test": 2}
+    (shards / "notes.txt").write_text("no shard")
+    with pytest.raises(DataError, match=r"notes\.txt has no image set: found a file"):
+        run("folder", source=shards / "notes.txt")
