@@ -39,7 +39,6 @@ from suite.tables import Suite
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
 _END = Path(__file__).with_name("job_end.sh")
-_WHOLE_ENVIRONMENT = "--export=ALL"  # also where a site lets jobs begin without any
 _FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
 _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
     "begin", "comment", "core-spec", "deadline", "exclude", "exclusive", "gres", "hint", "licenses",
@@ -195,9 +194,7 @@ class Submitter:
             self._submit_arrays()
         except REFUSALS as error:
             if isinstance(error, UnknownError):
-                left = (
-                    "whether SLURM took these jobs is not known: the same command looks for them, and submits the rest"
-                )
+                left = "whether SLURM took the jobs is not known: the same command looks for them first"
             elif self.job_ids:
                 left = f"{', '.join(self.job_ids)} are in the queue; the same command submits what is missing"
             else:
@@ -241,7 +238,6 @@ class Submitter:
             "time": 10,
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
-            "srun_args": [_WHOLE_ENVIRONMENT],
         }
         suite = submission.suite_source or submission.suite
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
@@ -279,12 +275,7 @@ class Submitter:
             "dependency": self._dependency(tasks),
             "stderr_to_stdout": True,
             "additional_parameters": {"requeue": True, **wanted.more},
-            "srun_args": [
-                _WHOLE_ENVIRONMENT,
-                "--kill-on-bad-exit=1",
-                f"--cpus-per-task={wanted.cpus_per_task}",
-                *_limit_of_step(wanted),
-            ],
+            "srun_args": ["--kill-on-bad-exit=1", f"--cpus-per-task={wanted.cpus_per_task}", *_limit_of_step(wanted)],
             "setup": [
                 self._path(),
                 f"export OMP_NUM_THREADS={wanted.cpus_per_task}",

@@ -19,8 +19,7 @@ class Excerpt(Text):
     """Text that others wrote, such as an error's, in a table or group: five lines at most, however narrow."""
 
     def __init__(self, text: str, style: str = "") -> None:
-        is_short = len(text) <= 2 * _MAX_CHARACTERS
-        shown = text if is_short else f"{text[:_MAX_CHARACTERS]}\n{text[-_MAX_CHARACTERS:]}"
+        shown = text[:_MAX_CHARACTERS] + text[_MAX_CHARACTERS:][-_MAX_CHARACTERS:]
         super().__init__(spell_controls(shown), style, overflow="fold", tab_size=1)
 
     def wrap(self, console: Console, width: int, **options: Any) -> Lines:

@@ -38,11 +38,7 @@ def ask(*command: str, patience_s: float = _PATIENCE_S) -> subprocess.CompletedP
 
 
 def call(*command: str) -> str:
-    """The output of one of SLURM's programs.
-
-    Raises:
-        RunError: if it fails, or does not answer.
-    """
+    """The output of one of SLURM's programs; a RunError if it fails, or does not answer."""
     done = ask(*command)
     if done.returncode != 0:
         raise RunError(f"{command[0]} failed: {words_of(done)}. The jobs go on; try again.")
