@@ -43,11 +43,8 @@ class BatchScript:
         self._folder = folder
         self._executor = submitit.SlurmExecutor(folder)
         self._executor.update_parameters(**{key: value for key, value in parameters.items() if value is not None})
-        steps = [
-            "--export=ALL",
-            *parameters.get("srun_args", ()),
-        ]  # also where a site lets jobs begin without variables
-        self._executor.update_parameters(srun_args=steps)
+        srun_args = ["--export=ALL", *parameters.get("srun_args", ())]  # else a site may leave out PYTHONPATH
+        self._executor.update_parameters(srun_args=srun_args)
         if num_jobs is not None:
             self._executor.parameters["map_count"] = num_jobs
 
