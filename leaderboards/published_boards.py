@@ -16,8 +16,8 @@ from suite.suites import get_suite, list_suites
 PUBLISHED = Path(__file__).parent / "published"
 
 
-class Headline(Frozen):
-    """What ``<profile>.headline.json`` says of a board.
+class BoardHeadline(Frozen):
+    """The headline of a board, as ``<profile>.headline.json`` holds it.
 
     Args:
         told: The headline, such as ``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``.
@@ -60,7 +60,7 @@ def is_outdated(board: Path) -> bool:
     return any(run["run"].rpartition("/")[0] not in arms for run in read_own_runs(board))
 
 
-def read_headline(board: Path) -> Headline:
+def read_headline(board: Path) -> BoardHeadline:
     """Read the headline that lies beside a board.
 
     Raises:
@@ -68,7 +68,7 @@ def read_headline(board: Path) -> Headline:
     """
     path = board.with_suffix(".headline.json")
     try:
-        return Headline.model_validate_json(path.read_bytes())
+        return BoardHeadline.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise RecordError(f"cannot read {path}: build the board again from its records with build.py") from error
 

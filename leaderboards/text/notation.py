@@ -13,7 +13,7 @@ from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.effects import CellEffect
 from leaderboards.metrics import is_accuracy
-from leaderboards.published_boards import Headline
+from leaderboards.published_boards import BoardHeadline
 from leaderboards.significance.estimates import SIGNIFICANCE
 from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed
 
@@ -107,13 +107,13 @@ def write_headline(leaderboard: Leaderboard) -> str:
     return make_headline(leaderboard).told
 
 
-def make_headline(leaderboard: Leaderboard) -> Headline:
+def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
     """The headline in words and numbers, as it stands beside a board in ``<profile>.headline.json``."""
     cell = leaderboard.headline
     number = write_difference(cell) if cell else "not in this profile"
     paper = f" (paper: {write_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
     searches = _write_searches(leaderboard) if cell else ""
-    return Headline(
+    return BoardHeadline(
         told=f"{leaderboard.suite.headline.text}: {number}{paper}{searches}",
         ours=f"{number}{searches}",
         mean=cell and cell.mean,

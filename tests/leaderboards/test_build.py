@@ -92,7 +92,7 @@ def test_a_board_that_is_published_at_this_scale_is_told_below_the_headline(tmp_
     board.parent.mkdir()
     board.touch()
     ours = "+4.5 ± 1.3 points, searched 2 against 1"
-    headline = published_boards.Headline(told="", ours=ours, mean=4.5, variances=(), num_cells=1, num_missing=0)
+    headline = published_boards.BoardHeadline(told="", ours=ours, mean=4.5, variances=(), num_cells=1, num_missing=0)
     board.with_suffix(".headline.json").write_text(headline.model_dump_json())
     board.with_suffix(".runs.csv").write_text(
         "model,seed,commit,protocol_version\nvit_t,0,abc,2\nvit_t,1,abc,2\nmine,2,abc,2\nvit_t,3,,2\n"

@@ -7,7 +7,7 @@ import pytest
 
 from leaderboards import overview
 from leaderboards.overview import FILES, PUBLISHED, render_origins, render_table, replace_table
-from leaderboards.published_boards import Headline, is_outdated, list_boards, tell_headline
+from leaderboards.published_boards import BoardHeadline, is_outdated, list_boards, tell_headline
 from suite.errors import RecordError
 from suite.suites import get_suite, list_suites
 
@@ -30,7 +30,7 @@ def test_a_board_is_told_in_its_own_words_and_an_older_protocol_by_its_number(tm
     board = tmp_path / "init_heads" / "gpu.md"
     board.parent.mkdir()
     board.touch()
-    headline = Headline(
+    headline = BoardHeadline(
         told="A over B: +1.5 points, n=1 (paper: +2.0)", ours="", mean=1.5, variances=(), num_cells=9, num_missing=2
     )
     board.with_suffix(".headline.json").write_text(headline.model_dump_json())
@@ -73,7 +73,7 @@ def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp
         "run,model,seed,device_hours,commit\na/seed-0,vit_s,0,0.5,1234567890\na/seed-1,vit_s,1,0.3,1234567890\n"
         "b/seed-0,vit_s,0,1,abcdefg\nb/seed-1,vit_s,1,,\nc/seed-0,mine,0,9,1234567890\n"
     )
-    headline = Headline(told="", ours="", mean=-2.0, variances=(1.0, 1.0), num_cells=9, num_missing=0)
+    headline = BoardHeadline(told="", ours="", mean=-2.0, variances=(1.0, 1.0), num_cells=9, num_missing=0)
     board.with_suffix(".headline.json").write_text(headline.model_dump_json())
     assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
         "| [init_heads, gpu](init_heads/gpu.md) | 2 for 1 seed, 1 of further seeds, 1 of challengers | 6 "
