@@ -132,7 +132,7 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         x_BND = self.patch_embed(images) + self.pos_embed
         if self.cls_token is not None:
-            x_BND = torch.cat([self.cls_token.expand(len(x_BND), -1, -1), x_BND], dim=1)
+            x_BND = torch.cat([self.cls_token.expand(x_BND.shape[0], -1, -1), x_BND], dim=1)
         for block in self.blocks:
             x_BND = block(x_BND)
         pooled_BD = x_BND.mean(1) if self.cls_token is None else x_BND[:, 0]
