@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from suite.errors import SpecError, check_name
 from suite.models import theorems
-from suite.models.layers import Block, ImageSize, patch_grid
+from suite.models.layers import Block, ImageSize, content_logits, patch_grid, position_mask
 
 Initialization = Literal["random", "convolution"]
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -109,12 +109,11 @@ class RelativeBiasAttention(nn.Module):
     def attention_map(self, x_BND: Tensor) -> Tensor:
         """The map that ``forward`` applies: (B, H, N, N); a row sums to less than one by the null key's share."""
         q_BHND, k_BHND, _ = self.split(x_BND)
-        logits = q_BHND @ k_BHND.mT * x_BND.shape[-1] ** -0.5 + self.bias()
-        return logits.softmax(-1)[..., : x_BND.shape[1]]
+        return (content_logits(q_BHND, k_BHND) + self.bias()).softmax(-1)[..., : x_BND.shape[1]]
 
     def forward(self, x_BND: Tensor) -> Tensor:
         q, k, v = self.split(x_BND)
-        mixed_BHND = F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias().to(q.dtype)[None])
+        mixed_BHND = F.scaled_dot_product_attention(q, k, v, attn_mask=position_mask(self.bias(), q.dtype)[None])
         return self.proj(mixed_BHND.transpose(1, 2).flatten(2))
 
 

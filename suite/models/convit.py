@@ -109,7 +109,7 @@ class ConViT(nn.Module):
         x_BND = self.patch_embed(images) + self.pos_embed
         for block in self.blocks[: self.num_gpsa_layers]:
             x_BND = block(x_BND, self.grid)
-        x_BND = torch.cat([self.cls_token.expand(len(x_BND), -1, -1), x_BND], dim=1)
+        x_BND = torch.cat([self.cls_token.expand(x_BND.shape[0], -1, -1), x_BND], dim=1)
         for block in self.blocks[self.num_gpsa_layers :]:
             x_BND = block(x_BND)
         return self.head(self.norm(x_BND)[:, 0])

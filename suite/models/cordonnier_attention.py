@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from suite.models.layers import at_least_fp32
 from suite.models.separable_mixing import mix_by_axes, mix_densely
 
 Grid = tuple[int, int]  # rows, columns
@@ -25,6 +26,7 @@ Grid = tuple[int, int]  # rows, columns
 
 def centered_offsets(centers_H2: Tensor, grid: Grid) -> tuple[Tensor, Tensor]:
     """key - query - center along each axis: (H, R, R) and (H, C, C)."""
+    centers_H2 = at_least_fp32(centers_H2)
     places = [torch.arange(length, device=centers_H2.device, dtype=centers_H2.dtype) for length in grid]
     rows, columns = (place[None, :] - place[:, None] for place in places)
     return rows - centers_H2[:, 0, None, None], columns - centers_H2[:, 1, None, None]
@@ -66,7 +68,7 @@ class PositionAttention(nn.Module):
 
     def attention_map(self, x_BND: Tensor) -> Tensor:
         """The map of every image, without dropout: (B, H, N, N), a view of one (H, N, N)."""
-        return self.position_map().expand(len(x_BND), -1, -1, -1)
+        return self.position_map().expand(x_BND.shape[0], -1, -1, -1)
 
     def mix(self, x_BND: Tensor) -> Tensor:
         """Each head's weighted mean of the tokens, heads side by side: (B, N, H * D)."""
@@ -140,7 +142,7 @@ class QuadraticAttention(GaussianHeads, SeparableAttention):
         return torch.ones(())
 
     def axis_scores(self) -> tuple[Tensor, Tensor]:
-        alpha_H11 = self.spreads[:, None, None] ** 2 / 2
+        alpha_H11 = at_least_fp32(self.spreads)[:, None, None] ** 2 / 2
         rows_HRR, columns_HCC = centered_offsets(self.centers_H2, self.grid)
         return -alpha_H11 * rows_HRR**2, -alpha_H11 * columns_HCC**2
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from suite.errors import SpecError
+from suite.models.layers import at_least_fp32, content_logits, position_mask
 
 Grid = tuple[int, int]
 
@@ -65,8 +66,9 @@ class PositionalSelfAttention(nn.Module):
 
     def position_logits(self, grid: Grid) -> tuple[Tensor, Tensor]:
         """w_h . r as a term over rows (H, R, R) and one over columns (H, C, C), [query, key]; it is their sum."""
-        slope_x_H11, slope_y_H11, square_H11 = self.pos_proj.weight[:, :, None, None].unbind(1)
-        half_bias_H11 = self.pos_proj.bias[:, None, None] / 2  # a constant: no effect on a softmax, as in the paper
+        weight_H3, bias_H = at_least_fp32(self.pos_proj.weight), at_least_fp32(self.pos_proj.bias)
+        slope_x_H11, slope_y_H11, square_H11 = weight_H3[:, :, None, None].unbind(1)
+        half_bias_H11 = bias_H[:, None, None] / 2  # a constant: no effect on a softmax, as in the paper
 
         def along(length: int, slope_H11: Tensor) -> Tensor:
             place = torch.arange(length, device=slope_H11.device, dtype=slope_H11.dtype)
@@ -78,12 +80,11 @@ class PositionalSelfAttention(nn.Module):
     def attention_map(self, x_BND: Tensor, grid: Grid) -> Tensor:
         """The map that ``forward`` applies: (B, H, N, N), rows sum to one."""
         q_BHNE, k_BHNE, _ = self.split(x_BND)
-        content_BHNN = q_BHNE @ k_BHNE.mT * q_BHNE.shape[-1] ** -0.5
-        return (content_BHNN + self._total_position_logits(grid)).softmax(-1)
+        return (content_logits(q_BHNE, k_BHNE) + self._total_position_logits(grid)).softmax(-1)
 
     def forward(self, x_BND: Tensor, grid: Grid) -> Tensor:
         q_BHNE, k_BHNE, v_BHNE = self.split(x_BND)
-        position_HNN = self._total_position_logits(grid).to(v_BHNE.dtype)
+        position_HNN = position_mask(self._total_position_logits(grid), v_BHNE.dtype)
         mixed_BHNE = F.scaled_dot_product_attention(q_BHNE, k_BHNE, v_BHNE, attn_mask=position_HNN)
         return self.proj(mixed_BHNE.transpose(1, 2).reshape(x_BND.shape))
 
@@ -132,19 +133,19 @@ class GatedPositionalSelfAttention(PositionalSelfAttention):
 
     def attention_map(self, x_BND: Tensor, grid: Grid) -> Tensor:
         q_BHNE, k_BHNE, _ = self.split(x_BND)
-        content_BHNN = (q_BHNE @ k_BHNE.mT * q_BHNE.shape[-1] ** -0.5).softmax(-1)
+        content_BHNN = content_logits(q_BHNE, k_BHNE).softmax(-1)
         rows_HRR, columns_HCC = self.position_softmaxes(grid)
         position_HRCRC = rows_HRR[:, :, None, :, None] * columns_HCC[:, None, :, None, :]
         position_BHNN = position_HRCRC.reshape(content_BHNN.shape[1:]).expand_as(content_BHNN)
-        return torch.lerp(content_BHNN, position_BHNN, self.gating_param.sigmoid()[:, None, None])
+        return torch.lerp(content_BHNN, position_BHNN, at_least_fp32(self.gating_param).sigmoid()[:, None, None])
 
     def forward(self, x_BND: Tensor, grid: Grid) -> Tensor:
         q_BHNE, k_BHNE, v_BHNE = self.split(x_BND)
         content_BHNE = F.scaled_dot_product_attention(q_BHNE, k_BHNE, v_BHNE)
-        gate_H11 = self.gating_param[:, None, None]
-        if content_BHNE.dtype == torch.bfloat16:
+        gate_H11 = at_least_fp32(self.gating_param)[:, None, None]
+        if content_BHNE.dtype != gate_H11.dtype:
             # 1 - sigmoid(gate) from a sigmoid of 8 bits is wrong by 1 % at gate 3, and 0 from 6.3 on
-            content_share_H11 = (-gate_H11).sigmoid().bfloat16()
+            content_share_H11 = (-gate_H11).sigmoid().to(content_BHNE.dtype)
             mixed_BHNE = content_BHNE * content_share_H11 + self.mix_by_position(v_BHNE, grid, gate_H11.sigmoid())
         else:
             mixed_BHNE = torch.lerp(content_BHNE, self.mix_by_position(v_BHNE, grid), gate_H11.sigmoid())

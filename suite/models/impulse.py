@@ -23,7 +23,8 @@ class ImpulseProblem:
 
     Attributes:
         filter_size: side f of the window from which each head draws its shift, odd.
-        pseudo_input: "PE" (sinusoidal encoding), "U" (uniform on [-1, 1]) or "PE+U" (their sum).
+        pseudo_input: "PE" (sinusoidal encoding), "U" (uniform on [-1, 1]), "G" (standard normal), or a sum: "PE+U",
+            "PE+G".
         num_layers: independent solutions, each with its own shifts, start and random pseudo-input.
         renormalize: see ``renormalize_as_the_code``.
     """
@@ -65,8 +66,11 @@ def draw(problem: ImpulseProblem) -> Start:
     x_LND = sinusoidal_encoding(problem.grid, dim)[None]
     if problem.pseudo_input != "PE":
         shape = (layers, x_LND.shape[1], dim)
-        noise_LND = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
-        x_LND = noise_LND if problem.pseudo_input == "U" else x_LND + noise_LND
+        if problem.pseudo_input.endswith("G"):
+            noise_LND = torch.randn(shape, generator=generator, dtype=torch.float64)
+        else:
+            noise_LND = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
+        x_LND = x_LND + noise_LND if problem.pseudo_input.startswith("PE") else noise_LND
     shift_LH2 = torch.randint(-half, half + 1, (layers, problem.num_heads, 2), generator=generator)
     q_LDC, k_LDC = (torch.rand(2, layers, dim, dim, generator=generator, dtype=torch.float32) * 2 - 1) * dim**-0.5
     return Start(F.layer_norm(x_LND, (dim,), eps=LAYER_NORM_EPS), shift_LH2, q_LDC, k_LDC)

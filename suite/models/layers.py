@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from timm.layers import DropPath, Mlp
 from torch import Tensor, nn
@@ -44,6 +45,29 @@ def patch_grid(image_size: ImageSize, patch_size: int) -> tuple[int, int]:
     return height // patch_size, width // patch_size
 
 
+def at_least_fp32(values: Tensor) -> Tensor:
+    """In float32 where they are of lower precision: gates and the places that heads look at lose too much there."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def content_logits(q_BHNE: Tensor, k_BHNE: Tensor) -> Tensor:
+    """q k^T / sqrt(E), in float32 under autocast too, where the bare product may overflow: (B, H, N, N)."""
+    with torch.autocast(q_BHNE.device.type, enabled=False):
+        return at_least_fp32(q_BHNE) @ at_least_fp32(k_BHNE).mT * q_BHNE.shape[-1] ** -0.5
+
+
+def position_mask(logits_HNN: Tensor, dtype: torch.dtype) -> Tensor:
+    """Position scores as fused attention adds them to the content's in ``dtype``.
+
+    Lower precision gets them less the largest of a query, which no softmax sees: those that matter are then near
+    zero, where they are rounded least, and none overflows.
+    """
+    if logits_HNN.dtype == dtype:
+        return logits_HNN
+    logits_HNN = at_least_fp32(logits_HNN)
+    return (logits_HNN - logits_HNN.detach().amax(-1, keepdim=True)).to(dtype)
+
+
 class SelfAttention(nn.Module):
     """softmax(q k^T / sqrt(E)) v per head (arXiv:1706.03762, Eq. 1), one fused Linear for q, k and v."""
 
@@ -62,7 +86,7 @@ class SelfAttention(nn.Module):
     def attention_map(self, x_BND: Tensor) -> Tensor:
         """The map that ``forward`` applies without materialising it: (B, H, N, N), rows sum to one."""
         q_BHNE, k_BHNE, _ = self.split(x_BND)
-        return (q_BHNE @ k_BHNE.mT * q_BHNE.shape[-1] ** -0.5).softmax(-1)
+        return content_logits(q_BHNE, k_BHNE).softmax(-1)
 
     def forward(self, x_BND: Tensor) -> Tensor:
         mixed_BHNE = F.scaled_dot_product_attention(*self.split(x_BND))

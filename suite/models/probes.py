@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from suite.errors import SpecError
 from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
+from suite.models.layers import content_logits
 
 Inputs = Literal["propagated", "patch_embeddings"]
 
@@ -139,7 +140,7 @@ def _attention_map(layer: Any, x_BND: Tensor, *arguments: Any) -> Tensor:
         return ours
     batch, tokens, _ = x_BND.shape
     q_BHNE, k_BHNE, _ = layer.qkv(x_BND).reshape(batch, tokens, 3, layer.num_heads, -1).permute(2, 0, 3, 1, 4)
-    return (layer.q_norm(q_BHNE) @ layer.k_norm(k_BHNE).mT * layer.scale).softmax(-1)
+    return content_logits(layer.q_norm(q_BHNE), layer.k_norm(k_BHNE)).softmax(-1)
 
 
 def _patch_embedding(model: nn.Module) -> nn.Module:

@@ -27,7 +27,8 @@ def mix_by_axes(x_BND: Tensor, rows_HRR: Tensor, columns_HCC: Tensor) -> Tensor:
     rows_HRR, columns_HCC = rows_HRR.to(x_BND.dtype), columns_HCC.to(x_BND.dtype)
     batch, tokens, dim = x_BND.shape
     x_BRK = x_BND.reshape(batch, rows_HRR.shape[-1], columns_HCC.shape[-1] * dim)
-    if x_BND.device.type == "cpu":
+    recorded = torch.jit.is_tracing() or torch.compiler.is_exporting()  # loops over groups would fix the batch size
+    if x_BND.device.type == "cpu" and not recorded:
         mixed: Tensor = GroupByGroup.apply(x_BRK, rows_HRR, columns_HCC)  # type: ignore[no-untyped-call]
     else:
         mixed = mix_whole_batch(x_BRK, rows_HRR, columns_HCC)
@@ -38,7 +39,7 @@ def mix_whole_batch(x_BRK: Tensor, rows_HRR: Tensor, columns_HCC: Tensor) -> Ten
     """``mix_by_axes`` as two products over the batch, rows first: (B, R, C, H, D). For a GPU."""
     (heads, rows, _), columns = rows_HRR.shape, columns_HCC.shape[-1]
     inner_BMK = rows_HRR.flatten(0, 1) @ x_BRK
-    inner_BHRCD = inner_BMK.reshape(len(x_BRK), heads, rows, columns, x_BRK.shape[-1] // columns)
+    inner_BHRCD = inner_BMK.unflatten(-1, (columns, -1)).unflatten(1, (heads, rows))
     return (columns_HCC[:, None] @ inner_BHRCD).permute(0, 2, 3, 1, 4)
 
 

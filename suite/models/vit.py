@@ -25,7 +25,7 @@ from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, 
 Pooling = Literal["average", "class_token"]
 Position = Literal["sinusoidal", "learned"]
 Initialization = Literal["kaiming_uniform", "trunc_normal", "mimetic", "impulse_3", "impulse_5"]
-PseudoInput = Literal["PE", "U", "PE+U"]
+PseudoInput = Literal["PE", "U", "PE+U", "G", "PE+G"]
 
 
 class ViT(nn.Module):
@@ -39,7 +39,7 @@ class ViT(nn.Module):
         position: a fixed sinusoidal encoding of row and column, or a learned one (Table 1).
         initialization: PyTorch's default; timm's; mimetic; or impulse with a window of 3x3 or 5x5 (Table 2).
         pseudo_input_first, pseudo_input_following: what the impulse is solved on, for the first and the other layers
-            (Table 6); "PE" is the sinusoidal encoding, also if the position is learned.
+            (Table 6): "PE" is the sinusoidal encoding, also if the position is learned, U uniform and G normal noise.
         same_for_all_layers: one impulse solution for all layers, or another one for each (Table 6).
         impulse_steps: Adam steps of Algorithm 1.
         renormalize: the authors' code's way of solving it, see ``impulse.renormalize_as_the_code``.
@@ -132,7 +132,7 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         x_BND = self.patch_embed(images) + self.pos_embed
         if self.cls_token is not None:
-            x_BND = torch.cat([self.cls_token.expand(len(x_BND), -1, -1), x_BND], dim=1)
+            x_BND = torch.cat([self.cls_token.expand(x_BND.shape[0], -1, -1), x_BND], dim=1)
         for block in self.blocks:
             x_BND = block(x_BND)
         pooled_BD = x_BND.mean(1) if self.cls_token is None else x_BND[:, 0]

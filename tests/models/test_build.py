@@ -5,8 +5,10 @@ import timm
 import torch
 import torch.nn.functional as F
 
-from suite.models.build import build_model, list_models
-from suite.models.flops import count_flops
+from suite.models.build import _BUILDERS, build_model, list_models
+from suite.models.flops import count_anew, count_flops
+from suite.models.layers import Block
+from suite.plugins import find_model
 
 PARAMETERS = {  # at 1000 classes
     "convit_ti": 5_710_512,
@@ -110,3 +112,85 @@ def test_only_random_linear_weights_start_with_another_deviation(name):
         factor = 5 if key in linear - by_convolution else 1
         torch.testing.assert_close(weight, factor * usual[key], msg=key)
     assert scaled.get_parameter("blocks.0.mlp.fc1.weight").std().item() == pytest.approx(0.1, rel=0.03)
+
+
+# One model of each class and encoding: the others of its family are the same in other sizes.
+FORMS = sorted({(m.func, m.keywords.get("encoding")): name for name, m in sorted(_BUILDERS.items())}.values())
+OTHERWISE = [  # and ways to build one whose forward passes differ
+    ("convit_ti", {"attention": "summed"}),
+    ("cmhsa_micro", {"borders": "literal"}),
+    ("vit_t", {"pooling": "class_token", "position": "learned"}),
+]
+
+
+def shrunk(name):
+    """Options that make any model small but leave each of its kinds of layer."""
+    sizes = {"convit": {"patch_size": 8, "depth": 2, "num_gpsa_layers": 1}, "cmhsa": {"patch_size": 8}}
+    sizes |= {"deit": {"patch_size": 8}, "vit": {"patch_size": 8}}
+    sizes |= {"sa": {"patch_size": 4, "dim": 16}, "convmixer": {"dim": 16}, "resnet18": {"width": 4}}
+    family = name.split("_")[0]
+    return ({"depth": 1} if family != "resnet18" else {}) | sizes[family]
+
+
+@pytest.mark.filterwarnings("ignore")  # of constants that tracing finds
+@pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in FORMS), *OTHERWISE])
+def test_exported_and_traced_models_take_any_number_of_images(name, options):
+    torch.manual_seed(0)
+    model = build_model(name, num_classes=10, image_size=32, **shrunk(name) | options).eval()
+    images = torch.randn(5, 3, 32, 32)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+        free = ({0: torch.export.Dim("images")},)
+        exported = torch.export.export(model, (images[:3],), dynamic_shapes=free).module()
+        traced = torch.jit.trace(model, images[:3], check_trace=False)
+        for batch in (images[:1], images[:2], images):
+            torch.testing.assert_close(exported(batch), model(batch), rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(traced(batch), model(batch), rtol=1e-4, atol=1e-5)
+
+
+def test_operations_of_timms_vit_on_a_cpu_have_attention_in_them():
+    tokens, dim, depth = 5, 192, 12
+    counted = count_anew("mine", 10, 32, {"model_source": find_model("timm:vit_tiny_patch16_224")})
+    assert counted.total - counted.linear == depth * 2 * 2 * tokens**2 * dim
+
+
+def test_operations_are_counted_where_a_module_is_given_a_parameter():
+    counted = count_anew("mine", 10, 32, {"model_source": find_model("timm:cait_xxs24_224")})
+    assert counted.total > counted.linear > 0
+
+
+@pytest.mark.parametrize("name", ["convit_micro", "deit_micro", "vit_t", "cmhsa_conv_micro", "cmhsa_micro"])
+def test_stochastic_depth_grows_linearly_from_the_first_block_to_the_last_on_both_branches(name):
+    model = build_model(name, num_classes=10, image_size=32, depth=5, patch_size=8, drop_path=0.2)
+    branches = [
+        (b.drop_path, b.drop_path) if isinstance(b, Block) else (b.drop_path1, b.drop_path2) for b in model.blocks
+    ]
+    rates = [[getattr(path, "drop_prob", 0.0) for path in pair] for pair in branches]
+    assert rates == [pytest.approx([rate, rate]) for rate in (0.0, 0.05, 0.1, 0.15, 0.2)]
+
+
+def test_stochastic_depth_drops_each_branch_of_a_block_by_itself():
+    class Constant(torch.nn.Module):
+        def __init__(self, value):
+            super().__init__()
+            self.value = value
+
+        def forward(self, x_BND):
+            return torch.full_like(x_BND, self.value)
+
+    torch.manual_seed(0)
+    block = Block(4, Constant(1.0), 0.25)
+    block.mlp = Constant(10.0)
+    values, counts = block(torch.zeros(4000, 1, 4))[:, 0, 0].mul(0.75).round().unique(return_counts=True)
+    assert values.tolist() == [0, 1, 10, 11]
+    assert (counts / 4000).tolist() == pytest.approx([1 / 16, 3 / 16, 3 / 16, 9 / 16], abs=0.03)
+    assert block.eval()(torch.zeros(2, 1, 4)).unique().tolist() == [11]
+
+
+@pytest.mark.parametrize(("name", "std"), [("deit_ti", 0.02), ("convit_ti", 0.02), ("vit_t", 1e-6)])
+def test_the_class_token_starts_with_the_deviation_of_its_papers_code(name, std):
+    torch.manual_seed(0)
+    options = {"deit_ti": {}, "convit_ti": {"num_gpsa_layers": 1}, "vit_t": {"pooling": "class_token"}}[name]
+    model = build_model(name, num_classes=10, image_size=32, depth=2, patch_size=8, **options)
+    assert model.cls_token.std().item() == pytest.approx(std, rel=0.15)

@@ -131,6 +131,21 @@ def test_every_shift_of_the_window_is_drawn_equally_often():
     assert draw(replace(SMALL, filter_size=5, num_layers=99)).shift_LH2.unique().tolist() == [-2, -1, 0, 1, 2]
 
 
+@pytest.mark.parametrize(("pseudo_input", "fourth_moment"), [("G", 3.0), ("PE+G", None), ("U", 1.8), ("PE+U", None)])
+def test_noise_is_normal_or_uniform_alone_or_on_top_of_the_position(pseudo_input, fourth_moment):
+    x_LND = draw(replace(SMALL, dim=256, pseudo_input=pseudo_input, num_layers=400)).x_LND
+    if fourth_moment:
+        assert x_LND.pow(4).mean().item() == pytest.approx(fourth_moment, rel=0.01)
+        expected = torch.zeros(x_LND.shape[1], 256, dtype=torch.float64)
+    else:  # over many layers the noise averages out
+        position = sinusoidal_encoding(SMALL.grid, 256)
+        expected = F.layer_norm(position, (256,))
+        variance = 1.0 if pseudo_input == "PE+G" else 1 / 3
+        expected = expected * (1 + variance / position.var(-1, correction=0, keepdim=True)) ** -0.5
+    torch.testing.assert_close(x_LND.mean(0), expected, rtol=0, atol=0.25)
+    assert (x_LND.mean(0) - expected).square().mean().sqrt() < 0.06  # 1 / sqrt(400) = 0.05
+
+
 def test_the_start_is_uniform_and_the_pseudo_input_normalized():
     start = draw(replace(SMALL, dim=256, pseudo_input="PE+U", num_layers=2))
     for weights in (start.q_LDC, start.k_LDC):

@@ -266,3 +266,21 @@ def test_operations_are_counted_by_source_and_those_of_torch_s_own_encoder_too(t
     flops = count_flops("mine", num_classes=16, image_size=4, model_source=source)
     tokens, dim = 16, 16
     assert flops.linear == 2 * tokens * (3 * dim * dim + dim * dim + 2 * 32 * dim)  # queries to values, output, MLP
+    assert flops.total - flops.linear == 2 * 2 * tokens**2 * dim  # the map, and its product with the values
+
+
+def test_operations_of_torch_s_lstm_are_counted(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "from torch import nn\n"
+        "class Memory(nn.Module):\n"
+        "    def __init__(self, *, num_classes, image_size):\n"
+        "        super().__init__()\n"
+        "        self.layer = nn.LSTM(4, num_classes, batch_first=True)\n"
+        "    def forward(self, images):\n"
+        "        return self.layer(images[:, 0])[0][:, -1]\n"
+    )
+    source = find_model(f"{tmp_path}/model.py:Memory")
+    flops = count_flops("mine", num_classes=5, image_size=4, model_source=source)
+    assert flops.total == 2 * 4 * 4 * 5 * (
+        4 + 5
+    )  # four steps of four gates, from four inputs and the five outputs before
