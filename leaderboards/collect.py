@@ -51,6 +51,8 @@ class Circumstances:
     device: str
     num_ranks: int
     threads_per_rank: int | None  # None where it is not recorded, or not a CPU's
+    micro_batch_size: int | None  # None where it is not recorded, or nothing was trained
+    has_batch_norm: bool
 
 
 @dataclass
@@ -188,6 +190,8 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirector
         device=result.device,
         num_ranks=result.num_ranks,
         threads_per_rank=result.threads_per_rank or None,
+        micro_batch_size=result.micro_batch_size or None,
+        has_batch_norm=result.has_batch_norm,
     )
     if result.num_corrupt_images:
         arm.num_corrupt_images[seed] = result.num_corrupt_images

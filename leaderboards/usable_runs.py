@@ -22,6 +22,7 @@ _CIRCUMSTANCES = {
     "device": "devices",
     "num_ranks": "numbers of ranks",
     "threads_per_rank": "numbers of threads a rank",
+    "micro_batch_size": "sizes of micro-batches",
 }
 
 
@@ -49,7 +50,8 @@ def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
         f"seed {s} {found.reason}" for s, found in runs.standings.items() if found.state == "done" and found.reason
     ]
     networks = frozenset(network.arm_id for network in with_ancestors([experiment]))
-    return UsableRuns(experiment, runs, runs.failures, runs.waiting, (*orphans, *_mixed(runs, runs.values)), networks)
+    notes = (*orphans, *_mixed(runs, runs.values), *_batch_norms(experiment.recipe.batch_size, runs))
+    return UsableRuns(experiment, runs, runs.failures, runs.waiting, notes, networks)
 
 
 def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
@@ -66,6 +68,13 @@ def _mixed(runs: ArmRuns, values: dict[int, dict[str, float]]) -> list[str]:
     corrupt = {seed: count for seed, count in runs.num_corrupt_images.items() if seed in values}
     notes += [f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt.items()]
     return notes
+
+
+def _batch_norms(batch_size: int, runs: ArmRuns) -> list[str]:
+    """Tell where batch norms saw fewer images at once than the recipe's batch, which gives other numbers."""
+    trained = [runs.circumstances[seed] for seed in runs.values]
+    sizes = sorted({one.micro_batch_size or batch_size for one in trained if one.has_batch_norm} - {batch_size})
+    return [f"batch norms saw {size} images at once, not the recipe's batch of {batch_size}" for size in sizes]
 
 
 def short_commit(commit: str) -> str:
