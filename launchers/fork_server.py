@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from suite.execute import die_with_parent, run
+from suite.execute import die_with_parent, run, sleep_while_waiting
 from suite.exit_codes import Exit
 from suite.spec import Resources
 
@@ -54,6 +54,7 @@ def import_training(resources: Resources) -> None:
         RunError: no GPU where one is needed.
         ImportError, OSError: a library that is not there, or is damaged.
     """
+    sleep_while_waiting(os.environ)
     import suite.training.loop
     import suite.training.untrained  # noqa: F401
     from suite.training.distributed import check_device, preload

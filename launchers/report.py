@@ -16,6 +16,7 @@ from launchers.cost import run_flops
 from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
 from suite.costs import images_seen, models_to_count, write_hours
+from suite.model_options import BATCH_NORMED
 from suite.plugins import Kind, list_plugins
 from suite.profiles import Profile
 from suite.spec import Experiment, ProfileName, Resources
@@ -36,6 +37,22 @@ def print_plan(
     if profile.scale_note:
         console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
     console.print(f"{count(plan)}; recorded in {store}")
+    if small := _models_of_small_norm_batches(run.job for run in plan if run.standing.is_open):
+        console.print(
+            f"{', '.join(small)}: batch norms, where there are any, will see fewer images at once than the recipe's "
+            "batch, by --micro-batch or several ranks. Results will differ by it; they record it, and boards say so.",
+            style="yellow",
+        )
+
+
+def _models_of_small_norm_batches(jobs: Iterable[Job]) -> list[str]:
+    found = set()
+    for job in jobs:
+        experiment, batch_size = job.experiment, job.experiment.recipe.batch_size
+        is_normed = experiment.model in BATCH_NORMED or experiment.model_source is not None  # which may be
+        if experiment.is_trained and is_normed and job.resources.split_batch(batch_size)[0] < batch_size:
+            found.add(experiment.model)
+    return sorted(found)
 
 
 def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], num_devices: int) -> None:

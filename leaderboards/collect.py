@@ -51,6 +51,8 @@ class Circumstances:
     device: str
     num_ranks: int
     threads_per_rank: int | None  # None where it is not recorded, or not a CPU's
+    micro_batch_size: int | None  # None where it is not recorded, or nothing was trained
+    batch_norm_images: int | None  # that batch norms saw at once, where that is less than the recipe's batch
 
 
 @dataclass
@@ -180,7 +182,7 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> 
 
 def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
     """Keep the part of a result that is shown, so that the rest of it can be let go."""
-    seed = result.experiment.seed
+    seed, micro = result.experiment.seed, result.micro_batch_size
     void = void_metrics(result)
     arm.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
     found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
@@ -193,6 +195,8 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirector
         device=result.device,
         num_ranks=result.num_ranks,
         threads_per_rank=result.threads_per_rank or None,
+        micro_batch_size=micro or None,
+        batch_norm_images=micro if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size else None,
     )
     if result.num_corrupt_images:
         arm.num_corrupt_images[seed] = result.num_corrupt_images

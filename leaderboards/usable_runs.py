@@ -22,6 +22,7 @@ _CIRCUMSTANCES = {
     "device": "devices",
     "num_ranks": "numbers of ranks",
     "threads_per_rank": "numbers of threads a rank",
+    "micro_batch_size": "sizes of micro-batches",
 }
 
 
@@ -58,8 +59,15 @@ def tell_origins(runs: ArmRuns) -> tuple[str, ...]:
         if len(groups) > 1:
             told = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())
             notes.append(f"different {what}: {told}")
+    notes += _batch_norms(runs)
     corrupt = runs.num_corrupt_images.items()
     return (*notes, *(f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt))
+
+
+def _batch_norms(runs: ArmRuns) -> list[str]:
+    """Tell where batch norms saw fewer images at once than the recipe's batch, which gives other numbers."""
+    sizes = sorted({size for seed in runs.values if (size := runs.circumstances[seed].batch_norm_images) is not None})
+    return [f"batch norms saw {size} images at once, fewer than the recipe's batch" for size in sizes]
 
 
 def short_commit(commit: str) -> str:

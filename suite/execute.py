@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
 from suite import attempts
@@ -182,6 +182,14 @@ def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
     return Exit.DONE
 
 
+def sleep_while_waiting(environment: MutableMapping[str, str]) -> None:
+    """Let threads that wait for each other sleep, unless the user says otherwise; OpenMP reads it as torch is loaded.
+
+    Where they spin, as is OpenMP's way, those of one run keep each other from cores that others use too.
+    """
+    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
 def die_with_parent() -> None:
     """Ask the kernel (Linux) to kill this process when its parent dies, so that no run outlives a killed grid."""
     if sys.platform == "linux":
@@ -196,6 +204,7 @@ def main() -> int:
     parser.add_argument("--resources", type=Resources.model_validate_json, default="{}", help="Resources as JSON")
     arguments = parser.parse_args()
     die_with_parent()
+    sleep_while_waiting(os.environ)
     resources = arguments.resources
     try:
         RunDirectory(arguments.run_directory).read_experiment()

@@ -17,6 +17,8 @@ from typing import Any
 
 from suite.spec import Scalar
 
+BATCH_NORMED = ("convmixer", "resnet18_cifar")  # models whose outputs depend on how many images they see at once
+
 _SOURCES = Path(__file__).parent / "models"
 
 

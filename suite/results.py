@@ -17,8 +17,8 @@ from pydantic import (
 
 from suite.spec import Experiment, Frozen, StorageFormat
 
-# Of result.json: 3 knew no threads; 2 no compiled steps; 1 no number of its own, digest of maps, or foreign models.
-RESULT_FORMAT = 4
+# Of result.json. Older ones lack: 4 micro-batches; 3 threads; 2 compiled steps; 1 this, maps' digests, foreign models.
+RESULT_FORMAT = 5
 
 FailureKind = Literal["error", "killed"]
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -52,6 +52,8 @@ class Result(Frozen):
     device: str
     num_ranks: PositiveInt
     threads_per_rank: NonNegativeInt = 0  # that computed, on a CPU; 0 = on another device, or not recorded
+    micro_batch_size: NonNegativeInt = 0  # images that a rank trained on at once; 0 = on none, or not recorded
+    has_batch_norm: bool = False  # whose statistics, in training, are of these images; False also where not recorded
     compiled: bool = False  # its training steps, by torch.compile
     num_nodes: PositiveInt = 1
     num_attempts: NonNegativeInt

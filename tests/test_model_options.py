@@ -3,9 +3,11 @@
 import inspect
 
 import pytest
+import torch
 
-from suite.model_options import changed_options, read_options
+from suite.model_options import BATCH_NORMED, changed_options, read_options
 from suite.models import build
+from suite.training.start import has_batch_norm
 
 
 def signature(builder):
@@ -27,6 +29,12 @@ def test_only_options_that_a_family_has_are_said_to_leave_its_flops_as_they_are(
         family = taken.setdefault(build._BUILDERS[name].func.__module__, (options.without_effect_on_flops, set()))
         family[1].update(p.name for p in signature(build._BUILDERS[name]))
     assert all(said <= of_family for said, of_family in taken.values())
+
+
+def test_the_models_that_are_said_to_have_batch_norms_are_those_that_have_them():
+    with torch.device("meta"):
+        normed = [name for name in build.list_models() if has_batch_norm(build.build_model(name, image_size=32))]
+    assert normed == list(BATCH_NORMED)
 
 
 def test_options_at_their_default_are_left_out_and_the_others_stay():

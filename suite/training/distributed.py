@@ -217,9 +217,11 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
 def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, resources: Resources) -> Any:
     """Put the DeepSpeed engine around model and optimizer.
 
-    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. The
-    gradients of several ranks are added up after the backward pass: at stage 0 DeepSpeed has no other way, and from
-    stage 1 on its buckets, of 5e8 elements unless told otherwise, hold more than any model here.
+    bf16 is torch autocast, since DeepSpeed's own bf16 with ZeRO stage 0 takes a phantom first step. Weights and
+    gradients pass between ranks in fp32: ZeRO would round those of linear layers and convolutions. Stage 3 computes by
+    torch's linear, since DeepSpeed's own rounds once more. The gradients of several ranks are added up after the
+    backward pass: at stage 0 DeepSpeed has no other way, and from stage 1 on its buckets, of 5e8 elements unless told
+    otherwise, hold more than any model here.
 
     Args:
         model: on the device that it trains on.
@@ -245,9 +247,13 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
         "train_micro_batch_size_per_gpu": micro,
         "gradient_accumulation_steps": accumulation,
         "gradient_clipping": 0.0 if resources.zero_stage == 0 else recipe.clip_grad_norm,
-        "zero_optimization": {"stage": resources.zero_stage},
+        "zero_optimization": {"stage": resources.zero_stage, "memory_efficient_linear": False},
         "zero_allow_untested_optimizer": True,
-        "torch_autocast": {"enabled": recipe.precision == "bf16", "dtype": "bfloat16"},
+        "torch_autocast": {
+            "enabled": recipe.precision == "bf16",
+            "dtype": "bfloat16",
+            "lower_precision_safe_modules": [],  # whose weights and gradients would be sent in bf16
+        },
         "timers": {"throughput": {"enabled": False}},  # it waits for the device twice in each micro-step
         "steps_per_print": 10**9,
     }

@@ -41,7 +41,7 @@ from suite.training.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
 from suite.training.schedule import Schedule
-from suite.training.start import choose_parent, lay_out, start_network
+from suite.training.start import choose_parent, has_batch_norm, lay_out, start_network
 from suite.training.waiting import Waiting
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
@@ -89,9 +89,11 @@ class Training:
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
+        self.norm_batch = self.micro_batch if has_batch_norm(model) else 0  # images that its batch norms see at once
         self.origin = self._origin()
         state = checkpoint.load_newest(self.engine, run, ranks, resources, self.origin)
         void = self._check_protocol(state.get("protocol_version", PROTOCOL_VERSION))
+        self._check_norm_batch(state.get("norm_batch", self.norm_batch))
         self.progress = Progress(**state.get("progress", {}))
         if "best_top1_percent" in void:
             self.progress.best_top1_percent = 0.0
@@ -122,6 +124,17 @@ class Training:
                 "Delete that folder and use --retry-failed to train this run from its start"
             )
         return void_metrics(made)
+
+    def _check_norm_batch(self, begun: int) -> None:
+        """Refuse to go on with batch norms of another number of images; say where these are not the whole batch."""
+        if begun != self.norm_batch:
+            raise RunError(
+                f"this run was begun with batch norms of {begun} images at once, this attempt has {self.norm_batch}: "
+                "start the grid with the former --micro-batch and --ranks-per-node, or delete "
+                f"{self.directory.checkpoint_path} and use --retry-failed to train it from its start"
+            )
+        if 0 < self.norm_batch < self.recipe.batch_size:
+            print(f"batch norms see {self.norm_batch} images at once, not the batch of {self.recipe.batch_size}")
 
     def run(self, stop: StopRequest) -> Result | None:
         """Train to the end; the first rank returns the result, the others None.
@@ -287,6 +300,7 @@ class Training:
     def _save(self) -> None:
         self.progress.corrupt = self._all_corrupt()
         step, state = self.progress.step, {"progress": asdict(self.progress), "protocol_version": PROTOCOL_VERSION}
+        state["norm_batch"] = self.norm_batch
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.origin, step, state)
 
     def _all_corrupt(self) -> list[tuple[str, int]]:

@@ -22,7 +22,7 @@ from suite.spec import Experiment, Resources
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
 from suite.training.evaluate import Accuracy
-from suite.training.start import Parent
+from suite.training.start import Parent, has_batch_norm
 from suite.training.utilization import mfu_percent
 
 
@@ -88,6 +88,8 @@ def make_result(
         device=device,
         num_ranks=ranks.num_ranks,
         threads_per_rank=resources.threads_per_rank if resources.device == "cpu" else 0,
+        micro_batch_size=resources.split_batch(experiment.recipe.batch_size)[0] if experiment.is_trained else 0,
+        has_batch_norm=has_batch_norm(network) and experiment.is_trained,
         compiled=resources.compiled and experiment.is_trained,
         num_nodes=attempts[-1].num_nodes if attempts else 1,
         num_attempts=len(attempts),

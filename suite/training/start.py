@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from suite.errors import RunError
 from suite.files import read_file, sha256_of
@@ -104,6 +105,11 @@ def _read_weights(run: RunDirectory) -> bytes:
     if expected and found != expected:
         raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")
     return data
+
+
+def has_batch_norm(network: nn.Module) -> bool:
+    """Whether a training image's output depends on the images that the network sees with it."""
+    return any(isinstance(module, _BatchNorm) for module in network.modules())
 
 
 def lay_out(network: nn.Module, device: torch.device) -> nn.Module:

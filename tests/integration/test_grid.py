@@ -241,6 +241,14 @@ def test_misuse_exits_2_with_the_valid_choices(tmp_path, capsys, options, messag
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_plan_warns_of_models_whose_numbers_hang_on_the_micro_batch(tmp_path, capsys):
+    challenger = ("--challenger", "mine=timm:resnet26t")
+    call_grid(tmp_path, *challenger, "--micro-batch", "16", "--dry-run")
+    assert "mine: batch norms, where there are any, will see fewer images" in " ".join(capsys.readouterr().out.split())
+    call_grid(tmp_path, *challenger, "--dry-run")
+    assert "batch norms" not in capsys.readouterr().out
+
+
 def test_a_dry_run_prints_the_cost_and_starts_nothing(tmp_path, capsys):
     assert call_grid(tmp_path, "--profile", "paper", "--dry-run") == 0
     assert "GPU-hours" in capsys.readouterr().out

@@ -1,11 +1,13 @@
 """In which order the pool starts runs that need others. Processes are made up; ``tests/integration`` has real ones."""
 
+import os
 import subprocess
+import sys
 
 import pytest
 
 from launchers import grid
-from launchers.local import Gpus, LocalPool, LocalRun
+from launchers.local import Gpus, LocalPool, LocalRun, environment_of_runs
 from launchers.plan import make_plan
 from suite.exit_codes import Exit
 from suite.records import RunDirectory
@@ -155,3 +157,29 @@ def test_only_gpus_that_torch_sees_are_handed_out(monkeypatch, named, num_seen, 
     if named is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
     assert grid._visible_gpus() == expected
+
+
+@pytest.mark.parametrize(("by_user", "expected"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_of_a_run_sleep_while_they_wait_unless_the_user_says_otherwise(monkeypatch, by_user, expected):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    for name, value in by_user.items():
+        monkeypatch.setenv(name, value)
+    assert environment_of_runs(Resources())["OMP_WAIT_POLICY"] == expected
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "from launchers.fork_server import import_training; import_training(Resources())",  # as a node
+        "import suite.execute; sys.argv = ['execute', folder]; suite.execute.main()",  # by hand
+    ],
+)
+def test_openmp_itself_hears_of_it_however_a_run_starts(graph, tmp_path, start):
+    run = RunDirectory.of(tmp_path, graph["first"])
+    run.create(graph["first"])
+    run.result_path.mkdir()  # so that there is nothing to train
+    code = f"import sys; from suite.spec import Resources; folder = {str(run.path)!r}; {start}; import torch"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
+    environment["OMP_DISPLAY_ENV"] = "VERBOSE"
+    started = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "GOMP_SPINCOUNT = '0'" in started.stderr

@@ -112,6 +112,18 @@ def test_seeds_of_different_origins_and_corrupt_images_are_noted_not_refused(sui
     assert "- pruned, a: seed 2 went on without 7 corrupt images\n" in markdown
 
 
+def test_batch_norms_that_saw_less_than_the_recipes_batch_are_noted(suite, finish_experiment, tmp_path):
+    finish_experiment(TRAINED, 90)
+    for seed, micro_batch_size, has_batch_norm in ((0, 8, True), (1, 4, True), (2, 2, False)):
+        fields = {"micro_batch_size": micro_batch_size, "has_batch_norm": has_batch_norm}
+        finish_experiment(PRUNED.with_seed(seed), 80, **fields)
+    markdown = render_markdown(make_leaderboard(suite, "laptop", tmp_path))
+    assert "- pruned, a: different sizes of micro-batches: 8 (seed 0), 4 (seed 1), 2 (seed 2)\n" in markdown
+    assert "- pruned, a: batch norms saw 4 images at once, fewer than the recipe's batch\n" in markdown
+    assert "batch norms saw 8" not in markdown
+    assert "batch norms saw 2" not in markdown
+
+
 def test_seeds_of_one_commit_are_not_called_mixed(suite, finish_experiment, tmp_path):
     for seed in range(2):
         finish_experiment(TRAINED.with_seed(seed), 90)

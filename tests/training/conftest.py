@@ -21,19 +21,14 @@ def last_group():
 
 @pytest.fixture(scope="module")
 def process_group(last_group):
-    """Of this process alone; what it and its engines set for the process is set back.
-
-    An engine of DeepSpeed's stage 3 puts a linear of its own in the place of torch's, for good, as it says, and that
-    fails on empty layers. Runs end with their processes.
-    """
-    threads, linear = torch.get_num_threads(), torch.nn.functional.linear
+    """Of this process alone; what it sets for the process is set back."""
+    threads = torch.get_num_threads()
     with patch.dict(os.environ):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
         yield distributed.start(Resources(zero_stage=1))  # a rank alone at stage 0 has no group
     torch.backends.cudnn.allow_tf32 = True
     torch.use_deterministic_algorithms(False)
     torch.set_num_threads(threads)
-    torch.nn.functional.linear = linear
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from safetensors.torch import load_file
 from torch.func import functional_call
 
 from imagesets.loader import ImageLoader
+from suite.exit_codes import Exit
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
@@ -20,6 +21,7 @@ OPTIONS = {"dim": 8, "depth": 1, "kernel_size": 3, "patch_size": 8}
 EXPERIMENT = Experiment(
     model="convmixer", dataset="cifar10_sample", image_size=32, recipe=RECIPE, model_options=OPTIONS, seed=5
 )
+ASKED_TO_STOP = "import suite.training.environment; suite.training.environment.StopRequest.__bool__ = lambda _: True\n"
 SMALL_BATCHES = "import suite.training.evaluate; suite.training.evaluate._BATCH = 30\n"
 
 
@@ -31,6 +33,22 @@ def trained(execute, tmp_path_factory):
     statuses = execute(run, Resources(num_ranks=2, num_evaluations=4), before=SMALL_BATCHES)
     assert statuses == [0, 0], run.log_path.read_text()
     return run
+
+
+def test_the_images_that_a_batch_norm_sees_at_once_are_recorded_and_told(trained):
+    result = trained.read_result()
+    assert (result.micro_batch_size, result.has_batch_norm) == (16, True)
+    assert "batch norms see 16 images at once, not the batch of 32" in trained.log_path.read_text()
+
+
+def test_a_run_does_not_go_on_with_batch_norms_of_another_number_of_images(execute, tmp_path):
+    run = RunDirectory.of(tmp_path, EXPERIMENT)
+    run.create(EXPERIMENT)
+    assert execute(run, Resources(micro_batch_size=16), before=ASKED_TO_STOP) == [Exit.INTERRUPTED]
+    assert execute(run, Resources(micro_batch_size=8)) == [Exit.FAILED]
+    assert "begun with batch norms of 16 images at once, this attempt has 8" in run.read_failure().reason
+    run.failure_path.unlink()
+    assert execute(run, Resources(num_ranks=2)) == [Exit.DONE] * 2, run.log_path.read_text()
 
 
 def new_model():

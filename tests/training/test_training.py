@@ -95,6 +95,63 @@ def test_zero_3_trains_and_evaluates_a_model_whose_weights_are_really_cut_in_pie
     assert accuracies[0] == pytest.approx(accuracies[1], rel=1e-4)
 
 
+ONE_STEP = """
+import sys, torch, torch.nn.functional as F
+from safetensors.torch import save_file
+from suite.models.build import build_model
+from suite.protocols.deit import DEIT_LAPTOP
+from suite.spec import Resources
+from suite.training import distributed
+
+def start_model():
+    torch.manual_seed(0)
+    model = build_model("deit_micro", num_classes=10, image_size=32, dim=180, depth=1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += torch.randn_like(parameter) / 50
+    return model
+
+def draw(rank):
+    return torch.randn(16, 3, 32, 32, generator=torch.Generator().manual_seed(rank)), torch.arange(16) % 10
+
+if __name__ == "__main__":
+    stage, path = int(sys.argv[1]), sys.argv[2]
+    resources = Resources(num_ranks=2, zero_stage=stage)
+    ranks = distributed.start(resources)
+    model, recipe = start_model(), DEIT_LAPTOP.model_copy(update={"precision": "bf16", "batch_size": 32})
+    engine = distributed.initialize(model, torch.optim.SGD(model.parameters(), lr=1.0), recipe, resources)
+    images, labels = draw(ranks.rank)
+    engine.backward(F.cross_entropy(engine(images).float(), labels))
+    engine.step()
+    weights = distributed.full_state_dict(engine, stage)
+    if ranks.is_first:
+        save_file(weights, path)
+    distributed.stop()
+"""
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_bf16_on_two_ranks_has_plain_pytorchs_gradients_and_keeps_fp32_weights(fork, ranks, tmp_path, stage):
+    # the MLP's weights, of 129,600 elements, are what stage 3 cuts in pieces
+    path, names = tmp_path / "weights.safetensors", {"__name__": "reference"}
+    processes = [fork(ONE_STEP, stage, path, log=tmp_path / "log", **place) for place in ranks(2)]
+    exec(ONE_STEP, names)
+    model = names["start_model"]()
+    start = {name: value.detach().clone() for name, value in model.named_parameters()}
+    for rank in range(2):
+        images, labels = names["draw"](rank)
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = model(images)
+        (F.cross_entropy(logits.float(), labels) / 2).backward()
+    for process in processes:
+        process.join(600)
+    assert [process.exitcode for process in processes] == [0, 0], (tmp_path / "log").read_text()
+    weights = load_file(path)
+    for name, parameter in model.named_parameters():
+        error = (start[name] - weights[name] - parameter.grad).norm() / parameter.grad.norm()
+        assert error < 1e-4, f"{name}: {error:.1e}"  # of bf16: 2e-3
+
+
 def test_zero_3_refuses_a_layer_that_pruning_left_without_weights():
     model = torch.nn.Linear(4, 0)
     optimizer = torch.optim.AdamW(model.parameters())
