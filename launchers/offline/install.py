@@ -72,11 +72,11 @@ def make_environment(folder: Path) -> Path:
     """A virtual environment that also sees what this Python sees, also where that is a virtual environment itself,
     whose packages ``--system-site-packages`` would leave out. Returns its Python."""
     python = folder.absolute() / "bin" / "python"
-    if not python.exists():
-        print(f"making {folder}", flush=True)
-        venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
-    seen = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    if python.resolve() != Path(sys.executable).resolve() or not packages.is_dir():  # another Python's is of no use
+        print(f"making {folder}", flush=True)
+        venv.EnvBuilder(with_pip=False, symlinks=True, clear=(folder / "pyvenv.cfg").exists()).create(folder)
+    seen = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     lines = [f"import site; site.addsitedir({path!r})\n" for path in seen if Path(path) != packages.absolute()]
     (packages / "packages_of_the_machine.pth").write_text("".join(lines))
     return python
