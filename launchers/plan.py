@@ -5,15 +5,17 @@ Reads files only, starts nothing.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from suite.errors import SpecError, check_name, unknown_name
+from suite.errors import SpecError, check_name, in_order, unknown_name
+from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources, experiment_fields, with_ancestors
 from suite.standing import Standing, after_retry, stand, stand_alone
+from suite.tables import Suite
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,26 @@ class PlannedRun:
         return "" if self.standing.is_open or self.standing.state == "done" else self.standing.reason
 
 
-def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Experiment]:
+Rows = Mapping[str, Mapping[str, set[str]]]
+
+
+def find_rows(suite: Suite, profile: Profile) -> Rows:
+    """What the board calls the rows that show an arm: by arm, the values of each key of a row."""
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for entry in profile.entries:
+        for key, value in zip(suite.table(entry.table).row_keys, entry.row, strict=True):
+            for candidate in entry.candidates:
+                found[candidate.arm_id][key] |= {value} - {""}
+    return found
+
+
+def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | None = None) -> list[Experiment]:
     """Select the experiments that match every KEY of ``only`` with one of its VALUEs, and all that these depend on.
+
+    Args:
+        experiments: those to select from.
+        only: texts KEY=VALUE, each of a field of an experiment or of a row of the board.
+        rows: names of the board's rows; None: it has none.
 
     Raises:
         SpecError: a filter that is not KEY=VALUE, an unknown key, or a value that no experiment has.
@@ -51,22 +71,42 @@ def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Exper
         if not separator:
             raise SpecError(f"--only {text!r}: expected KEY=VALUE, such as model={experiments[0].model}")
         wanted.setdefault(key, []).append(value)
-    fields = [experiment_fields(experiment) for experiment in experiments] if wanted else [{} for _ in experiments]
+    names = [_names(experiment, rows or {}) for experiment in experiments] if wanted else [{} for _ in experiments]
+    valid: dict[str, set[str]] = defaultdict(set)
+    for one in names:
+        for key, called in one.items():
+            valid[key] |= called
     for key, values in wanted.items():
-        check_name("key of --only", key, fields[0])
-        found = {str(one[key]) for one in fields}
+        check_name("key of --only", key, valid)
         for value in values:
-            if not any(_same(value, other) for other in found):
-                unknown = unknown_name(f"value of --only {key}", value, found)
-                raise SpecError(f"{unknown} --seeds N plans seeds 0 to N-1.") if key == "seed" else unknown
+            if not any(_same(value, other) for other in valid[key]):
+                raise _unknown_value(key, value, valid, rows or {})
     selected = [
         experiment
-        for experiment, one in zip(experiments, fields, strict=True)
-        if all(any(_same(value, str(one[key])) for value in values) for key, values in wanted.items())
+        for experiment, one in zip(experiments, names, strict=True)
+        if all(
+            any(_same(value, other) for value in values for other in one.get(key, ())) for key, values in wanted.items()
+        )
     ]
     if not selected:
         raise SpecError(f"no experiment matches --only {' '.join(only)} as a whole; loosen one of the filters")
     return with_ancestors(selected)
+
+
+def _names(experiment: Experiment, rows: Rows) -> dict[str, set[str]]:
+    """What ``--only`` may call an experiment: by its fields, and by the rows of the board that show it."""
+    fields = {key: {str(value)} for key, value in experiment_fields(experiment).items()}
+    of_rows = rows.get(experiment.arm_id, {})
+    return {key: fields.get(key, set()) | set(of_rows.get(key, ())) for key in (*fields, *of_rows)}
+
+
+def _unknown_value(key: str, value: str, valid: Mapping[str, set[str]], rows: Rows) -> SpecError:
+    unknown = unknown_name(f"value of --only {key}", value, valid[key])
+    if key == "seed":
+        return SpecError(f"{unknown} --seeds N plans seeds 0 to N-1.")
+    others = sorted({other for one in rows.values() for other in one} - {key})
+    told = [f"{other}={', '.join(in_order(valid[other]))}" for other in others if len(valid[other]) > 1]
+    return SpecError(f"{unknown} The board names its rows by {'; '.join(told)}.") if told else unknown
 
 
 def make_plan(

@@ -13,7 +13,7 @@ from rich.console import Console
 from imagesets.prepared import find_info, make_ready
 from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
-from launchers.plan import PlannedRun, make_plan, select
+from launchers.plan import PlannedRun, find_rows, make_plan, select
 from launchers.report import print_plan
 from launchers.tracking import check_installed
 from suite.challenger import Challenger
@@ -57,7 +57,7 @@ class GridRequest:
             profile = profile.model_copy(update={"device": options.device})
         check_installed(options.track)
         _check_store(options.runs)
-        experiments = select(profile.experiments(options.seeds), options.only)
+        experiments = select(profile.experiments(options.seeds), options.only, find_rows(suite, profile))
         _check_teacher(experiments, options)
         return cls(suite, options.profile_name, profile, experiments, options, challengers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -46,8 +47,20 @@ def missing_weights(teacher: str) -> SpecError:
 
 
 def unknown_name(kind: str, found: str, valid: Iterable[str]) -> SpecError:
-    """The error for a name that is not in a closed list, with the nearest valid one."""
-    names = sorted(valid)
-    near = difflib.get_close_matches(found, names, n=1, cutoff=0.5)
+    """The error for a name that is not in a closed list, with the nearest valid one: numbers look alike by chance."""
+    names = in_order(valid)
+    near = difflib.get_close_matches(found, names, n=1, cutoff=0.5) if _number(found) == math.inf else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return SpecError(f"unknown {kind} {found!r}.{hint} Valid: {', '.join(names)}.")
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sort names, and numbers among them by their values."""
+    return sorted(names, key=lambda name: (_number(name), name))
+
+
+def _number(name: str) -> float:
+    try:
+        return float(name)
+    except ValueError:
+        return math.inf
