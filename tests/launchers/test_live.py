@@ -1,6 +1,7 @@
 """The live pages: what a browser sees while runs go on, what the server refuses, and that it ends with its grid."""
 
 import contextlib
+import errno
 import html
 import http.client
 import json
@@ -8,9 +9,11 @@ import os
 import re
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -119,6 +122,48 @@ def test_another_address_needs_its_token(secret, path):
 
 def test_with_its_token_any_name_is_answered(secret):
     assert ask(secret, "/s3cret/", Host="cluster.example")[:2] == (200, "<p>the board</p>")
+
+
+def connect(port, said=b""):
+    connection = socket.create_connection(("127.0.0.1", port), timeout=600)
+    connection.sendall(said)
+    return connection
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: x"])
+def test_slow_connections_take_sixty_four_threads_at_most_and_let_others_through(said):
+    before = threading.active_count()
+    with contextlib.ExitStack() as connections, served(Site({"": KeptPage(lambda: PAGE, 0.01)}), "s3cret") as port:
+        for _ in range(200):
+            connections.enter_context(connect(port, said))
+            assert threading.active_count() < before + 80  # those that end, the server's and the page's beside
+        for _ in range(3):
+            assert ask(port, "/s3cret/")[0] == 200
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_request_that_does_not_come_as_a_whole_in_time_is_cut_off(monkeypatch, said):
+    monkeypatch.setattr("launchers.live.server._REQUEST_S", 0.0)
+    with served(Site({"": KeptPage(lambda: PAGE, 0.01)})) as port, connect(port, said) as slow:
+        assert slow.recv(1) == b""
+
+
+def test_a_server_without_descriptors_waits_before_it_tries_again(monkeypatch):
+    tried, pauses = [], []
+    accept, sleep = socketserver.TCPServer.get_request, time.sleep
+
+    def accept_later(self):
+        tried.append(1)
+        if len(tried) < 4:
+            raise OSError(errno.EMFILE, "too many open files")
+        return accept(self)
+
+    monkeypatch.setattr(socketserver.TCPServer, "get_request", accept_later)
+    monkeypatch.setattr("launchers.live.server._PAUSE_S", 0.0123)
+    monkeypatch.setattr(time, "sleep", lambda seconds: pauses.append(seconds) or sleep(seconds))
+    with served(Site({"": KeptPage(lambda: PAGE, 0.01)})) as port:
+        assert ask(port)[0] == 200
+    assert pauses.count(0.0123) == 3
 
 
 @pytest.mark.parametrize(
