@@ -19,6 +19,7 @@ from rich.console import Console
 
 from launchers.address import Address
 from launchers.helper import NICER, Helper
+from suite.errors import SpecError, SuiteError
 from suite.exit_codes import Exit
 
 
@@ -61,10 +62,14 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
         return
     server = LiveServer(address, words)
     console.print(f"live pages: {server.url}", soft_wrap=True)
+    is_told = False
     try:
         yield server
+    except SuiteError:  # which may have ended both
+        is_told = True
+        raise
     finally:
-        if reason := server.close():
+        if (reason := server.close()) and not is_told:
             console.print(f"the live pages had ended before, nothing else has: {reason}", soft_wrap=True)
 
 
@@ -80,7 +85,11 @@ def serve() -> int:
     from launchers.live.site import make_site
     from launchers.request import GridRequest
 
-    site = make_site(GridRequest.of(parse_options(asked["words"])))
+    try:
+        site = make_site(GridRequest.of(parse_options(asked["words"])))
+    except SuiteError as error:
+        print(error, file=sys.stderr)
+        return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
     Server(socket.socket(fileno=int(sys.argv[1])), Address(**asked["address"]), site).serve_forever()
     return Exit.DONE
 

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import html
 import http.client
+import io
 import json
 import os
 import re
@@ -18,10 +19,12 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
+from rich.console import Console
 
 from launchers.address import Address, parse_address
 from launchers.command_line import parse_options
 from launchers.grid import main
+from launchers.live.beside import serving
 from launchers.live.kept import KeptPage, Page
 from launchers.live.server import Server
 from launchers.live.site import Site, make_site
@@ -31,6 +34,7 @@ from launchers.status import read_status
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite import attempts
+from suite.errors import SpecError
 from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
@@ -211,6 +215,26 @@ def test_a_page_is_made_for_who_looks_and_for_nobody_else():
     kept = KeptPage(lambda: made.append(1) or Page.of(str(len(made)), "text/plain"), 0.0, patience_s=600)
     assert not made
     assert kept.find().content == b"1"
+
+
+def outlive_the_pages(error=None):
+    """What a grid says that goes on until its pages have ended, and then ends, with an error if any."""
+    console = Console(file=io.StringIO(), width=10_000)
+    with (
+        contextlib.suppress(SpecError),
+        serving(Address("127.0.0.1", 0), [*WORDS[:2], "--profile", "x"], console) as server,
+    ):
+        assert server._helper.wait() == Exit.MISUSE
+        assert server._helper._said.tell() == len(server._helper.last_words) + 1  # no line but the last
+        if error:
+            raise error
+    return console.file.getvalue().splitlines()[1:]
+
+
+def test_pages_that_cannot_be_say_why_in_one_line_and_leave_the_grids_own_error_to_the_grid():
+    (said,) = outlive_the_pages()
+    assert "nothing else has: unknown profile 'x'. Valid: " in said
+    assert outlive_the_pages(SpecError("the grid's own")) == []
 
 
 # -- a grid
