@@ -165,10 +165,10 @@ class Submitter:
             raise SpecError(f"SLURM would refuse these jobs: {reason}. Nothing was submitted.")
 
     def _refusal(self) -> str:
-        with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as file:
             file.write(self._script(max(self._arrays(), key=len)))
             file.flush()
-            done = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, text=True, check=False)
+            done = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, encoding="utf-8")
         if done.returncode == 0:
             return ""
         return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"

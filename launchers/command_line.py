@@ -13,7 +13,7 @@ from typing import Any, get_args
 from launchers.address import DEFAULT, parse_address
 from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.significance.sequential import FIRST_LOOK
-from suite.arguments import num_seeds, positive, program
+from suite.arguments import num_seeds, path, positive, program
 from suite.errors import SpecError
 from suite.spec import StorageFormat, TrackerName
 
@@ -91,9 +91,9 @@ def _make_parser() -> argparse.ArgumentParser:
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="train only these, such as model=deit_micro, or rows as their board calls them: train_size_percent=5",
     )  # fmt: skip
-    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    parser.add_argument("--runs", type=path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
     parser.add_argument(
-        "--data-dir", type=Path, metavar="DIR",
+        "--data-dir", type=path, metavar="DIR",
         help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
     )  # fmt: skip
     parser.add_argument(
@@ -124,7 +124,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--compile", action="store_true", dest="compiled", help="train by torch.compile; all runs share the code"
     )
     parser.add_argument(
-        "--teacher-weights", type=Path, metavar="FILE", help="trained weights of a timm teacher, for distillation"
+        "--teacher-weights", type=path, metavar="FILE", help="trained weights of a timm teacher, for distillation"
     )
     parser.add_argument("--device", choices=["cpu", "gpu"], help="train on another device than the profile's")
     parser.add_argument("--precision", choices=["fp32", "bf16"], help="another precision than the recipe's: other runs")

@@ -98,7 +98,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
     job = os.environ["SLURM_JOB_ID"]
     give_up_at = time.monotonic() + _REQUEUE_PATIENCE_S
     while time.monotonic() < give_up_at:
-        shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=False).stdout
+        shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, encoding="utf-8").stdout
         state = re.search(r"JobState=(\w+)", shown)
         restarts = re.search(r"Restarts=(\d+)", shown)
         is_older = restarts is not None and int(restarts[1]) > attempts.this_job()["restarts"]

@@ -6,16 +6,18 @@ Reads files only, starts nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from suite.errors import SpecError, check_name, in_order, unknown_name
+from suite.errors import SpecError, check_name, unknown_name
 from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources, experiment_fields, with_ancestors
 from suite.standing import Standing, after_retry, stand, stand_alone
 from suite.tables import Suite
+
+Rows = dict[str, list[tuple[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -41,16 +43,12 @@ class PlannedRun:
         return "" if self.standing.is_open or self.standing.state == "done" else self.standing.reason
 
 
-Rows = Mapping[str, Mapping[str, set[str]]]
-
-
 def find_rows(suite: Suite, profile: Profile) -> Rows:
-    """What the board calls the rows that show an arm: by arm, the values of each key of a row."""
-    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    """Name by arm, as the board does, the rows that show it: keys and values in its order."""
+    found: Rows = defaultdict(list)
     for entry in profile.entries:
-        for key, value in zip(suite.table(entry.table).row_keys, entry.row, strict=True):
-            for candidate in entry.candidates:
-                found[candidate.arm_id][key] |= {value} - {""}
+        for candidate in entry.candidates:
+            found[candidate.arm_id] += zip(suite.table(entry.table).row_keys, entry.row, strict=False)
     return found
 
 
@@ -71,42 +69,35 @@ def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | 
         if not separator:
             raise SpecError(f"--only {text!r}: expected KEY=VALUE, such as model={experiments[0].model}")
         wanted.setdefault(key, []).append(value)
-    names = [_names(experiment, rows or {}) for experiment in experiments] if wanted else [{} for _ in experiments]
-    valid: dict[str, set[str]] = defaultdict(set)
-    for one in names:
-        for key, called in one.items():
-            valid[key] |= called
+    if not wanted:
+        return with_ancestors(experiments)
+    named = [{*_fields(experiment), *(rows or {}).get(experiment.arm_id, ())} for experiment in experiments]
+    known = set().union(*named)
+    told = dict.fromkeys(f"{key}={value}" for row in (rows or {}).values() for key, value in row if value)
     for key, values in wanted.items():
-        check_name("key of --only", key, valid)
+        check_name("key of --only", key, {other for other, _ in known})
         for value in values:
-            if not any(_same(value, other) for other in valid[key]):
-                raise _unknown_value(key, value, valid, rows or {})
+            if not _is_among(key, [value], known):
+                valid = {found for other, found in known if other == key}
+                hint = f" Rows of the board: {', '.join(told)}." if told else ""
+                hint = " --seeds N plans seeds 0 to N-1." if key == "seed" else hint
+                raise SpecError(f"{unknown_name(f'value of --only {key}', value, valid)}{hint}")
     selected = [
         experiment
-        for experiment, one in zip(experiments, names, strict=True)
-        if all(
-            any(_same(value, other) for value in values for other in one.get(key, ())) for key, values in wanted.items()
-        )
+        for experiment, names in zip(experiments, named, strict=True)
+        if all(_is_among(key, values, names) for key, values in wanted.items())
     ]
     if not selected:
         raise SpecError(f"no experiment matches --only {' '.join(only)} as a whole; loosen one of the filters")
     return with_ancestors(selected)
 
 
-def _names(experiment: Experiment, rows: Rows) -> dict[str, set[str]]:
-    """What ``--only`` may call an experiment: by its fields, and by the rows of the board that show it."""
-    fields = {key: {str(value)} for key, value in experiment_fields(experiment).items()}
-    of_rows = rows.get(experiment.arm_id, {})
-    return {key: fields.get(key, set()) | set(of_rows.get(key, ())) for key in (*fields, *of_rows)}
+def _fields(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    return ((key, str(value)) for key, value in experiment_fields(experiment).items())
 
 
-def _unknown_value(key: str, value: str, valid: Mapping[str, set[str]], rows: Rows) -> SpecError:
-    unknown = unknown_name(f"value of --only {key}", value, valid[key])
-    if key == "seed":
-        return SpecError(f"{unknown} --seeds N plans seeds 0 to N-1.")
-    others = sorted({other for one in rows.values() for other in one} - {key})
-    told = [f"{other}={', '.join(in_order(valid[other]))}" for other in others if len(valid[other]) > 1]
-    return SpecError(f"{unknown} The board names its rows by {'; '.join(told)}.") if told else unknown
+def _is_among(key: str, values: Sequence[str], names: Iterable[tuple[str, str]]) -> bool:
+    return any(key == other and _same(value, found) for other, found in names for value in values)
 
 
 def make_plan(

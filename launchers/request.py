@@ -57,7 +57,8 @@ class GridRequest:
             profile = profile.model_copy(update={"device": options.device})
         check_installed(options.track)
         _check_store(options.runs)
-        experiments = select(profile.experiments(options.seeds), options.only, find_rows(suite, profile))
+        rows = find_rows(suite, profile) if options.only else None
+        experiments = select(profile.experiments(options.seeds), options.only, rows)
         _check_teacher(experiments, options)
         return cls(suite, options.profile_name, profile, experiments, options, challengers)
 

@@ -70,7 +70,7 @@ def call(*command: str) -> str:
     """
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=_PATIENCE_S, check=False,
             env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else squeue cuts long lists of an array's jobs
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -105,7 +105,7 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
 def _count_seeds_needed(board: Path) -> int | None:
     """Of each arm, to find its headline's effect, as ``significance.power`` counts them; None where nothing tells."""
     suite = get_suite(board.parent.name)
-    with board.with_suffix(".long.csv").open() as file:
+    with board.with_suffix(".long.csv").open(encoding="utf-8") as file:
         cells = {(cell["table"], cell["row"], cell["column"]): cell for cell in csv.DictReader(file)}
     places = (suite.headline.better, suite.headline.baseline)
     arms = [cells.get((at.table or suite.tables[0].name, " / ".join(at.row), at.column)) for at in places]
@@ -123,4 +123,4 @@ FILES: dict[Path, Callable[[Path, Path], str]] = {
 
 if __name__ == "__main__":
     for path, render in FILES.items():
-        write_atomically(path, replace_table(path.read_text(), render(path.parent, PUBLISHED)).encode())
+        write_atomically(path, replace_table(path.read_text(encoding="utf-8"), render(path.parent, PUBLISHED)).encode())

@@ -26,7 +26,7 @@ def list_boards(folder: Path) -> list[Path]:
 
 def read_runs(board: Path) -> list[dict[str, str]]:
     """Those that have a result."""
-    with board.with_suffix(".runs.csv").open() as file:
+    with board.with_suffix(".runs.csv").open(encoding="utf-8") as file:
         return [run for run in csv.DictReader(file) if run["commit"]]
 
 
@@ -43,7 +43,7 @@ def read_headline(board: Path) -> str:
     Raises:
         RecordError: there is no such line.
     """
-    text = board.read_text()
+    text = board.read_text(encoding="utf-8")
     found = _HEADLINE.search(text)
     if found is None:
         raise RecordError(f"{board} has no line that begins with Headline: build it again")
@@ -56,7 +56,7 @@ def read_headline(board: Path) -> str:
 
 def read_seeds_needed(board: Path) -> int | None:
     """Of each arm, to find the headline's effect, as the board says; boards of before, and such as cannot, do not."""
-    found = _SEEDS_NEEDED.search(board.read_text())
+    found = _SEEDS_NEEDED.search(board.read_text(encoding="utf-8"))
     return found and int(found[1])
 
 

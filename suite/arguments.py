@@ -35,6 +35,18 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def path(text: str) -> Path:
+    """A path that can be written down, as ``argparse`` wants its types.
+
+    Raises:
+        ArgumentTypeError: for one that is no text, here at least.
+    """
+    if text.encode(errors="ignore").decode() != text:
+        expected = f"expected text in {sys.getfilesystemencoding()}: rename it, or set LC_ALL=C.UTF-8"
+        raise argparse.ArgumentTypeError(f"found {text!r}, {expected}")
+    return Path(text)
+
+
 def program(subcommand: str, script: str) -> str:
     """Return what the user typed to get here: a subcommand of the installed command, or a script of the checkout."""
     return f"{COMMAND} {subcommand}" if Path(sys.argv[0]).name == COMMAND else script

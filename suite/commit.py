@@ -28,24 +28,20 @@ def commit() -> str:
         return (folder / PINNED).read_text(encoding="utf-8").strip()
     if not (folder / ".git").exists():
         return _installed_version()
+    # named, a folder of any owner is asked, whatever called us has set: its code is running already
+    command = ["git", f"--git-dir={folder / '.git'}", f"--work-tree={folder}", "--no-optional-locks"]
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+    def git(*arguments: str) -> str:
+        asked = subprocess.run([*command, *arguments], cwd=folder, capture_output=True, check=True, env=ours)
+        return asked.stdout.decode(errors="replace").strip()
+
     try:
-        changes = "+changes" if _ask_git(folder, "status", "--porcelain", "--untracked-files=no") else ""
-        return _ask_git(folder, "rev-parse", "HEAD") + changes
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError) as error:
-        reason = getattr(error, "stderr", "").strip() or error
+        reason = getattr(error, "stderr", b"").decode(errors="replace").strip() or error
         print(f"results will not name their commit: git cannot tell that of {folder}: {reason}", file=sys.stderr)
         return "unknown"
-
-
-def _ask_git(folder: Path, *arguments: str) -> str:
-    """Ask of this folder alone, whatever a git that has called us has set. Where it is named, its owner may be anybody:
-    its code is running already, so that nothing of its configuration is trusted more."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", f"--git-dir={folder / '.git'}", f"--work-tree={folder}", "--no-optional-locks", *arguments]
-    asked = subprocess.run(
-        command, cwd=folder, capture_output=True, check=True, env=ours, text=True, encoding="utf-8", errors="replace"
-    )
-    return asked.stdout.strip()
 
 
 def _installed_version() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable
 
 
@@ -47,20 +46,9 @@ def missing_weights(teacher: str) -> SpecError:
 
 
 def unknown_name(kind: str, found: str, valid: Iterable[str]) -> SpecError:
-    """The error for a name that is not in a closed list, with the nearest valid one: numbers look alike by chance."""
-    names = in_order(valid)
-    near = difflib.get_close_matches(found, names, n=1, cutoff=0.5) if _number(found) == math.inf else []
+    """The error for a name that is not in a closed list, with the nearest valid one."""
+    names = sorted(valid, key=lambda name: name.zfill(20) if name.isdecimal() else name)
+    is_number = found.replace(".", "").isdecimal()  # which looks like others by chance
+    near = [] if is_number else difflib.get_close_matches(found, names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return SpecError(f"unknown {kind} {found!r}.{hint} Valid: {', '.join(names)}.")
-
-
-def in_order(names: Iterable[str]) -> list[str]:
-    """Sort names, and numbers among them by their values."""
-    return sorted(names, key=lambda name: (_number(name), name))
-
-
-def _number(name: str) -> float:
-    try:
-        return float(name)
-    except ValueError:
-        return math.inf

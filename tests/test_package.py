@@ -72,7 +72,7 @@ def test_an_installed_wheel_trains_builds_a_leaderboard_and_exports_outside_the_
 def copied(tmp_path):
     """A project of its own that holds what tells the commit, in git; yields its folder and its commit."""
     (tmp_path / "suite").mkdir()
-    for name in ("__init__.py", "commit.py"):
+    for name in ("__init__.py", "commit.py", "streams.py"):
         shutil.copy(ROOT / "suite" / name, tmp_path / "suite")
     git = ["git", "-C", str(tmp_path), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"]):

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from launchers.address import Address
 from launchers.helper import NICER, Helper
-from suite.errors import SpecError, SuiteError
+from suite.errors import SuiteError
 from suite.exit_codes import Exit
 
 
@@ -62,14 +62,11 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
         return
     server = LiveServer(address, words)
     console.print(f"live pages: {server.url}", soft_wrap=True)
-    is_told = False
     try:
         yield server
-    except SuiteError:  # which may have ended both
-        is_told = True
-        raise
     finally:
-        if (reason := server.close()) and not is_told:
+        reason = server.close()
+        if reason and not isinstance(sys.exception(), SuiteError):  # which may have ended both
             console.print(f"the live pages had ended before, nothing else has: {reason}", soft_wrap=True)
 
 
@@ -88,8 +85,7 @@ def serve() -> int:
     try:
         site = make_site(GridRequest.of(parse_options(asked["words"])))
     except SuiteError as error:
-        print(error, file=sys.stderr)
-        return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
+        sys.exit(str(error))
     Server(socket.socket(fileno=int(sys.argv[1])), Address(**asked["address"]), site).serve_forever()
     return Exit.DONE
 

@@ -47,10 +47,9 @@ class Server(ThreadingHTTPServer):
         self.listens_at, self.site = address, site
         self._places = threading.Semaphore(_MAX_CONNECTIONS)
         self._awaited: dict[socket.socket, float] = {}  # requests to come, and until when; the oldest first
-        self._lock = threading.Lock()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a connection; where there is no descriptor for it, the next try has to wait until there is one."""
+        """Accept a connection, or wait a little where no descriptor is left for it."""
         try:
             return super().get_request()
         except OSError:
@@ -59,42 +58,29 @@ class Server(ThreadingHTTPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Handle a connection in a thread of its own, or close it where none can be spared."""
         if not self._places.acquire(blocking=False):
             self._cut_off(1)
-            if not self._places.acquire(timeout=_PAUSE_S):
-                return self.shutdown_request(request)
-        with self._lock:
-            self._awaited[request] = time.monotonic() + _REQUEST_S
-        try:
-            return super().process_request(request, client_address)
-        except RuntimeError:  # no thread is left
-            self.has_come(request)
-            self._places.release()
-            raise
+            self._places.acquire()
+        self._awaited[request] = time.monotonic() + _REQUEST_S
+        super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.has_come(request)
-            self._places.release()
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self.has_come(request)
+        self._places.release()
 
     def service_actions(self) -> None:
         """Cut off, every now and then, whose time is up."""
-        with self._lock:
-            num_late = sum(until < time.monotonic() for until in self._awaited.values())
-        self._cut_off(num_late)
+        now = time.monotonic()
+        self._cut_off(sum(until < now for until in list(self._awaited.values())))
 
     def has_come(self, request: socket.socket) -> bool:
         """Note that a request is here as a whole; says whether it was still awaited."""
-        with self._lock:
-            return self._awaited.pop(request, None) is not None
+        return self._awaited.pop(request, None) is not None
 
     def _cut_off(self, number: int) -> None:
-        with self._lock:
-            for request in list(self._awaited)[:number]:
-                del self._awaited[request]
+        for request in list(self._awaited)[:number]:
+            if self.has_come(request):
                 with contextlib.suppress(OSError):  # it has gone by itself
                     request.shutdown(socket.SHUT_RDWR)
 

@@ -77,8 +77,8 @@ def make_environment(folder: Path) -> Path:
         print(f"making {folder}", flush=True)
         venv.EnvBuilder(with_pip=False, symlinks=True, clear=(folder / "pyvenv.cfg").exists()).create(folder)
     seen = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    lines = [f"import site; site.addsitedir({path!r})\n" for path in seen if Path(path) != packages.absolute()]
-    (packages / "packages_of_the_machine.pth").write_text("".join(lines))
+    lines = [f"import site; site.addsitedir({path!a})\n" for path in seen if Path(path) != packages.absolute()]
+    (packages / "packages_of_the_machine.pth").write_text("".join(lines), encoding="utf-8")
     return python
 
 
@@ -101,7 +101,9 @@ def _run(command: Sequence[str | Path], data_dir: Path | None = None) -> None:
     """Run a step; what it says is shown where it fails."""
     options = ["--data-dir", str(data_dir.absolute())] if data_dir else []
     words = [*map(str, command), *options]
-    done = subprocess.run(words, cwd=_PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        words, cwd=_PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+    )
     if done.returncode:
         raise KitError(f"`{' '.join(words[:6])} …` ended with status {done.returncode}:\n{done.stdout}")
 

@@ -31,7 +31,7 @@ def project(tmp_path):
 
 
 def dry_run(project, *arguments):
-    """What ``make demo`` would run, or its last words."""
+    """Return what ``make demo`` would run, or its last words."""
     done = make(project, "--dry-run", "demo", *arguments)
     return done.stderr if done.returncode else done.stdout
 

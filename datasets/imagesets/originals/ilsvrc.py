@@ -107,7 +107,7 @@ def _read_ground_truth(source: Path) -> tuple[dict[int, str], Path]:
             with _naming(path):
                 return _join((path / _META).read_bytes(), (path / _GROUND_TRUTH).read_bytes()), path
         if (path := folder / _KAGGLE).is_file():
-            with _naming(path), path.open(newline="") as file:
+            with _naming(path), path.open(newline="", encoding="utf-8") as file:
                 rows = [(row["ImageId"], row["PredictionString"].split()[0]) for row in csv.DictReader(file)]
                 return {int(image.rpartition("_")[2]): wnid for image, wnid in rows}, path
     raise DataError(
