@@ -1,7 +1,21 @@
-PYTHON ?= python3
 BIN := .venv/bin
+PLACE := import os, sys; print(os.path.realpath(sys.executable))
 
-.PHONY: demo test pytest test-slurm lint site ffcv offline-kit gpu-proof faults bench
+# The Python of .venv, unless that is gone, or no longer finds the project that was installed there.
+MADE_BY := $(shell { $(BIN)/python -Ic '$(if $(wildcard .venv/installed),import suite; )$(PLACE)'; } 2>/dev/null)
+PYTHON ?= $(if $(and $(wildcard .venv/installed),$(MADE_BY)),$(BIN)/python,python3)
+
+# The environment is made ANEW where its Python is another than PYTHON, and where its first installation was cut short.
+ANEW := $(if $(wildcard .venv/unfinished),--clear)
+ifneq ($(MADE_BY),$(shell { $(PYTHON) -c '$(PLACE)'; } 2>/dev/null))
+ANEW := --clear
+endif
+
+# "fit", or why PYTHON is not; it may be of any age.
+FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("it is Python %d.%d.%d" % sys.version_info[:3]); \
+	from importlib.util import find_spec; print("fit") if find_spec("ensurepip") else sys.exit("it has no ensurepip")' || :; } 2>&1)
+
+.PHONY: demo test pytest test-slurm lint site ffcv offline-kit gpu-proof faults bench FORCE
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -24,9 +38,12 @@ lint: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-.venv/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+.venv/installed: pyproject.toml constraints.txt $(if $(ANEW),FORCE)
+	$(if $(filter fit,$(FITNESS)),,$(error $(PYTHON): $(FITNESS). Expected Python 3.11 or newer with venv; name it: make $(MAKECMDGOALS) PYTHON=python3.11))
+	$(PYTHON) -m venv $(ANEW) .venv
+	@test -e $@ || touch .venv/unfinished
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	@rm -f .venv/unfinished
 	touch $@
 
 # The manual as a site that needs no network, in build/site. Strict: a broken link or an unknown name ends it.

@@ -107,7 +107,7 @@ def run_short(short: Short) -> tuple[list[Measurement], str]:
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "lines"
         done = subprocess.run(command, env={**os.environ, LINES_VARIABLE: str(lines)})
-        text = lines.read_text() if lines.exists() else ""
+        text = lines.read_text(encoding="utf-8") if lines.exists() else ""
     found = [Measurement.model_validate_json(line) for line in text.splitlines()]
     return found, f"ended with exit status {done.returncode}" if done.returncode else ""
 
@@ -206,8 +206,8 @@ def main() -> None:
     options.results.mkdir(parents=True, exist_ok=True)
     results = Results(machine=machine, versions=_versions(), measurements=merge(before, found))
     fell = fallen(read_published(path), results.measurements)
-    path.write_text(results.model_dump_json(indent=1) + "\n")
-    path.with_suffix(".md").write_text(write_table(results, fell))
+    path.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    path.with_suffix(".md").write_text(write_table(results, fell), encoding="utf-8")
     print(f"\n{write_table(results, fell)}\nwritten to {path.with_suffix('.md')}")
     for name, reason in problems.items():
         print(f"left out: {name}: {reason}")

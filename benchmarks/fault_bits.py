@@ -85,7 +85,7 @@ def _look(read: Reader, expected: object, what: str) -> Counts:
 
 def _checkpoint(folder: Path) -> tuple[Reader, Sequence[Path]]:
     if not run_alone(commit_checkpoint, folder):
-        raise RuntimeError((folder / "log.txt").read_text())
+        raise RuntimeError((folder / "log.txt").read_text(encoding="utf-8"))
     newest = RunDirectory(folder).checkpoint_at(3)
     return lambda: bool(CheckpointManifest.read(newest)), sorted(newest.iterdir())
 

@@ -85,7 +85,7 @@ def _fork(task: Task, folder: Path, begin: Begin) -> int:
     if process:
         return process
     try:
-        with (folder / "log.txt").open("a") as log:
+        with (folder / "log.txt").open("a", encoding="utf-8") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
         task(folder, begin)
@@ -124,7 +124,7 @@ def _undisturbed(commit: Task, go_on: Task, find_end: Callable[[Path], object]) 
     with tempfile.TemporaryDirectory() as name:
         num_calls, was_done = kill_at(None, commit, Path(name))
         if not (was_done and run_alone(go_on, Path(name))):
-            raise RuntimeError(f"undisturbed, it ends badly: {(Path(name) / 'log.txt').read_text()}")
+            raise RuntimeError(f"undisturbed, it ends badly: {(Path(name) / 'log.txt').read_text(encoding='utf-8')}")
         return num_calls, find_end(Path(name))
 
 
@@ -167,7 +167,7 @@ def go_on_from_checkpoint(folder: Path, begin: Begin) -> None:
         raise RuntimeError(f"left {sorted(run.checkpoint_path.iterdir())}")
     weights = distributed.full_state_dict(engine, 0)
     digest = hashlib.sha256(b"".join(weights[name].numpy().tobytes() for name in sorted(weights))).hexdigest()
-    (folder / "digest").write_text(digest)
+    (folder / "digest").write_text(digest, encoding="utf-8")
 
 
 def commit_result(folder: Path, begin: Begin) -> None:
@@ -195,7 +195,7 @@ def go_on_to_result(folder: Path, begin: Begin) -> None:
 
 
 def _read_digest(folder: Path) -> object:
-    return (folder / "digest").read_text()
+    return (folder / "digest").read_text(encoding="utf-8")
 
 
 def _read_end(folder: Path) -> object:

@@ -25,7 +25,9 @@ Outcome = tuple[bytes, list[str]]
 
 def _start(store: Path) -> subprocess.Popen[str]:
     command = [sys.executable, str(_GRID), *_OPTIONS, "--runs", str(store)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+    )
 
 
 def _wait(grids: Sequence[subprocess.Popen[str]]) -> list[tuple[int, str]]:
@@ -39,7 +41,7 @@ def _wait(grids: Sequence[subprocess.Popen[str]]) -> list[tuple[int, str]]:
 
 
 def _outcome(store: Path) -> Outcome:
-    results = [json.loads(path.read_text()) for path in store.glob("experiments/*/*/result.json")]
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in store.glob("experiments/*/*/result.json")]
     board = store / _BOARD
     return board.read_bytes() if board.exists() else b"", sorted(result["weights_sha256"] for result in results)
 
@@ -76,7 +78,10 @@ def race(num_grids: int, draw: Random, folder: Path) -> Counts:
     """Start several grids at once: each run is trained by one of them, once; all end well, with nothing to notice."""
     expected, _ = undisturbed()
     ended = _wait([_start(folder) for _ in range(num_grids)])
-    tries = [json.loads(path.read_text())["num_attempts"] for path in folder.glob("experiments/*/*/environment.json")]
+    tries = [
+        json.loads(path.read_text(encoding="utf-8"))["num_attempts"]
+        for path in folder.glob("experiments/*/*/environment.json")
+    ]
     went_well = all(code == 0 for code, _ in ended) and set(tries) == {1}
     story = f"{num_grids} grids ended with {[code for code, _ in ended]}, attempts {tries}"
     return judge(False, went_well, _outcome(folder) == expected, story)

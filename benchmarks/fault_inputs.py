@@ -210,7 +210,7 @@ def _submission(folder: Path) -> Subject:
 def _starts(folder: Path) -> Subject:
     path = folder / "starts.jsonl"
     start = LostStart(kind="node", job="1_0", restarts=0, task=0, node="node1", reason="status 1")
-    path.write_text(2 * f"{start.model_dump_json()}\n")
+    path.write_text(2 * f"{start.model_dump_json()}\n", encoding="utf-8")
     return Subject(path, lambda: [one.describe() for one in read_starts(folder)])
 
 

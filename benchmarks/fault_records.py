@@ -104,7 +104,7 @@ def make_submission(store: Path) -> Path:
 def prepare_images(folder: Path, storage_format: str) -> Path:
     """The packaged images, as the command prepares them in a format."""
     command = [sys.executable, str(_PREPARE), "--dataset", "cifar10_sample", "--format", storage_format]
-    done = subprocess.run([*command, "--out", str(folder)], capture_output=True, text=True)
+    done = subprocess.run([*command, "--out", str(folder)], capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise RuntimeError(done.stderr)
     return folder / "cifar10_sample" / storage_format

@@ -94,7 +94,7 @@ def undisturbed(num_ranks: int) -> tuple[Any, ...]:
         run = _make(Path(folder))
         code = start(run, num_ranks).wait(_LIMIT_S)
         if code:
-            raise RuntimeError(f"the undisturbed run ended with {code}:\n{run.log_path.read_text()}")
+            raise RuntimeError(f"the undisturbed run ended with {code}:\n{run.log_path.read_text(encoding='utf-8')}")
         return outcome(run)
 
 
@@ -190,7 +190,7 @@ def _processes_of(run: RunDirectory, num_ranks: int) -> list[int]:
 
 
 def _last_line(run: RunDirectory) -> str:
-    return (run.log_path.read_text(errors="replace").strip().splitlines() or [""])[-1][:200]
+    return (run.log_path.read_text(errors="replace", encoding="utf-8").strip().splitlines() or [""])[-1][:200]
 
 
 def _send(number: signal.Signals, to_all: bool = False) -> Strike:
@@ -215,7 +215,7 @@ def _limit(kind: int, find_limit: Callable[[int], int]) -> Strike:
 
 
 def _memory_of(process: int) -> int:
-    return int(Path(f"/proc/{process}/statm").read_text().split()[0]) * resource.getpagesize()
+    return int(Path(f"/proc/{process}/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
 
 
 @contextlib.contextmanager
@@ -270,10 +270,10 @@ def _list_files(run: RunDirectory) -> list[str]:
 def _kill_and_set_the_clock_back(target: Target) -> Iterator[None]:
     """The machine's clock is left alone: what the run has left behind gets the times of one that was a day ahead."""
     _kill(target)
-    lines = [json.loads(line) for line in target.run.attempts_path.read_text().splitlines()]
+    lines = [json.loads(line) for line in target.run.attempts_path.read_text(encoding="utf-8").splitlines()]
     for line in lines:
         line |= {name: value + _DAY_S for name, value in line.items() if name.endswith("_at")}
-    target.run.attempts_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    target.run.attempts_path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     for path in target.run.path.rglob("*"):
         os.utime(path, (time.time() + _DAY_S,) * 2)
     yield

@@ -67,7 +67,7 @@ class Tally:
         """Read what an earlier campaign has left; nothing where there was none."""
         if not path.exists():
             return cls(path)
-        found = json.loads(path.read_text())
+        found = json.loads(path.read_text(encoding="utf-8"))
         counts = {name: Counts(**{**one, "stories": tuple(one["stories"])}) for name, one in found["counts"].items()}
         return cls(path, counts, found["rounds"], found["commits"], found["days"], found["hours"])
 

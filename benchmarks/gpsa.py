@@ -59,7 +59,7 @@ def training_step(model: nn.Module, batch: int) -> Callable[[], None]:
 
 def peak_memory_mib(name: str, batch: int) -> float:
     command = [sys.executable, __file__, "--measure-memory", name, "--batch", str(batch)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return float(subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=True).stdout)
 
 
 def main() -> None:

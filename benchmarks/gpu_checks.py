@@ -167,7 +167,7 @@ def check_machine(options: argparse.Namespace, resources: Resources) -> Report:
             "cudnn": torch.backends.cudnn.version(),
             "nccl": torch.cuda.nccl.version(),
         }
-        asked = subprocess.run(["nvidia-smi"], capture_output=True, text=True)
+        asked = subprocess.run(["nvidia-smi"], capture_output=True, encoding="utf-8", errors="replace")
         found["nvidia_smi"] = asked.stdout.splitlines()
     return found
 

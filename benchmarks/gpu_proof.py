@@ -58,7 +58,7 @@ class Proof:
 
     def outcome(self, stage: Stage) -> Outcome:
         try:
-            return Outcome(**json.loads(self._path(stage).read_text()))
+            return Outcome(**json.loads(self._path(stage).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):  # none yet, or cut off
             return Outcome()
 

@@ -36,7 +36,9 @@ def check_killed(options: argparse.Namespace, resources: Resources) -> dict[str,
     was_finished = killed.result_path.exists()
     if short_runs.start(killed, often).wait():
         return {"failed": ["resumed"], "log": short_runs.newest_lines(killed, 15)}
-    resumed_at = [line for line in killed.log_path.read_text().splitlines() if line.startswith("training steps")]
+    resumed_at = [
+        line for line in killed.log_path.read_text(encoding="utf-8").splitlines() if line.startswith("training steps")
+    ]
     same = whole.weights_path.read_bytes() == killed.weights_path.read_bytes()
     failed = [name for name, wrong in {"weights": not same, "killed too late": was_finished}.items() if wrong]
     return {"failed": failed, "attempts": resumed_at, "same_weights": same}
@@ -83,5 +85,5 @@ def _compare_with_ddp(options: argparse.Namespace) -> dict[str, Any]:
     script = Path(__file__).with_name("deepspeed_step.py")
     size = ["--batch", "16", "--rounds", "2"] if options.small else ["--model", "deit_ti", "--batch", "512"]
     command = [sys.executable, str(script), "--device", options.device, *size]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ})
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env={**os.environ})
     return {"status": done.returncode, "lines": [*done.stdout.splitlines(), *done.stderr.splitlines()[-10:]]}

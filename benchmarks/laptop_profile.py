@@ -248,7 +248,11 @@ def _end(losses: list[Tensor]) -> float:
 def run(stage: str, results: Path) -> None:
     """Train what the results file lacks, one line each."""
     for trial in STAGES[stage]:
-        done = {json.loads(line)["id"] for line in results.read_text().splitlines()} if results.exists() else set()
+        done = (
+            {json.loads(line)["id"] for line in results.read_text(encoding="utf-8").splitlines()}
+            if results.exists()
+            else set()
+        )
         key = trial.experiment.id
         if key in done:
             continue
@@ -256,7 +260,7 @@ def run(stage: str, results: Path) -> None:
         setting = {key: value for key, value in asdict(trial.setting).items() if value != default[key]}
         line: dict[str, Any] = {"stage": stage, "id": key, "family": trial.family, "setting": setting}
         line |= {"learning_rate": trial.learning_rate, "seed": trial.seed, **train(trial.experiment)}
-        with results.open("a") as file:
+        with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         print(json.dumps(line), flush=True)
 

@@ -44,9 +44,9 @@ def leave_run(store: Path, experiment: Experiment, is_done: bool) -> RunDirector
         {"step": num_steps * i // _NUM_LINES, "num_steps": num_steps, "epoch": i / 10, "top1_percent": top1, **rates}
         for i in range(1, (_NUM_LINES if is_done else _NUM_LINES // 2) + 1)
     ]
-    run.metrics_path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run.metrics_path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     if is_done:
-        run.result_path.write_text(make_result(experiment).model_dump_json(indent=1))
+        run.result_path.write_text(make_result(experiment).model_dump_json(indent=1), encoding="utf-8")
     return run
 
 

@@ -321,7 +321,7 @@ def memory_of(folder: Path, name: str, storage_format: str) -> str:
 
 def resident_mib() -> tuple[float, float]:
     """This process's own memory and its pages of mapped files."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
     own, mapped, shared = (int(lines[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile", "RssShmem"))
     return own, mapped + shared
 

@@ -85,7 +85,9 @@ def _download(folder: Path) -> Path:
     packages = folder / "wallpapers"
     packages.mkdir(parents=True, exist_ok=True)
     for package in PACKAGES:
-        done = subprocess.run(["apt-get", "download", package], cwd=packages, capture_output=True, text=True)
+        done = subprocess.run(
+            ["apt-get", "download", package], cwd=packages, capture_output=True, encoding="utf-8", errors="replace"
+        )
         if done.returncode:
             sys.exit(
                 f"apt-get download {package}: {done.stderr.strip()}\nName a folder of photographs: --photographs DIR"

@@ -61,7 +61,7 @@ def write_results(profile: Profile, store: Path, num_seeds: int) -> list[Path]:
     for experiment in profile.experiments(num_seeds):
         run = RunDirectory.of(store, experiment)
         run.path.mkdir(parents=True)
-        run.result_path.write_text(make_result(experiment).model_dump_json(indent=1))
+        run.result_path.write_text(make_result(experiment).model_dump_json(indent=1), encoding="utf-8")
         paths.append(run.result_path)
     return paths
 

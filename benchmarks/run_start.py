@@ -41,7 +41,10 @@ def time_start(store: Path, experiment: Experiment, server: ForkServer | None) -
     assert run.process is not None, run.problem
     while (beat := read_beat(run.job.directory)) is None or beat.step == 0:
         time.sleep(0.001)
-    wall_s, fields = time.monotonic() - started, Path(f"/proc/{run.process.pid}/stat").read_text().rpartition(")")[2]
+    wall_s, fields = (
+        time.monotonic() - started,
+        Path(f"/proc/{run.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2],
+    )
     user, system = (int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields.split()[11:13])
     run.process.kill()
     run.process.wait(10.0)

@@ -82,14 +82,14 @@ def losses(run: RunDirectory) -> list[float]:
 
 
 def newest_lines(run: RunDirectory, count: int) -> list[str]:
-    return run.log_path.read_text().splitlines()[-count:]
+    return run.log_path.read_text(encoding="utf-8").splitlines()[-count:]
 
 
 def write_report(out: Path, name: str, report: Any) -> None:
     """As JSON beside the stage's log, and on the terminal."""
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(report, indent=1)
-    (out / f"{name}.json").write_text(text + "\n")
+    (out / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     print(text, flush=True)
 
 

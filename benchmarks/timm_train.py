@@ -143,7 +143,7 @@ def timm_rate(sides: Sides, model: str) -> float:
     with tempfile.TemporaryDirectory() as output:
         process = subprocess.Popen(
             [*timm_command(sides), "--model", model, "--output", output],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
             env={**os.environ, "PYTHONPATH": timm_path(sides), "OMP_NUM_THREADS": str(options.cores)},
         )  # fmt: skip
         assert process.stdout
@@ -189,10 +189,10 @@ def our_rate(sides: Sides, model: str) -> float:
         run = RunDirectory(Path(store))
         run.create(experiment)
         command = [sys.executable, "-m", "suite.execute", store, "--resources", resources.model_dump_json()]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         if done.returncode:
             sys.exit(f"suite.execute ended with exit status {done.returncode}:\n{done.stderr[-2000:]}")
-        lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+        lines = [json.loads(line) for line in run.metrics_path.read_text(encoding="utf-8").splitlines()]
     rates = [line["images_per_s"] for line in lines if "images_per_s" in line]
     return float(statistics.harmonic_mean(rates[options.skipped :]))
 
@@ -301,7 +301,9 @@ def find_checkout(path: Path | None) -> Path:
     """
     if path is None or not (path / "train.py").exists():
         sys.exit(f"{path or 'no folder'}: expected a checkout of timm's repository with train.py; name it: --timm DIR")
-    found = subprocess.run(["git", "-C", str(path), "rev-parse", "HEAD"], capture_output=True, text=True)
+    found = subprocess.run(
+        ["git", "-C", str(path), "rev-parse", "HEAD"], capture_output=True, encoding="utf-8", errors="replace"
+    )
     if found.stdout.strip() != _COMMIT:
         print(f"timm is at commit {found.stdout.strip() or 'unknown'}, the published figures are of {_COMMIT}")
     return path.resolve()

@@ -17,7 +17,7 @@ from reference import list_modules  # noqa: E402  # found by the line above
 
 project = "What does a convolutional prior do for attention?"
 author = "contributors of this project"
-release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docstrings", "formulas", "pages", "access"]
 exclude_patterns = ["building"]
 

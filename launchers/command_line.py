@@ -89,7 +89,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
-        help="train only these, such as model=deit_micro train_fraction=0.02",
+        help="train only these, such as model=deit_micro, or rows as their board calls them: train_size_percent=5",
     )  # fmt: skip
     parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
     parser.add_argument(

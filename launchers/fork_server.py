@@ -131,7 +131,7 @@ def _set_title(title: str) -> None:
 
 
 def _place_of_arguments() -> tuple[int, int]:
-    name_and_before, _, fields = Path("/proc/self/stat").read_text().rpartition(")")
+    name_and_before, _, fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
     places = [*name_and_before.split(" ", 1), *fields.split()]
     return int(places[_ARGUMENTS_START]), int(places[_ARGUMENTS_END])
 

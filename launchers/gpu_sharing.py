@@ -113,7 +113,7 @@ def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_en
     deadline = time.monotonic() + _START_S
     while not (folder / f"{_CONTROL}.pid").exists():
         if daemon.poll() is not None or time.monotonic() > deadline:
-            said = (folder / "output").read_text(errors="replace").strip() or "it said nothing"
+            said = (folder / "output").read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
             return f"{_CONTROL} of GPU {gpu} did not start: {said}"
         time.sleep(0.05)
     return ""

@@ -34,6 +34,7 @@ from launchers.tracking.beside import Followers, following
 from launchers.until import train_until
 from leaderboards.build import build
 from suite.arguments import program
+from suite.commit import commit
 from suite.errors import RunError, SpecError, SuiteError
 from suite.exit_codes import Exit
 from suite.profiles import Profile
@@ -110,6 +111,7 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
     if to_do:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
+        commit()  # says here, where somebody looks, if git cannot tell it
         grid.make_store()
         grid.make_data_ready(to_do)
         grid.enter_challengers(to_do, console)

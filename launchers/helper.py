@@ -32,13 +32,14 @@ class Helper:
     """
 
     def __init__(self, module: str, order: str, arguments: Sequence[str] = (), pass_fds: Sequence[int] = ()) -> None:
-        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with this object
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115  # closed with this object
         self._process = subprocess.Popen(
             [sys.executable, *(["-P"] if sys.flags.safe_path else []), "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._said,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             pass_fds=pass_fds,
             start_new_session=True,
         )

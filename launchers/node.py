@@ -220,7 +220,7 @@ def _seconds_left(time_min: int) -> float:
 
 def _is_stopped(process: int) -> bool:
     with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"T", b"t")
     return False
 
 

@@ -5,15 +5,19 @@ Reads files only, starts nothing.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from suite.errors import SpecError, check_name, unknown_name
+from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources, experiment_fields, with_ancestors
 from suite.standing import Standing, after_retry, stand, stand_alone
+from suite.tables import Suite
+
+Rows = dict[str, list[tuple[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,22 @@ class PlannedRun:
         return "" if self.standing.is_open or self.standing.state == "done" else self.standing.reason
 
 
-def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Experiment]:
+def find_rows(suite: Suite, profile: Profile) -> Rows:
+    """Name by arm, as the board does, the rows that show it: keys and values in its order."""
+    found: Rows = defaultdict(list)
+    for entry in profile.entries:
+        for candidate in entry.candidates:
+            found[candidate.arm_id] += zip(suite.table(entry.table).row_keys, entry.row, strict=False)
+    return found
+
+
+def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | None = None) -> list[Experiment]:
     """Select the experiments that match every KEY of ``only`` with one of its VALUEs, and all that these depend on.
+
+    Args:
+        experiments: those to select from.
+        only: texts KEY=VALUE, each of a field of an experiment or of a row of the board.
+        rows: names of the board's rows; None: it has none.
 
     Raises:
         SpecError: a filter that is not KEY=VALUE, an unknown key, or a value that no experiment has.
@@ -51,22 +69,35 @@ def select(experiments: Sequence[Experiment], only: Sequence[str]) -> list[Exper
         if not separator:
             raise SpecError(f"--only {text!r}: expected KEY=VALUE, such as model={experiments[0].model}")
         wanted.setdefault(key, []).append(value)
-    fields = [experiment_fields(experiment) for experiment in experiments] if wanted else [{} for _ in experiments]
+    if not wanted:
+        return with_ancestors(experiments)
+    named = [{*_fields(experiment), *(rows or {}).get(experiment.arm_id, ())} for experiment in experiments]
+    known = set().union(*named)
+    told = dict.fromkeys(f"{key}={value}" for row in (rows or {}).values() for key, value in row if value)
     for key, values in wanted.items():
-        check_name("key of --only", key, fields[0])
-        found = {str(one[key]) for one in fields}
+        check_name("key of --only", key, {other for other, _ in known})
         for value in values:
-            if not any(_same(value, other) for other in found):
-                unknown = unknown_name(f"value of --only {key}", value, found)
-                raise SpecError(f"{unknown} --seeds N plans seeds 0 to N-1.") if key == "seed" else unknown
+            if not _is_among(key, [value], known):
+                valid = {found for other, found in known if other == key}
+                hint = f" Rows of the board: {', '.join(told)}." if told else ""
+                hint = " --seeds N plans seeds 0 to N-1." if key == "seed" else hint
+                raise SpecError(f"{unknown_name(f'value of --only {key}', value, valid)}{hint}")
     selected = [
         experiment
-        for experiment, one in zip(experiments, fields, strict=True)
-        if all(any(_same(value, str(one[key])) for value in values) for key, values in wanted.items())
+        for experiment, names in zip(experiments, named, strict=True)
+        if all(_is_among(key, values, names) for key, values in wanted.items())
     ]
     if not selected:
         raise SpecError(f"no experiment matches --only {' '.join(only)} as a whole; loosen one of the filters")
     return with_ancestors(selected)
+
+
+def _fields(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    return ((key, str(value)) for key, value in experiment_fields(experiment).items())
+
+
+def _is_among(key: str, values: Sequence[str], names: Iterable[tuple[str, str]]) -> bool:
+    return any(key == other and _same(value, found) for other, found in names for value in values)
 
 
 def make_plan(

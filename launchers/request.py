@@ -17,7 +17,7 @@ from imagesets.manifest import read_index
 from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
 from launchers.challengers import parse_challenger, refuse_broken
 from launchers.options import GridOptions
-from launchers.plan import PlannedRun, make_plan, select
+from launchers.plan import PlannedRun, find_rows, make_plan, select
 from launchers.report import print_plan
 from launchers.tracking import check_installed
 from suite.challenger import Challenger
@@ -72,7 +72,8 @@ class GridRequest:
             profile = profile.model_copy(update={"device": options.device})
         check_installed(options.track)
         _check_store(options.runs)
-        experiments = select(profile.experiments(options.seeds), options.only)
+        rows = find_rows(suite, profile) if options.only else None
+        experiments = select(profile.experiments(options.seeds), options.only, rows)
         _check_teacher(experiments, options)
         return cls(suite, options.profile_name, profile, experiments, options, challengers)
 

@@ -103,4 +103,4 @@ FILES: dict[Path, Callable[[Path, Path], str]] = {
 
 if __name__ == "__main__":
     for path, render in FILES.items():
-        write_atomically(path, replace_table(path.read_text(), render(path.parent, PUBLISHED)).encode())
+        write_atomically(path, replace_table(path.read_text(encoding="utf-8"), render(path.parent, PUBLISHED)).encode())

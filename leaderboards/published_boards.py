@@ -43,7 +43,7 @@ def list_boards(folder: Path) -> list[Path]:
 
 def read_runs(board: Path) -> list[dict[str, str]]:
     """Those that have a result."""
-    with board.with_suffix(".runs.csv").open() as file:
+    with board.with_suffix(".runs.csv").open(encoding="utf-8") as file:
         return [run for run in csv.DictReader(file) if run["commit"]]
 
 

@@ -37,7 +37,16 @@ def positive(text: str) -> int:
 
 
 def a_path(text: str) -> Path:
-    """A path, as ``argparse`` wants its types; the shell leaves ``~`` as it is in ``--data-dir=~/images``."""
+    """A path that can be written down, as ``argparse`` wants its types.
+
+    The shell leaves ``~`` as it is in ``--data-dir=~/images``.
+
+    Raises:
+        ArgumentTypeError: for one that is no text, here at least.
+    """
+    if text.encode(errors="ignore").decode() != text:
+        expected = f"expected text in {sys.getfilesystemencoding()}: rename it, or set LC_ALL=C.UTF-8"
+        raise argparse.ArgumentTypeError(f"found {text!r}, {expected}")
     return Path(os.path.expanduser(text))
 
 

@@ -47,7 +47,8 @@ def missing_weights(teacher: str) -> SpecError:
 
 def unknown_name(kind: str, found: str, valid: Iterable[str]) -> SpecError:
     """The error for a name that is not in a closed list, with the nearest valid one."""
-    names = sorted(valid)
-    near = difflib.get_close_matches(found, names, n=1, cutoff=0.5)
+    names = sorted(valid, key=lambda name: name.zfill(20) if name.isdecimal() else name)
+    is_number = found.replace(".", "").isdecimal()  # which looks like others by chance
+    near = [] if is_number else difflib.get_close_matches(found, names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return SpecError(f"unknown {kind} {found!r}.{hint} Valid: {', '.join(names)}.")

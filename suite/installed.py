@@ -7,8 +7,6 @@ files may change under the same number, its version is the hash of its package's
 from __future__ import annotations
 
 import ast
-import base64
-import hashlib
 import importlib.util
 import json
 import site
@@ -16,11 +14,12 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import Distribution, PackagePath, distribution, distributions
+from importlib.metadata import Distribution, distribution, distributions
 from importlib.metadata import packages_distributions as find_distributions
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from suite.commit import is_as_recorded
 from suite.errors import SpecError
 from suite.spec import hash_source
 
@@ -58,18 +57,7 @@ def _records(owner: Distribution, package: str, spec: ModuleSpec) -> bool:
     is_listed = origin and any(
         file.name == origin.name and Path(str(file.locate())).resolve() == origin.resolve() for file in listed
     )
-    return bool(is_listed) and all(_is_as_recorded(file) for file in listed if file.suffix == ".py")
-
-
-def _is_as_recorded(file: PackagePath) -> bool:
-    """Whether a file has the hash that it was installed with, where one was recorded."""
-    path = Path(str(file.locate()))
-    if not path.is_file():
-        return False
-    if file.hash is None:
-        return True
-    found = base64.urlsafe_b64encode(hashlib.new(file.hash.mode, path.read_bytes()).digest())
-    return found.rstrip(b"=").decode() == file.hash.value
+    return bool(is_listed) and all(is_as_recorded(file) for file in listed if file.suffix == ".py")
 
 
 def _hash_package(package: str, module: str) -> str:

@@ -68,6 +68,76 @@ def test_an_installed_wheel_trains_builds_a_leaderboard_and_exports_outside_the_
     assert "<table" in (tmp_path / "boards/sample_efficiency/smoke.html").read_text()
 
 
+@pytest.fixture
+def copied(tmp_path):
+    """A project of its own that holds what tells the commit, in git; yields its folder and its commit."""
+    (tmp_path / "suite").mkdir()
+    for name in ("__init__.py", "commit.py", "streams.py"):
+        shutil.copy(ROOT / "suite" / name, tmp_path / "suite")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"]):
+        subprocess.run([*git, *words], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    return tmp_path, head.stdout.strip()
+
+
+def tell_commit(project, **variables):
+    code = "import suite.commit; print(suite.commit.commit())"
+    environment = {**os.environ, "PYTHONPATH": str(project), **variables}
+    return subprocess.run([sys.executable, "-c", code], cwd=project, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_checkout_that_belongs_to_somebody_else_tells_its_commit(copied):
+    project, head = copied
+    for path in (project, *project.rglob("*")):
+        os.chown(path, 12345, 12345)
+    assert tell_commit(project).stdout.strip() == head
+    (project / "suite/__init__.py").write_text("changed = True")
+    assert tell_commit(project).stdout.strip() == f"{head}+changes"
+
+
+def test_the_commit_is_of_the_projects_own_folder_whatever_git_has_started_it(copied, tmp_path):
+    project, head = copied
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "other")], check=True)
+    hooked = {"GIT_DIR": str(tmp_path / "other"), "GIT_INDEX_FILE": str(tmp_path / "none")}
+    assert tell_commit(project, **hooked).stdout.strip() == head
+
+
+def test_where_git_cannot_tell_the_commit_that_is_said(copied):
+    project, _ = copied
+    shutil.rmtree(project / ".git/objects")
+    told = tell_commit(project)
+    assert told.stdout.strip() == "unknown"
+    assert "results will not name their commit: git cannot tell that of" in told.stderr
+
+
+@pytest.mark.parametrize("metadata", ["convolutional_prior_suite.egg-info", None])
+def test_a_copy_without_git_is_no_installed_version(copied, metadata):
+    project, _ = copied
+    shutil.rmtree(project / ".git")
+    if metadata:  # as an editable installation leaves beside the packages
+        (project / metadata).mkdir()
+        (project / metadata / "PKG-INFO").write_text(
+            "Metadata-Version: 2.1\nName: convolutional-prior-suite\nVersion: 9\n"
+        )
+        (project / metadata / "SOURCES.txt").write_text("suite/__init__.py\nsuite/commit.py\n")
+    assert tell_commit(project).stdout.strip() == "unknown"
+
+
+def test_an_installed_version_whose_source_was_edited_says_so(installed):
+    edited = next(installed.parent.glob("lib/python*/site-packages")) / "suite/__init__.py"
+    source = edited.read_bytes()
+    try:
+        edited.write_bytes(source + b"# edited")
+        told = subprocess.run(
+            [installed / "python", "-Ic", "import suite.commit; print(suite.commit.commit())"], stdout=subprocess.PIPE
+        )
+    finally:
+        edited.write_bytes(source)
+    assert told.stdout.decode().strip() == f"v{VERSION}+changes"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_subcommands_help_calls_it_as_the_user_did(installed, tmp_path, name):
     shown = call(installed, tmp_path, name, "--help")

@@ -30,7 +30,7 @@ def write_pages(app: Sphinx) -> None:
     pages |= {f"api/{name}": text for name, text in list_pages().items()}
     for name, page in links.COPIES.items():
         origin = links.ROOT / name
-        pages[page] = links.move(origin.read_text(), origin, links.DOCS / f"{page}.md")
+        pages[page] = links.move(origin.read_text(encoding="utf-8"), origin, links.DOCS / f"{page}.md")
     written = {links.DOCS / f"{page}.md": text for page, text in pages.items()}
     for name in FOLDERS:
         (links.DOCS / name).mkdir(exist_ok=True)
@@ -38,8 +38,8 @@ def write_pages(app: Sphinx) -> None:
             if path not in written:
                 path.unlink()
     for path, text in written.items():
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def move_links(app: Sphinx, page: str, source: list[str]) -> None:
@@ -49,7 +49,7 @@ def move_links(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = links.move(source[0], path, path)
     if page == "measured":
         for results in sorted(links.ROOT.glob("benchmarks/results/*.md")):
-            source[0] += "\n" + re.sub(r"^#", "##", results.read_text(), flags=re.MULTILINE)
+            source[0] += "\n" + re.sub(r"^#", "##", results.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def copy_published(app: Sphinx, error: Exception | None) -> None:

@@ -82,7 +82,7 @@ def _boards(name: str, suite: Suite) -> Iterator[str]:
 
 def _board(path: Path, page: Path, question: str) -> str:
     """A published board with its headings two levels down, its figures, and its page, tables and records as files."""
-    text = links.move(path.read_text(), path, page)
+    text = links.move(path.read_text(encoding="utf-8"), path, page)
     body = re.sub(r"^# .*\n", "", text).replace(f"{question}\n", "", 1)
     body = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE)
     suffixes = ("html", "csv", SUFFIX)

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from launchers.address import Address
 from launchers.helper import NICER, Helper
+from suite.errors import SuiteError
 from suite.exit_codes import Exit
 
 
@@ -64,7 +65,8 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
     try:
         yield server
     finally:
-        if reason := server.close():
+        reason = server.close()
+        if reason and not isinstance(sys.exception(), SuiteError):  # which may have ended both
             console.print(f"the live pages had ended before, nothing else has: {reason}", soft_wrap=True)
 
 
@@ -80,7 +82,10 @@ def serve() -> int:
     from launchers.live.site import make_site
     from launchers.request import GridRequest
 
-    site = make_site(GridRequest.of(parse_options(asked["words"])))
+    try:
+        site = make_site(GridRequest.of(parse_options(asked["words"])))
+    except SuiteError as error:
+        sys.exit(str(error))
     Server(socket.socket(fileno=int(sys.argv[1])), Address(**asked["address"]), site).serve_forever()
     return Exit.DONE
 

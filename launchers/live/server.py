@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import socket
+import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,7 +18,10 @@ from launchers.live.site import Site
 from leaderboards.report.waiting_page import render_waiting
 
 _RETRY_S = 2  # after which a browser asks again for what is not made yet
-_TIMEOUT_S = 30.0  # with a browser that does not go on
+_MAX_CONNECTIONS = 64  # at once, each with a thread
+_REQUEST_S = 10.0  # in which a whole request has come, however slowly
+_ANSWER_S = 30.0  # in which a browser has taken what it is sent
+_PAUSE_S = 0.2  # where no connection can be had, before the next one is tried
 _POLICY_OF_FILES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 _SAFETY = {
     "Cache-Control": "no-cache",  # asked again each time, and answered "not modified" where it is the same
@@ -27,7 +33,10 @@ _SAFETY = {
 
 
 class Server(ThreadingHTTPServer):
-    """Answers at a socket that already listens, from a site's pages below the token, and from nothing else."""
+    """Answers at a socket that already listens, from a site's pages below the token, and from nothing else.
+
+    Anybody may connect: where all places are taken, the connection whose request is longest in coming is cut off.
+    """
 
     daemon_threads = True
 
@@ -36,6 +45,44 @@ class Server(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.listens_at, self.site = address, site
+        self._places = threading.Semaphore(_MAX_CONNECTIONS)
+        self._awaited: dict[socket.socket, float] = {}  # requests to come, and until when; the oldest first
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection, or wait a little where no descriptor is left for it."""
+        try:
+            return super().get_request()
+        except OSError:
+            self._cut_off(1)
+            time.sleep(_PAUSE_S)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._places.acquire(blocking=False):
+            self._cut_off(1)
+            self._places.acquire()
+        self._awaited[request] = time.monotonic() + _REQUEST_S
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self.has_come(request)
+        self._places.release()
+
+    def service_actions(self) -> None:
+        """Cut off, every now and then, whose time is up."""
+        now = time.monotonic()
+        self._cut_off(sum(until < now for until in list(self._awaited.values())))
+
+    def has_come(self, request: socket.socket) -> bool:
+        """Note that a request is here as a whole; says whether it was still awaited."""
+        return self._awaited.pop(request, None) is not None
+
+    def _cut_off(self, number: int) -> None:
+        for request in list(self._awaited)[:number]:
+            if self.has_come(request):
+                with contextlib.suppress(OSError):  # it has gone by itself
+                    request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that has gone away."""
@@ -44,11 +91,11 @@ class Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     server_version, sys_version = "convolutional-prior", ""
-    timeout = _TIMEOUT_S
+    timeout = _ANSWER_S
 
     def parse_request(self) -> bool:
         """Read what is asked; anything but looking is refused, whatever it is called."""
-        if not super().parse_request():
+        if not super().parse_request() or not self.server.has_come(self.connection):
             return False
         if self.command in ("GET", "HEAD"):
             return True

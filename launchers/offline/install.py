@@ -72,13 +72,13 @@ def make_environment(folder: Path) -> Path:
     """A virtual environment that also sees what this Python sees, also where that is a virtual environment itself,
     whose packages ``--system-site-packages`` would leave out. Returns its Python."""
     python = folder.absolute() / "bin" / "python"
-    if not python.exists():
-        print(f"making {folder}", flush=True)
-        venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
-    seen = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    lines = [f"import site; site.addsitedir({path!r})\n" for path in seen if Path(path) != packages.absolute()]
-    (packages / "packages_of_the_machine.pth").write_text("".join(lines))
+    if python.resolve() != Path(sys.executable).resolve() or not packages.is_dir():  # another Python's is of no use
+        print(f"making {folder}", flush=True)
+        venv.EnvBuilder(with_pip=False, symlinks=True, clear=(folder / "pyvenv.cfg").exists()).create(folder)
+    seen = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    lines = [f"import site; site.addsitedir({path!a})\n" for path in seen if Path(path) != packages.absolute()]
+    (packages / "packages_of_the_machine.pth").write_text("".join(lines), encoding="utf-8")
     return python
 
 
@@ -101,7 +101,9 @@ def _run(command: Sequence[str | Path], data_dir: Path | None = None) -> None:
     """Run a step; what it says is shown where it fails."""
     options = ["--data-dir", str(data_dir.absolute())] if data_dir else []
     words = [*map(str, command), *options]
-    done = subprocess.run(words, cwd=_PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        words, cwd=_PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+    )
     if done.returncode:
         raise KitError(f"`{' '.join(words[:6])} …` ended with status {done.returncode}:\n{done.stdout}")
 

@@ -52,7 +52,7 @@ class KitManifest:
     parts: tuple[Part, ...]
 
     def write(self, kit: Path) -> None:
-        (kit / MANIFEST).write_text(json.dumps(asdict(self), indent=1) + "\n")
+        (kit / MANIFEST).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, kit: Path) -> KitManifest:
@@ -63,7 +63,7 @@ class KitManifest:
         """
         path = kit / MANIFEST
         try:
-            fields = json.loads(path.read_text())
+            fields = json.loads(path.read_text(encoding="utf-8"))
             parts = tuple(Part(**part) for part in fields.pop("parts"))
             lists: dict[str, Any] = {name: tuple(fields.pop(name)) for name in ("assumed", "image_sets")}
             return cls(**fields, **lists, parts=parts)

@@ -123,7 +123,7 @@ class WheelCollection:
         """Run pip; its complaint, "" if it has none."""
         command = [sys.executable, "-m", "pip", verb, "--quiet", "--no-deps", "--disable-pip-version-check"]
         command += ["--constraint", str(self._constraints), where, str(self._folder), *options, wanted]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         return done.stderr if done.returncode else ""
 
     def _check_is_pure(self, wheel: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 import time
@@ -22,7 +23,7 @@ class Follower:
 
     def __init__(self, request: FollowRequest) -> None:
         self._request = request
-        self._helper = Helper("launchers.tracking", request.model_dump_json())
+        self._helper = Helper("launchers.tracking", json.dumps(request.model_dump(mode="json")))
 
     def find_failure(self) -> str:
         """Say why it has ended, if it has."""

@@ -52,7 +52,7 @@ class FollowRequest(Frozen):
 
 def main() -> int:
     """Follow until the input ends; an error, whatever it is, goes to the starter in one line."""
-    request = FollowRequest.model_validate_json(sys.stdin.readline())
+    request = FollowRequest.model_validate(json.loads(sys.stdin.readline()))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):  # meant for the training, whose end is still to come
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICER)

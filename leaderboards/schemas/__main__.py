@@ -6,4 +6,4 @@ from leaderboards.schemas import FOLDER, published
 
 if __name__ == "__main__":
     for name, schema in published().items():
-        (FOLDER / name).write_text(json.dumps(schema, indent=1) + "\n")
+        (FOLDER / name).write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")

@@ -57,7 +57,7 @@ class CheckpointManifest(Frozen):
     def write(self, folder: Path) -> None:
         """Make it the manifest of a folder whose files are complete."""
         sealed = self.model_copy(update={"sha256": self._own_sha256()})
-        (folder / _NAME).write_text(sealed.model_dump_json(indent=1))
+        (folder / _NAME).write_text(sealed.model_dump_json(indent=1), encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> CheckpointManifest:

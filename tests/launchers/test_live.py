@@ -1,24 +1,30 @@
 """The live pages: what a browser sees while runs go on, what the server refuses, and that it ends with its grid."""
 
 import contextlib
+import errno
 import html
 import http.client
+import io
 import json
 import os
 import re
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
+from rich.console import Console
 
 from launchers.address import Address, parse_address
 from launchers.command_line import parse_options
 from launchers.grid import main
+from launchers.live.beside import serving
 from launchers.live.kept import KeptPage, Page
 from launchers.live.server import Server
 from launchers.live.site import Site, make_site
@@ -28,6 +34,7 @@ from launchers.status import read_status
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite import attempts
+from suite.errors import SpecError
 from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
@@ -121,6 +128,48 @@ def test_with_its_token_any_name_is_answered(secret):
     assert ask(secret, "/s3cret/", Host="cluster.example")[:2] == (200, "<p>the board</p>")
 
 
+def connect(port, said=b""):
+    connection = socket.create_connection(("127.0.0.1", port), timeout=600)
+    connection.sendall(said)
+    return connection
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: x"])
+def test_slow_connections_take_sixty_four_threads_at_most_and_let_others_through(said):
+    before = threading.active_count()
+    with contextlib.ExitStack() as connections, served(Site({"": KeptPage(lambda: PAGE, 0.01)}), "s3cret") as port:
+        for _ in range(200):
+            connections.enter_context(connect(port, said))
+            assert threading.active_count() < before + 80  # those that end, the server's and the page's beside
+        for _ in range(3):
+            assert ask(port, "/s3cret/")[0] == 200
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_request_that_does_not_come_as_a_whole_in_time_is_cut_off(monkeypatch, said):
+    monkeypatch.setattr("launchers.live.server._REQUEST_S", 0.0)
+    with served(Site({"": KeptPage(lambda: PAGE, 0.01)})) as port, connect(port, said) as slow:
+        assert slow.recv(1) == b""
+
+
+def test_a_server_without_descriptors_waits_before_it_tries_again(monkeypatch):
+    tried, pauses = [], []
+    accept, sleep = socketserver.TCPServer.get_request, time.sleep
+
+    def accept_later(self):
+        tried.append(1)
+        if len(tried) < 4:
+            raise OSError(errno.EMFILE, "too many open files")
+        return accept(self)
+
+    monkeypatch.setattr(socketserver.TCPServer, "get_request", accept_later)
+    monkeypatch.setattr("launchers.live.server._PAUSE_S", 0.0123)
+    monkeypatch.setattr(time, "sleep", lambda seconds: pauses.append(seconds) or sleep(seconds))
+    with served(Site({"": KeptPage(lambda: PAGE, 0.01)})) as port:
+        assert ask(port)[0] == 200
+    assert pauses.count(0.0123) == 3
+
+
 @pytest.mark.parametrize(
     ("text", "host", "port"),
     [("8000", "127.0.0.1", 8000), ("localhost", "localhost", 8000), (":0", "127.0.0.1", 0), ("[::1]:80", "::1", 80)],
@@ -166,6 +215,26 @@ def test_a_page_is_made_for_who_looks_and_for_nobody_else():
     kept = KeptPage(lambda: made.append(1) or Page.of(str(len(made)), "text/plain"), 0.0, patience_s=600)
     assert not made
     assert kept.find().content == b"1"
+
+
+def outlive_the_pages(error=None):
+    """Let a grid go on until its pages have ended, then end, with an error if any; returns its words."""
+    console = Console(file=io.StringIO(), width=10_000)
+    with (
+        contextlib.suppress(SpecError),
+        serving(Address("127.0.0.1", 0), [*WORDS[:2], "--profile", "x"], console) as server,
+    ):
+        assert server._helper.wait() == Exit.FAILED
+        assert server._helper._said.tell() == len(server._helper.last_words) + 1  # no line but the last
+        if error:
+            raise error
+    return console.file.getvalue().splitlines()[1:]
+
+
+def test_pages_that_cannot_be_say_why_in_one_line_and_leave_the_grids_own_error_to_the_grid():
+    (said,) = outlive_the_pages()
+    assert "nothing else has: unknown profile 'x'. Valid: " in said
+    assert outlive_the_pages(SpecError("the grid's own")) == []
 
 
 # -- a grid

@@ -2,14 +2,15 @@
 
 import pytest
 
-from launchers.plan import count, make_plan, select
+from launchers.plan import count, find_rows, make_plan, select
 from suite.errors import SpecError
 from suite.records import RunDirectory
 from suite.results import Failure
 from suite.spec import Resources
 from suite.suites import get_suite
 
-PROFILE = get_suite("sample_efficiency").profile("laptop")
+SUITE = get_suite("sample_efficiency")
+PROFILE = SUITE.profile("laptop")
 EXPERIMENTS = PROFILE.experiments(num_seeds=2)
 
 
@@ -30,6 +31,31 @@ def test_values_of_one_key_are_alternatives_and_keys_all_have_to_match():
 def test_a_filter_that_selects_nothing_is_refused(only, message):
     with pytest.raises(SpecError, match=message):
         select(EXPERIMENTS, only)
+
+
+def test_rows_are_selected_by_the_boards_names_for_them():
+    rows = find_rows(SUITE, PROFILE)
+    chosen = select(EXPERIMENTS, ["train_size_percent=5", "model=deit_micro", "seed=0"], rows)
+    (shown,) = [
+        e.experiment for e in PROFILE.entries if e.row == ("5",) and e.columns.get("deit_top1") == "top1_percent"
+    ]
+    assert chosen == [shown]
+    convit = get_suite("convit_imagenet")
+    profile = convit.profile("laptop")
+    chosen = select(profile.experiments(), ["model=ConViT", "size=Ti"], find_rows(convit, profile))
+    assert chosen == [e.experiment for e in profile.entries if e.row[:2] == ("Ti", "ConViT")][:1]
+
+
+@pytest.mark.parametrize(
+    ("given", "valid"),
+    [("train_fraction=0.05", "0.01, 0.02, 0.06, 0.1, 0.2"), ("train_size_percent=0.05", "5, 10, 30, 50, 100")],
+)
+def test_a_number_that_no_run_has_is_answered_with_the_boards_rows_and_no_number_that_looks_alike(given, valid):
+    with pytest.raises(SpecError) as refused:
+        select(EXPERIMENTS, [given], find_rows(SUITE, PROFILE))
+    assert (
+        str(refused.value).partition(". ")[2].startswith(f"Valid: {valid}. Rows of the board: train_size_percent=5, ")
+    )
 
 
 def test_the_plan_counts_each_state(tmp_path):

@@ -193,7 +193,7 @@ def test_a_tracker_that_is_slow_with_a_long_backlog_is_not_taken_for_one_that_ha
 
 def test_a_tracker_that_cannot_even_begin_is_told_of_and_the_training_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "launchers.helper.tempfile.TemporaryFile", lambda mode: (_ for _ in ()).throw(OSError("no space left"))
+        "launchers.helper.tempfile.TemporaryFile", lambda *how, **more: (_ for _ in ()).throw(OSError("no space left"))
     )
     said = []
     with following(["tensorboard"], tmp_path, "sample_efficiency", "smoke", [FIRST.id], said.append):
@@ -238,6 +238,13 @@ def test_the_same_grid_tracks_what_had_finished_before(tmp_path, run, finish, mo
     only = ["--only", "model=deit_micro", "train_fraction=0.03125"]
     assert main([*SMOKE, *only, "--runs", str(tmp_path), "--track", "tensorboard"]) == 0
     assert read(tmp_path)["result/top1_percent"] == [(0, 50.0)]
+
+
+def test_a_store_whose_name_is_no_text_is_followed(tmp_path):
+    said = []
+    with following(["tensorboard"], tmp_path / "r\udcfcns", "sample_efficiency", "smoke", [FIRST.id], said.append):
+        pass
+    assert said == []
 
 
 @needs_tensorboard

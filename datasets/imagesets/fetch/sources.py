@@ -149,7 +149,9 @@ def npm_pack(package: str, folder: Path, console: Console) -> Path:
     with _progress(*columns, console=console) as progress:
         progress.add_task("npm", total=None)
         try:
-            done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            done = subprocess.run(
+                command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+            )
         except OSError as error:
             raise DataError(f"npm cannot be started: {error}") from error
     if "ENOSPC" in done.stderr:

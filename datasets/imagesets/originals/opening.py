@@ -10,7 +10,6 @@ from pathlib import Path
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.originals import arrays, folders, ilsvrc, shards
 from imagesets.originals.samples import Original, list_some
-from suite.arguments import a_path
 from suite.errors import DataError, SpecError, check_name
 
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
@@ -63,7 +62,7 @@ def _find_source(source: str) -> Path:
             f"--source {source!r} is refused: only folders of this machine are read, no commands and no addresses. "
             "Fetch it first and name its folder."
         )
-    folder = a_path(source.removeprefix("file://").removeprefix("file:")).absolute()
+    folder = Path(source.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
     if str(folder).encode(errors="ignore") != os.fsencode(folder):
         raise DataError(
             f"--source {str(folder)!r} has bytes that are not UTF-8, so that no manifest could name it. Rename it, or "

@@ -54,3 +54,14 @@ def test_an_environment_sees_the_packages_of_a_virtual_environment_that_made_it(
     import filelock
 
     assert done.stdout.split() == [str(tmp_path / "venv"), filelock.__file__], done.stderr
+
+
+def test_an_environment_of_another_python_is_made_anew(tmp_path):
+    other = tmp_path / "other"
+    other.symlink_to("/bin/false")
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/python").symlink_to(other)
+    (tmp_path / "venv/pyvenv.cfg").touch()
+    (tmp_path / "venv/left").touch()
+    assert make_environment(tmp_path / "venv").samefile(sys.executable)
+    assert not (tmp_path / "venv/left").exists()
