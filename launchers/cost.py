@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suite import costs
+from suite.errors import FOREIGN_ERRORS, SpecError
 from suite.known_flops import Flops, find_flops
 from suite.spec import Experiment, Resources
 
@@ -21,10 +22,19 @@ def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any
 
     Args:
         model, num_classes, image_size, options: as there.
+
+    Raises:
+        SpecError: a model that is none of ours, and breaks.
     """
     known = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     if known is not None:
         return known
     from suite.models import flops
 
-    return flops.count_flops(model, num_classes=num_classes, image_size=image_size, **options)
+    try:
+        return flops.count_flops(model, num_classes=num_classes, image_size=image_size, **options)
+    except FOREIGN_ERRORS as error:
+        if "model_source" not in options or isinstance(error, SpecError):
+            raise
+        what = f"its operations cannot be counted: {type(error).__name__}: {error}"
+        raise SpecError(f"model {model}: {what}. Correct it, and try it with --check.") from error

@@ -22,9 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from suite.execute import die_with_parent, run, sleep_while_waiting
+from suite.execute import die_with_parent, run
 from suite.exit_codes import Exit
-from suite.spec import Resources
+from suite.spec import WAITING_THREADS, Resources
 
 _LONGEST_REQUEST = 1 << 16  # bytes
 _ARGUMENTS_START, _ARGUMENTS_END = 47, 48  # places in /proc/<pid>/stat, counted from 0
@@ -54,7 +54,7 @@ def import_training(resources: Resources) -> None:
         RunError: no GPU where one is needed.
         ImportError, OSError: a library that is not there, or is damaged.
     """
-    sleep_while_waiting(os.environ)
+    os.environ.setdefault(*WAITING_THREADS)
     import suite.training.loop
     import suite.training.untrained  # noqa: F401
     from suite.training.distributed import check_device, preload

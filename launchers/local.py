@@ -21,12 +21,11 @@ from launchers.forks import ForkedProcess, ForkServer
 from launchers.plan import Job, PlannedRun
 from suite import standing
 from suite.errors import SuiteError
-from suite.execute import sleep_while_waiting
 from suite.exit_codes import Exit
 from suite.files import open_log
 from suite.heartbeat import Watch
 from suite.results import Failure
-from suite.spec import Resources
+from suite.spec import WAITING_THREADS, Resources
 
 PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]
 
@@ -49,7 +48,7 @@ _LOOK_ELSEWHERE_S = 2.0
 def environment_of_runs(resources: Resources) -> dict[str, str]:
     """Make the environment of a run: ours, with as many threads as it may compute with."""
     ours = {key: value for key, value in os.environ.items() if key not in _RANK_VARIABLES}
-    sleep_while_waiting(ours)
+    ours.setdefault(*WAITING_THREADS)
     return ours | {"OMP_NUM_THREADS": str(resources.threads_per_rank), "PYTHONUNBUFFERED": "1"}
 
 

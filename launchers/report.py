@@ -37,22 +37,19 @@ def print_plan(
     if profile.scale_note:
         console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
     console.print(f"{count(plan)}; recorded in {store}")
-    if small := _models_of_small_norm_batches(run.job for run in plan if run.standing.is_open):
+    open_jobs = (run.job for run in plan if run.standing.is_open and run.job.experiment.is_trained)
+    if normed := sorted({job.experiment.model for job in open_jobs if _may_norm_less_than_a_batch(job)}):
         console.print(
-            f"{', '.join(small)}: batch norms, where there are any, will see fewer images at once than the recipe's "
+            f"{', '.join(normed)}: batch norms, where there are any, will see fewer images at once than the recipe's "
             "batch, by --micro-batch or several ranks. Results will differ by it; they record it, and boards say so.",
             style="yellow",
         )
 
 
-def _models_of_small_norm_batches(jobs: Iterable[Job]) -> list[str]:
-    found = set()
-    for job in jobs:
-        experiment, batch_size = job.experiment, job.experiment.recipe.batch_size
-        is_normed = experiment.model in BATCH_NORMED or experiment.model_source is not None  # which may be
-        if experiment.is_trained and is_normed and job.resources.split_batch(batch_size)[0] < batch_size:
-            found.add(experiment.model)
-    return sorted(found)
+def _may_norm_less_than_a_batch(job: Job) -> bool:
+    experiment, batch_size = job.experiment, job.experiment.recipe.batch_size
+    may_be_normed = experiment.model in BATCH_NORMED or experiment.model_source is not None
+    return may_be_normed and job.resources.split_batch(batch_size)[0] < batch_size
 
 
 def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], num_devices: int) -> None:

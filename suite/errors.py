@@ -10,6 +10,9 @@ class SuiteError(Exception):
     """Base of all errors whose message is written for the user; shown without a traceback."""
 
 
+FOREIGN_ERRORS = (Exception, SystemExit)  # what code of others may raise; a sys.exit there would end us in silence
+
+
 class SpecError(SuiteError, ValueError):
     """A suite, experiment, model or option that cannot be: misspelt, out of range, contradictory."""
 

@@ -18,16 +18,16 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from suite import attempts
-from suite.errors import LostPeerError, RecordError, SuiteError
+from suite.errors import FOREIGN_ERRORS, LostPeerError, RecordError, SuiteError
 from suite.exit_codes import Exit
 from suite.files import write_atomically
 from suite.records import RunDirectory
 from suite.results import Failure, FailureKind
-from suite.spec import Resources
+from suite.spec import WAITING_THREADS, Resources
 from suite.standing import State, stand_alone
 
 _ENDS: dict[int, attempts.End] = {Exit.DONE: "finished", Exit.INTERRUPTED: "interrupted"}
@@ -108,7 +108,7 @@ def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bo
     kind: FailureKind = "error"
     try:
         status = _train(directory, resources, is_to_be_trained)
-    except Exception as error:
+    except FOREIGN_ERRORS as error:
         details = traceback.format_exc()
         reason = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
         kind = "killed" if isinstance(error, LostPeerError) else "error"  # killed: it goes on once all are there again
@@ -182,14 +182,6 @@ def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
     return Exit.DONE
 
 
-def sleep_while_waiting(environment: MutableMapping[str, str]) -> None:
-    """Let threads that wait for each other sleep, unless the user says otherwise; OpenMP reads it as torch is loaded.
-
-    Where they spin, as is OpenMP's way, those of one run keep each other from cores that others use too.
-    """
-    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
-
 def die_with_parent() -> None:
     """Ask the kernel (Linux) to kill this process when its parent dies, so that no run outlives a killed grid."""
     if sys.platform == "linux":
@@ -204,7 +196,7 @@ def main() -> int:
     parser.add_argument("--resources", type=Resources.model_validate_json, default="{}", help="Resources as JSON")
     arguments = parser.parse_args()
     die_with_parent()
-    sleep_while_waiting(os.environ)
+    os.environ.setdefault(*WAITING_THREADS)
     resources = arguments.resources
     try:
         RunDirectory(arguments.run_directory).read_experiment()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import linecache
+import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
@@ -20,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import FOREIGN_ERRORS, SpecError, unknown_name
 from suite.installed import find_neighbours, find_version
 from suite.spec import ModelSource, hash_source
 
@@ -67,13 +68,13 @@ def find_model(words: str) -> ModelSource:
         point = _find_entry_point("models", words)
         version = _guarded(words, lambda: find_version(point.module, point.dist))
         return ModelSource(kind="entry_point", name=words, version=version)
+    if not place or not attribute:
+        raise _nothing_named(place) if place.endswith(".py") else SpecError(f"model {words!r}: {_FORMS}")
     if place == "timm":
         return ModelSource(kind="timm", name=attribute, version=find_version("timm", distribution("timm")))
     if place.endswith(".py"):
         text = _read(Path(place))
         return ModelSource(kind="file", name=attribute, version=hash_source(text.encode()), code=text)
-    if not place or not attribute:
-        raise SpecError(f"model {words!r}: {_FORMS}")
     return ModelSource(kind="module", name=words, version=_guarded(words, lambda: find_version(place)))
 
 
@@ -125,15 +126,10 @@ def check_version(source: ModelSource) -> None:
 def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
     points = [point for point in entry_points(group=f"{_GROUP}.{kind}") if point.name == name]
     if not points:
-        known = list_plugins(kind)
-        near = unknown_name(f"plug-in among {kind}", name, known)
-        raise (
-            SpecError(f"{near} {_FORMS[0].upper()}{_FORMS[1:]}.")
-            if known
-            else SpecError(
-                f"there is no plug-in {name!r} among {kind}: {_FORMS}; none is installed in group {_GROUP}.{kind}."
-            )
-        )
+        if name.endswith(".py") or Path(f"{name}.py").is_file():
+            raise _nothing_named(f"{name.removesuffix('.py')}.py")
+        known = ", ".join(list_plugins(kind)) or "none"
+        raise SpecError(f"there is no plug-in {name!r} among {kind}: {_FORMS}; installed in {_GROUP}.{kind}: {known}.")
     if len({point.value for point in points}) > 1:
         owners = ", ".join(sorted(_owner(point) for point in points))
         raise SpecError(f"{name!r} is a plug-in of {owners}: uninstall all but one, or name it as MODULE:ATTRIBUTE")
@@ -152,6 +148,13 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} cannot be read, and so not be hashed: {error}. Expected a Python file.") from error
+
+
+def _nothing_named(path: str) -> SpecError:
+    """The error for a file without the name of what in it is meant; the file is not imported."""
+    found = re.findall(r"^(?:class|def) ([a-z]\w*)|^([a-z]\w*)\s*=", _read(Path(path)), re.MULTILINE | re.IGNORECASE)
+    names = ", ".join(f"{path}:{defined or assigned}" for defined, assigned in found)
+    return SpecError(f"{path} is a file, and a name in it is missing: expected {names or 'a class or function in it'}")
 
 
 def _make_module(text: str, path: str = "") -> ModuleType:
@@ -199,7 +202,7 @@ def _guarded(name: str, load: Callable[[], Any]) -> Any:
         raise
     except PackageNotFoundError as error:
         raise SpecError(f"{name} needs {error}, which is not installed: install it") from error
-    except (Exception, SystemExit) as error:
+    except FOREIGN_ERRORS as error:
         cure = "A file stands alone: what it imports must be installed, or be in the same file."
         raise SpecError(
             f"{name} breaks when it is imported: {type(error).__name__}: {error}. "

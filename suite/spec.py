@@ -34,6 +34,11 @@ TrackerName = Literal["tensorboard", "trackio", "wandb"]  # packages, and extras
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
 
 
+# Of a run's environment before torch is loaded, unless the user says otherwise. OpenMP's threads spin while they wait
+# for each other, which is its default, and so keep each other from cores that others use too.
+WAITING_THREADS = ("OMP_WAIT_POLICY", "PASSIVE")
+
+
 class Frozen(BaseModel):
     """Immutable data whose misspelt fields are errors."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from suite.errors import SpecError, check_name
+from suite.errors import FOREIGN_ERRORS, SpecError, check_name
 from suite.plugins import check_version, load_builder
 from suite.spec import ModelSource
 
@@ -36,7 +36,7 @@ def build_plugged(source: ModelSource, *, num_classes: int, image_size: int, **o
     given = _check_options(builder, source, options)
     try:
         network = builder(num_classes=num_classes, image_size=image_size, **given)
-    except Exception as error:
+    except FOREIGN_ERRORS as error:
         raise SpecError(
             f"model {source.name} cannot be built for {num_classes} classes and images of {image_size} pixels"
             f"{f' with {given}' if given else ''}: {type(error).__name__}: {error}"

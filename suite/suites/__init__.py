@@ -25,7 +25,7 @@ def get_suite(name: str) -> Suite:
         SpecError: if there is no such suite, or one that is none of ours breaks or has the name of another.
     """
     if name not in (ours := list_suites()):  # plug-ins are looked for in all that is installed, which takes a while
-        if ":" in name or name in (plugins := list_plugins("suites")):
+        if ":" in name or name.endswith(".py") or name in (plugins := list_plugins("suites")):
             return _load(name)
         check_name("suite", name, [*ours, *plugins])
     suite = importlib.import_module(f"suite.suites.{name}").SUITE

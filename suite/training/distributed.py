@@ -241,7 +241,7 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
 
     from suite.training.checkpoint_engine import HashedDataFiles
 
-    micro, accumulation = resources.split_batch(recipe.batch_size)
+    (micro, accumulation), is_bf16 = resources.split_batch(recipe.batch_size), recipe.precision == "bf16"
     config = {
         "train_batch_size": recipe.batch_size,
         "train_micro_batch_size_per_gpu": micro,
@@ -249,11 +249,7 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
         "gradient_clipping": 0.0 if resources.zero_stage == 0 else recipe.clip_grad_norm,
         "zero_optimization": {"stage": resources.zero_stage, "memory_efficient_linear": False},
         "zero_allow_untested_optimizer": True,
-        "torch_autocast": {
-            "enabled": recipe.precision == "bf16",
-            "dtype": "bfloat16",
-            "lower_precision_safe_modules": [],  # whose weights and gradients would be sent in bf16
-        },
+        "torch_autocast": {"enabled": is_bf16, "dtype": "bfloat16", "lower_precision_safe_modules": []},
         "timers": {"throughput": {"enabled": False}},  # it waits for the device twice in each micro-step
         "steps_per_print": 10**9,
     }

@@ -130,8 +130,7 @@ class Training:
         if begun != self.norm_batch:
             raise RunError(
                 f"this run was begun with batch norms of {begun} images at once, this attempt has {self.norm_batch}: "
-                "start the grid with the former --micro-batch and --ranks-per-node, or delete "
-                f"{self.directory.checkpoint_path} and use --retry-failed to train it from its start"
+                "start the grid with its --micro-batch and ranks, or delete the run's checkpoint and use --retry-failed"
             )
         if 0 < self.norm_batch < self.recipe.batch_size:
             print(f"batch norms see {self.norm_batch} images at once, not the batch of {self.recipe.batch_size}")

@@ -5,6 +5,8 @@ Beside ``start``, whose network it is. Random images, one small batch, on the CP
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,12 +15,13 @@ import torch.nn.functional as F
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from suite.errors import SpecError
+from suite.errors import FOREIGN_ERRORS, SpecError
 from suite.models.build import count_parameters
 from suite.spec import Experiment
 from suite.training.start import fresh_network
 
 _NUM_IMAGES = 4  # batch norms over a single pixel need more than one
+_BYTES_OF_TRIAL = 20  # of a parameter: fp32 in two networks, with gradients, and as it is saved and loaded
 _BYTES_PER_PARAMETER = 16  # fp32: the weight, its gradient, and the two moments of Adam
 
 
@@ -43,28 +46,25 @@ class Size:
         return self.bytes_of_model + batch_size * self.bytes_per_image
 
 
-def try_experiment(experiment: Experiment, num_classes: int) -> list[Finding]:
-    """Try the network of an experiment; what follows from a first problem is not asked any more.
+def try_experiment(experiment: Experiment, num_classes: int) -> Iterator[Finding]:
+    """Try the network of an experiment, answer by answer; what follows from a first problem is not asked any more.
 
     Args:
         experiment: of which only model, image size and recipe count.
         num_classes: of its image set.
     """
-    findings = []
     try:
         for finding in _try(experiment, num_classes):
-            findings.append(finding)
+            yield finding
             if finding.problem:
-                break
-    except Exception as error:  # of what others wrote
-        findings.append(
-            Finding("comes through the next check", _first_line(error), "correct what the model raises there")
-        )
-    return findings
+                return
+    except FOREIGN_ERRORS as error:
+        yield Finding("comes through the next check", _first_line(error), "correct what the model raises there")
 
 
 def _try(experiment: Experiment, num_classes: int) -> Iterator[Finding]:
     size = experiment.image_size
+    yield from _ask_of_memory(functools.partial(fresh_network, experiment, num_classes), size)
     question = f"builds for {num_classes} classes and images of {size} pixels"
     try:
         network = fresh_network(experiment, num_classes)
@@ -76,14 +76,31 @@ def _try(experiment: Experiment, num_classes: int) -> Iterator[Finding]:
     question = f"images ({_NUM_IMAGES}, 3, {size}, {size}) become logits ({_NUM_IMAGES}, {num_classes})"
     try:
         logits = _forward(network, images)
-    except Exception as error:
+    except FOREIGN_ERRORS as error:
         yield Finding(question, f"{type(error).__name__}: {error}", "let forward take any batch of such images")
         return
     yield _ask_of_shape(question, logits, num_classes)
     yield from _ask_of_learning(network, logits, labels)
     with torch.no_grad():
-        yield _ask_of_shape("and in evaluation, too", network.eval()(images), num_classes)
+        evaluated = network.eval()(images)
+        yield _ask_of_shape("and in evaluation, too", evaluated, num_classes)
+        same = torch.equal(network(images), evaluated)
+    cure = "draw no random numbers in evaluation (self.training says which it is), and let forward change no state"
+    yield Finding("the same twice in evaluation", "" if same else "the same images get other logits each time", cure)
     yield from _ask_of_keeping(experiment, num_classes, network, logits)
+
+
+def _ask_of_memory(make: Callable[[], nn.Module], image_size: int) -> Iterator[Finding]:
+    """Ask before anything is allocated; of a network that cannot live on the meta device nothing is known."""
+    try:
+        size = measure_size(make, image_size, "meta")
+    except FOREIGN_ERRORS:
+        return
+    needed = _BYTES_OF_TRIAL * size.num_parameters + _NUM_IMAGES * size.bytes_per_image
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    question = f"a trial of its {size.num_parameters:,} parameters fits in memory, with {needed / 1e9:,.1f} GB"
+    problem = f"this machine has {memory / 1e9:,.1f} GB" if needed > memory else ""
+    yield Finding(question, problem, "make it smaller, or go to a machine with more memory")
 
 
 def _ask_of_shape(question: str, logits: object, num_classes: int) -> Finding:
@@ -128,7 +145,7 @@ def _ask_of_keeping(experiment: Experiment, num_classes: int, network: nn.Module
     yield Finding(question, "" if same else "the loaded network computes other logits", cure)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
 
 

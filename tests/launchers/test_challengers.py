@@ -8,12 +8,15 @@ from rich.console import Console
 from launchers.challengers import parse_challenger, refuse_broken
 from launchers.check import check
 from launchers.command_line import parse_options
+from launchers.grid import main
 from launchers.on_slurm import _locate
 from launchers.request import GridRequest
 from suite.errors import SpecError
+from suite.exit_codes import Exit
 from suite.suites import get_suite
 
 MODEL = """
+import sys
 import torch
 from torch import nn
 
@@ -23,6 +26,10 @@ class Model(nn.Module):
         self.fault, self.num_calls = fault, 0
         self.first = nn.Conv2d(3, dim, image_size)
         self.last = nn.Linear(dim, num_classes + (fault == "wrong shape"))
+        if fault == "exits early":
+            sys.exit(4)
+        if fault == "huge":
+            self.huge = nn.Linear(10**6, 10**6)
         if fault == "unused":
             self.idle = nn.Linear(2, 2)
         if fault == "hidden state":
@@ -38,6 +45,13 @@ class Model(nn.Module):
             logits = logits * self.scale
         if self.fault == "detached":
             logits = logits.detach()
+        if self.fault == "exits":
+            sys.exit(3)
+        if self.fault == "random evaluation" and not self.training:
+            logits = logits * torch.rand(())
+        if self.fault == "counts its calls" and not self.training:
+            self.num_calls += 1
+            logits = logits + self.num_calls
         return logits / 0 if self.fault == "infinite" else logits
 """
 
@@ -126,7 +140,7 @@ def checked(model, monkeypatch):
 def test_a_sound_model_is_shown_with_its_cost_beside_the_papers_models(checked):
     status, said = checked("dim=8", name=LONG_NAME)
     assert status == 0
-    assert said.count(": yes") == 8
+    assert said.count(": yes") == 10
     lines = {line.split()[0]: line.split() for line in said.splitlines() if line.strip()}
     num_parameters = 8 * 3 * 32 * 32 + 8 + 8 * 10 + 10
     (mine,) = (line for start, line in lines.items() if LONG_NAME.startswith(start))
@@ -149,6 +163,11 @@ def test_a_sound_model_is_shown_with_its_cost_beside_the_papers_models(checked):
         ("unused", "every trainable parameter gets a gradient: no: none in idle.weight, idle.bias"),
         ("random elsewhere", "the same numbers twice: no: two networks of one seed differ"),
         ("hidden state", "the same after saving and loading: no: the loaded network computes other logits"),
+        ("exits", "become logits (4, 10): no: SystemExit: 3"),
+        ("exits early", "builds for 10 classes and images of 32 pixels: no: model Model cannot be built"),
+        ("random evaluation", "the same twice in evaluation: no: the same images get other logits each time"),
+        ("counts its calls", "the same twice in evaluation: no: the same images get other logits each time"),
+        ("huge", "parameters fits in memory, with 20,000.0 GB: no: this machine has"),
         ("shared", "the same after saving and loading: no: RuntimeError: Some tensors share memory"),
         ("dimm=3", "builds for 10 classes and images of 32 pixels: no: unknown option of model Model 'dimm'"),
     ],
@@ -164,6 +183,22 @@ def test_a_model_that_cannot_be_trained_is_refused_before_anything_is(model):
     options = parse_options(["--suite", "sample_efficiency", "--challenger", model, "fault=wrong shape"])
     with pytest.raises(SpecError, match=r"mine: not so: .* become logits \(4, 10\): found \(4, 11\)\. To do: "):
         refuse_broken(GridRequest.of(options).experiments, options)
+
+
+@pytest.mark.parametrize("fault", ["exits", "exits early"])
+def test_a_model_that_would_end_the_process_as_it_is_counted_is_named(model, tmp_path, capsys, monkeypatch, fault):
+    monkeypatch.setattr("suite.known_flops.cache_folder", lambda name: tmp_path / "cache")
+    words = ["--suite", "sample_efficiency", "--challenger", model, f"fault={fault}", "--dry-run"]
+    assert main([*words, "--runs", str(tmp_path / "runs")]) == Exit.MISUSE
+    assert "SystemExit: " in capsys.readouterr().err
+
+
+def test_a_file_without_the_name_of_what_is_meant_in_it_is_told_with_all_that_it_has(model):
+    for words in ("model.py", "model.py:", "model"):
+        with pytest.raises(SpecError, match=r"a name in it is missing: expected model.py:Model$"):
+            parse_challenger([f"mine={words}"])
+    with pytest.raises(SpecError, match=r"a name in it is missing: expected model.py:Model$"):
+        get_suite("model.py")
 
 
 def test_a_suite_of_one_s_own_is_found_by_a_job_in_another_folder(tmp_path, monkeypatch):

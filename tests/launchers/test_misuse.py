@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from launchers.grid import main
 from suite.exit_codes import Exit
 
+ROOT = Path(__file__).parents[2]
 COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke"]
 AS_NOBODY = """
 import os, sys
@@ -79,3 +81,31 @@ def test_a_seed_that_is_not_planned_is_told_with_the_option_that_plans_it(capsys
 def test_compiled_steps_of_weights_in_pieces_are_refused(capsys):
     assert main([*COMMAND, "--compile", "--zero-stage", "3"]) == Exit.MISUSE
     assert "--compile goes with --zero-stage 0, 1 or 2" in capsys.readouterr().err
+
+
+COMMANDS = {
+    "grid": ["launchers/grid.py", "--list"],
+    "build": ["leaderboards/build.py", "--all"],
+    "prepare": ["datasets/prepare.py", "--help"],
+    "fetch": ["-m", "imagesets", "--help"],
+    "export": ["-m", "suite.export", "--help"],
+    "models": ["-m", "suite.models", "--help"],
+    "convolutional-prior": ["-c", "from launchers.commands import main; main(['grid', '--list'])"],
+}
+CTRL_C = """
+import sys
+class CtrlC:
+    def find_spec(name, path=None, target=None):
+        if name == "pydantic":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, CtrlC)
+"""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_while_a_command_still_loads_ends_it_in_one_line(tmp_path, name):
+    (tmp_path / "sitecustomize.py").write_text(CTRL_C)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, *COMMANDS[name]]
+    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stderr) == (Exit.INTERRUPTED, "interrupted\n")

@@ -16,7 +16,7 @@ from suite.models.build import build_model
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment, Resources
+from suite.spec import Experiment, ModelSource, Resources, hash_source
 from suite.standing import stand
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_manifest import Origin
@@ -178,6 +178,22 @@ def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(train, tmp_path)
     assert "training loss is nan at step" in failure.reason
     assert failure.log_path == str(run.log_path)
     assert stand(run, {}).state == "failed"
+
+
+def test_a_model_that_would_end_the_process_fails_its_run_and_says_so(train, tmp_path):
+    code = """
+import sys
+from torch import nn
+class Model(nn.Linear):
+    def __init__(self, *, num_classes, image_size):
+        super().__init__(3 * image_size**2, num_classes)
+    def forward(self, images):
+        sys.exit(0)
+"""
+    source = ModelSource(kind="file", name="Model", version=hash_source(code.encode()), code=code)
+    status, run = train(tmp_path, EXPERIMENT.model_copy(update={"model": "mine", "model_source": source}))
+    assert status == Exit.FAILED
+    assert run.read_failure().reason == "SystemExit: 0"
 
 
 def test_a_run_that_is_asked_for_its_best_is_evaluated_after_every_epoch(train, tmp_path):
