@@ -40,17 +40,20 @@ def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> ND
     return np.sort(np.concatenate(kept))
 
 
-def by_turns(labels: ArrayLike) -> NDArray[np.int64]:
-    """All samples in the order of a round robin over the classes: the first of each class, in the order of labels, then
-    the second of each, and so on. However a set is sorted, the first images are then of as many classes as may be.
+def spread_over_classes(labels: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Choose samples of as many classes as may be, however a set is sorted: the first of each class in the order of
+    labels, then the second of each, and so on. Of more classes than samples, those at equal distances have one each.
 
     Args:
         labels: (N,) class of each sample.
+        count: number of samples to choose.
 
     Returns:
-        (N,) indices of the samples.
+        Indices of the samples; all N of them where ``count`` is larger.
     """
     classes = np.asarray(labels)
     by_class = np.argsort(classes, kind="stable")
     turn = np.arange(len(classes)) - np.searchsorted(classes[by_class], classes[by_class])
-    return by_class[np.argsort(turn, kind="stable")]
+    order = by_class[np.argsort(turn, kind="stable")]
+    num_classes = max(count, int((turn == 0).sum()))
+    return order[:num_classes][np.arange(min(count, len(order))) * num_classes // max(count, 1)]

@@ -33,7 +33,7 @@ from imagesets.augment.pipeline import Augmentation, Draws
 from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
 from imagesets.formats.stored import CorruptImageError, Pixels
-from imagesets.fractions import by_turns, fraction_indices
+from imagesets.fractions import fraction_indices, spread_over_classes
 from imagesets.kept_memory import KeptMemory
 from imagesets.opening import open_splits
 from imagesets.prefetch import start_threads, stream_batches
@@ -260,7 +260,8 @@ class ImageLoader:
 
     def spread_batch(self, count: int) -> Batch:
         """Test images of all classes, to look at what a network does: the first of each class, then the second, and so
-        on, as far as there are. One that cannot be decoded gives its place to the next of its class.
+        on, as far as there are; of more classes, of some at equal distances. One that cannot be decoded gives its place
+        to the next of its class.
 
         Raises:
             DataError: no test image can be decoded.
@@ -275,7 +276,7 @@ class ImageLoader:
         """``spread_batch`` as it is read."""
         left = self._tested
         while len(left):
-            chosen = left[by_turns(self._test.labels[left])[:count]]
+            chosen = left[spread_over_classes(self._test.labels[left], count)]
             loaded = self._load_chosen(chosen)
             corrupt = chosen[(loaded.labels == _NOT_COUNTED).numpy()]
             if not len(corrupt):

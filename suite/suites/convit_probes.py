@@ -8,8 +8,8 @@ Where text and code leave room: Eq. 8 is measured on each layer's own input, whe
 embedded patches to every layer; attention to the class token counts as no distance. Fig. 15's DeiT has no size; three
 heads are drawn, which is Ti. Fig. 3's network has no size either; four heads are Ti, or Ti+. Its positional layers are
 vanilla PSA (Eq. 4) started by Eq. 5, but for queries and keys, which are small and random as in every network here:
-what they add to the position cannot be seen. Images are of all classes in turn. On ``laptop`` the models train on a
-tenth of the images, so that there are epochs to measure after.
+what they add to the position cannot be seen. Images are of all classes in turn, maps of ImageNet of every tenth
+class. On ``laptop`` the models train on a tenth of the images, so that there are epochs to measure after.
 """
 
 from collections.abc import Callable

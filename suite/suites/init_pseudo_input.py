@@ -5,8 +5,9 @@ sum, chosen for the first and for the following layers; with one solution for al
 5x5 windows and ViT-T with 3 and 8 heads, on CIFAR-10.
 
 Where text and code leave room: "Same" is one solution for all layers that share a pseudo-input, which is the authors'
-code's default and the other tables' way; U is uniform on [-1, 1]. The laptop profile fills the first column, all nine
-pseudo-inputs with 3 heads, 3x3 windows and one solution: 9 of the 72 cells.
+code's default and the other tables' way; U is uniform on [-1, 1]. Gaussian noise, G and PE+G, is an option of the model
+without a row, as the paper prints none. The laptop profile fills the first column, all nine pseudo-inputs with 3
+heads, 3x3 windows and one solution: 9 of the 72 cells.
 """
 
 from collections.abc import Callable

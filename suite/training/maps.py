@@ -50,7 +50,7 @@ def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Pa
     batch = images.spread_batch(NUM_IMAGES).images.to(device)
     found = {when: describe_maps(one, batch) for when, one in networks.items()}
     tensors = {f"{when}/{key}": value for when, described in found.items() for key, value in described.items()}
-    tensors["images"] = images.spread_pixels(_SHOWN)
+    tensors["images"] = images.spread_pixels(NUM_IMAGES)[:_SHOWN]
     rows, columns = _grid(network, batch)
     about = {
         "layers": list(attention_layers(network)),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from imagesets.fractions import by_turns, fraction_indices
+from imagesets.fractions import fraction_indices, spread_over_classes
 from suite.errors import DataError
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [10, 20, 30, 40, 50]))
@@ -34,4 +34,15 @@ def test_classes_take_turns_however_a_set_is_sorted(labels):
     expected = []
     while any(queues.values()):
         expected += [queue.pop(0) for queue in queues.values() if queue]
-    assert by_turns(labels).tolist() == expected
+    assert spread_over_classes(labels, len(labels)).tolist() == expected
+    assert spread_over_classes(labels, len(labels) + 9).tolist() == expected
+
+
+@pytest.mark.parametrize("count", [1, 7, 100, 999, 1000, 1003])
+def test_images_of_more_classes_than_are_looked_at_come_from_classes_all_along_the_set(count):
+    labels = np.random.default_rng(1).permutation(np.repeat(np.arange(1000), 2))
+    chosen = spread_over_classes(labels, count)
+    assert len({*chosen.tolist()}) == count
+    found = labels[chosen[:1000]]
+    assert np.diff(found).tolist() == pytest.approx([max(1, 1000 / count)] * (min(count, 1000) - 1), abs=1)
+    assert all(index == np.flatnonzero(labels == label)[0] for index, label in zip(chosen[:1000], found, strict=True))

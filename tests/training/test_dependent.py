@@ -179,7 +179,7 @@ def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store
             between = tensors[f"{when}/{number:02d}/between"]
             torch.testing.assert_close(between, patches.mean((0, 1)).half(), rtol=2e-3, atol=1e-6)  # a step of half's
     torch.testing.assert_close(tensors["after/00/gates"], next(iter(gating_values(networks["after"]).values())))
-    assert tensors["images"].shape == (4, 32, 32, 3)
+    assert torch.equal(tensors["images"], ImageLoader(CONVIT).spread_pixels(100)[:4])  # those of the single maps
     assert tensors["images"].dtype == torch.uint8
 
 

@@ -166,11 +166,12 @@ def test_images_to_look_at_are_of_all_classes_also_of_a_set_sorted_by_class(data
     assert shown_labels.tolist() == [*range(10), *range(10)]
     first = [(labels == label).nonzero()[turn].item() for turn in range(2) for label in range(10)]
     assert torch.equal(shown, whole[first])
-    pixels = images.spread_pixels(4)
-    assert (pixels.shape, pixels.dtype) == ((4, 32, 32, 3), torch.uint8)
+    pixels = images.spread_pixels(20)
+    assert (pixels.shape, pixels.dtype) == ((20, 32, 32, 3), torch.uint8)
     mean, std = torch.tensor(images.info.mean), torch.tensor(images.info.std)
-    torch.testing.assert_close((pixels / 255 - mean) / std, shown[:4].permute(0, 2, 3, 1), rtol=0, atol=1e-5)
+    torch.testing.assert_close((pixels / 255 - mean) / std, shown.permute(0, 2, 3, 1), rtol=0, atol=1e-5)
     assert len(images.spread_batch(100).labels) == 80
+    assert images.spread_batch(4).labels.tolist() == [0, 2, 5, 7]
 
 
 def test_a_corrupt_image_gives_its_place_to_the_next_of_its_class(data_dir):
