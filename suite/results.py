@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -15,9 +14,11 @@ from pydantic import (
     model_validator,
 )
 
+from suite.reading import read_json
 from suite.spec import Experiment, Frozen, StorageFormat
 
-# Of result.json: 3 knew no threads; 2 no compiled steps; 1 no number of its own, digest of maps, or foreign models.
+# Of result.json: 3 was not always sealed, and knew no threads; 2 no compiled steps; 1 no number of its own, digest of
+# maps, or foreign models.
 RESULT_FORMAT = 4
 
 FailureKind = Literal["error", "killed"]
@@ -97,8 +98,8 @@ class Failure(Frozen):
 
 def format_of(result: bytes) -> int:
     """The version of a result's form; 0 where it says none."""
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(result)
+    with contextlib.suppress(ValueError):
+        found = read_json(result)
         version = found.get("format_version", 0) if isinstance(found, dict) else 0
         return version if type(version) is int else 0
     return 0
