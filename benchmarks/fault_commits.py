@@ -1,4 +1,4 @@
-"""Kills between any two system calls of a commit, of a checkpoint or of a result.
+"""Kills between any two system calls of a commit: of a checkpoint, of a result, or of the removal of checkpoints.
 
 A process is traced from the moment its commit begins, and killed as it enters its n-th system call. What it leaves must
 be the state before or after, whole, and the next process must come to the same end as an undisturbed one.
@@ -22,13 +22,14 @@ import torch.nn.functional as F
 from fault_counts import Counts, Fault, LeftOutError, judge
 from fault_records import EXPERIMENT, make_begun_run, make_result
 
+from suite.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.standing import stand
 from suite.training import checkpoint, distributed
-from suite.training.checkpoint_manifest import Origin
+from suite.training.checkpoint_manifest import CheckpointManifest, Layout, Origin
 from suite.training.optim import build_optimizer
 
 _TRACE_ME, _TO_NEXT_STOP = 0, 24  # PTRACE_TRACEME, PTRACE_SYSCALL
@@ -170,6 +171,30 @@ def go_on_from_checkpoint(folder: Path, begin: Begin) -> None:
     (folder / "digest").write_text(digest, encoding="utf-8")
 
 
+def commit_removal(folder: Path, begin: Begin) -> None:
+    """Four checkpoints of files, the links and folders of somebody else beside them; the commit drops all but one."""
+    run = RunDirectory(folder)
+    for step in range(1, 5):
+        written = run.checkpoint_at(step)
+        (written / "deeper").mkdir(parents=True)
+        for name in ("weights", "deeper/state"):
+            (written / name).write_bytes(bytes([step]) * 100)
+        files = {name: sha256_of(written / name) for name in ("weights", "deeper/state")}
+        CheckpointManifest(layout=Layout.of(Resources()), origin=_ORIGIN, files=files).write(written)
+    run.set_checkpoint_aside(2)
+    (run.checkpoint_path / "step-of-mine").mkdir()
+    begin()
+    run.drop_checkpoints(num_kept=1)
+
+
+def go_on_from_removal(folder: Path, begin: Begin) -> None:
+    """Every checkpoint that has a complete one's name is whole; then the next save drops what is left."""
+    run = RunDirectory(folder)
+    for step in run.checkpoint_steps():
+        CheckpointManifest.read(run.checkpoint_at(step))
+    run.drop_checkpoints(num_kept=1)
+
+
 def commit_result(folder: Path, begin: Begin) -> None:
     """A run that ends: its weights, then its result, which drops failure and checkpoints."""
     run = make_begun_run(folder)
@@ -198,16 +223,22 @@ def _read_digest(folder: Path) -> object:
     return (folder / "digest").read_text(encoding="utf-8")
 
 
+def _list_checkpoints(folder: Path) -> object:
+    return sorted(str(path.relative_to(folder)) for path in RunDirectory(folder).checkpoint_path.rglob("*"))
+
+
 def _read_end(folder: Path) -> object:
     run = RunDirectory.of(folder, EXPERIMENT)
     return run.read_result(), run.weights_path.read_bytes()
 
 
 def faults() -> list[Fault]:
-    """Kills of the two commits, 10 and 50 a round."""
+    """Kills of the three commits, 10, 50 and 50 a round."""
     checkpoints = functools.partial(attack, commit_checkpoint, go_on_from_checkpoint, _read_digest, 10)
     results = functools.partial(attack, commit_result, go_on_to_result, _read_end, 50)
+    removals = functools.partial(attack, commit_removal, go_on_from_removal, _list_checkpoints, 50)
     return [
+        Fault("killed between two system calls, removal of checkpoints", removals, rounds=20, rounds_in_tests=1),
         Fault("killed between two system calls, checkpoint", checkpoints, rounds=40, rounds_in_tests=1),
         Fault("killed between two system calls, result", results, rounds=20, rounds_in_tests=1),
     ]

@@ -32,13 +32,19 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from imagesets.manifest import read_index, read_manifest
+from launchers.plan import Job
+from launchers.progress import read_progress
 from launchers.starts import LostStart, read_starts
+from launchers.status import RunStatus, duration
 from launchers.submission import read_submission
+from launchers.tracking.follower import flatten
+from leaderboards.figures.parts.logged import read_curve, read_layers, read_paths
 from leaderboards.figures.parts.recorded import read_recorded
 from suite.attempts import read_attempts
 from suite.errors import SuiteError
 from suite.heartbeat import find_silence, read_beat
 from suite.records import RunDirectory
+from suite.spec import Resources
 from suite.standing import stand
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
@@ -92,7 +98,7 @@ def _damaged_json(draw: st.DrawFn, whole: bytes) -> bytes:
     lines = whole.decode().splitlines() if whole.count(b"\n{") else [whole.decode()]
     number = draw(st.integers(0, len(lines) - 1))
     content = json.loads(lines[number])
-    parent, key = draw(st.sampled_from(list(_places(content))))
+    parent, key = draw(st.sampled_from(list(places(content))))
     match draw(st.sampled_from(["replace", "remove", "rename", "replace all"])):
         case "replace":
             parent[key] = draw(_values)
@@ -106,12 +112,12 @@ def _damaged_json(draw: st.DrawFn, whole: bytes) -> bytes:
     return "\n".join(lines).encode() + b"\n"
 
 
-def _places(content: Any) -> Iterator[tuple[Any, Any]]:
+def places(content: Any) -> Iterator[tuple[Any, Any]]:
     """All values within JSON, as what holds them and its key."""
     pairs = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
     for key, value in list(pairs):
         yield content, key
-        yield from _places(value)
+        yield from places(value)
 
 
 @dataclass
@@ -194,7 +200,7 @@ def _of_run(name: str, make: Callable[[Path], RunDirectory], folder: Path) -> Su
         "result": [run.read_result],
         "failure": [run.read_failure],
         "experiment": [run.read_experiment],
-        "metrics": [run.last_metrics, run.read_metrics],
+        "metrics": [run.read_metrics, lambda: _show_metrics(run)],
         "attempts": [lambda: read_attempts(run)],
         "heartbeat": [lambda: read_beat(run), lambda: find_silence(run)],
     }
@@ -202,9 +208,25 @@ def _of_run(name: str, make: Callable[[Path], RunDirectory], folder: Path) -> Su
     return Subject(getattr(run, f"{name}_path"), lambda: [read() for read in always + readers[name]])
 
 
+def _show_metrics(run: RunDirectory) -> None:
+    """As the display, the figures and the trackers do."""
+    progress = read_progress(run)
+    duration(RunStatus(Job(EXPERIMENT, run, Resources()), "running", metrics=progress).remaining_s)
+    for name in ("loss", "top1_percent"):
+        read_curve([run], name)
+    read_layers(run, "nonlocality")
+    read_paths(run)
+    list(flatten(progress))
+
+
 def _submission(folder: Path) -> Subject:
     made = make_submission(folder)
-    return Subject(made / "submission.json", lambda: read_submission(made).experiments(0))
+
+    def read() -> object:
+        submission = read_submission(made)
+        return [submission.experiments(task) for task in submission.task_of.values()]
+
+    return Subject(made / "submission.json", read)
 
 
 def _starts(folder: Path) -> Subject:
@@ -246,23 +268,25 @@ def _maps(folder: Path) -> Subject:
     return Subject(run.maps_path, lambda: read_recorded(run, ["central"]), True)
 
 
-def faults() -> list[Fault]:
-    """13 kinds of files, with 100 inputs a round: 13,000 at least."""
+def json_files() -> dict[str, Callable[[Path], Subject]]:
+    """The kinds of JSON files that are read, each with all who read it."""
     of_runs = {
         f"{name} of a run": functools.partial(_of_run, name, make_finished_run if name == "result" else make_begun_run)
         for name in ("result", "failure", "experiment", "metrics", "attempts", "heartbeat")
     }
-    files: dict[str, Callable[[Path], Subject]] = {
+    return {
         **of_runs,
         "submission": _submission,
         "starts of a submission": _starts,
         "manifest of images": _images_manifest,
-        "index of images": _images_index,
         "manifest of a checkpoint": _checkpoint_manifest,
-        "weights": _weights,
-        "attention maps": _maps,
     }
+
+
+def faults() -> list[Fault]:
+    """13 kinds of files, with 100 inputs a round: 13,000 at least."""
+    tensors = {"index of images": _images_index, "weights": _weights, "attention maps": _maps}
     return [
         Fault(f"damaged input, {name}", functools.partial(fuzz, make, _ROUND), rounds=20, rounds_in_tests=1)
-        for name, make in files.items()
+        for name, make in (json_files() | tensors).items()
     ]

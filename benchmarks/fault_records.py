@@ -19,7 +19,7 @@ from suite.models.build import build_model
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.results import Failure, Result
+from suite.results import RESULT_FORMAT, Failure, Result
 from suite.spec import Experiment, Resources
 from suite.training.checkpoint import save_weights
 
@@ -38,6 +38,7 @@ _PREPARE = Path(__file__).resolve().parents[1] / "datasets/prepare.py"
 def make_result(weights_sha256: str = "") -> Result:
     """A result as a run of ``EXPERIMENT`` could have left it."""
     return Result(
+        format_version=RESULT_FORMAT,
         experiment=EXPERIMENT,
         top1_percent=40.25,
         top5_percent=80.5,
@@ -52,6 +53,7 @@ def make_result(weights_sha256: str = "") -> Result:
         images_per_s=640.0,
         device="a device",
         num_ranks=1,
+        threads_per_rank=1,
         num_attempts=1,
         weights_sha256=weights_sha256,
         protocol_version=PROTOCOL_VERSION,
@@ -67,7 +69,9 @@ def make_begun_run(store: Path) -> RunDirectory:
     record_start(run, num_ranks=1)
     record_end(run, "failed", "time limit")
     for step in (1, 2, 3):
-        run.append_metrics({"step": step, "loss": 2.0 / step, "nonlocality": [[1.5, 2.5]]})
+        run.append_metrics({"step": step, "num_steps": 9, "epoch": step / 3, "loss": 2.0 / step, "images_per_s": 10.0})
+        heads = {"nonlocality": [[1.5, 2.5]], "centers": [[[0.5, 1.0]]], "precisions": [[[1.0, 0.0, 1.0]]]}
+        run.append_metrics({"step": step, "num_steps": 9, "epoch": step / 3, **heads})
     Heartbeat(run)
     run.write_failure(Failure(kind="error", reason="the loss is nan", log_path=str(run.log_path)))
     return run

@@ -37,6 +37,8 @@ from suite.training.environment import device_name  # noqa: E402
 
 STAGES = {  # shortest first; a stage's faults lie in the module
     "files": "fault_inputs",
+    "numbers": "fault_numbers",
+    "links": "fault_links",
     "bits": "fault_bits",
     "commits": "fault_commits",
     "runs": "fault_runs",

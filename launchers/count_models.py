@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from suite.costs import run_flops
+from suite.endings import ends_in_message
 from suite.exit_codes import Exit
 from suite.known_flops import PATH, Flops, key_of, write_shipped
 from suite.models.flops import count_anew
@@ -22,6 +23,7 @@ def all_experiments() -> list[Experiment]:
     return [experiment for profile in profiles for experiment in profile.experiments()]
 
 
+@ends_in_message
 def main() -> int:
     """Write the file; returns the exit status 0."""
     counts: dict[str, tuple[int, int]] = {}

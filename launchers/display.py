@@ -11,7 +11,7 @@ from rich.text import Text
 
 from launchers.local import LocalPool, LocalRun, PoolState
 from launchers.names import describe
-from launchers.progress import read_progress
+from launchers.progress import LONGEST_S, read_progress
 from leaderboards.text.escaping import spell_controls
 from suite.heartbeat import find_silence
 
@@ -72,6 +72,7 @@ class Display:
             detail = f": top-1 {result.top1_percent:.2f} %"
         elif run.problem and run.state != "done":
             detail = f": {run.problem}"
+        detail += f"; {run.remark}" if run.remark else ""
         done = sum(r.state == "done" for r in self._pool.runs)
         word = "restarted" if restarted and run.state == "running" else _WORDS.get(run.state, run.state)
         return f"{word} ({done} of {len(self._pool.runs)} done): {self._name(run)}{detail}"
@@ -96,6 +97,8 @@ class Display:
         failed = [run for run in self._pool.runs if run.state == "failed"]
         reasons = [f"failed: {self._name(run)}: {run.problem}" for run in failed[:_MAX_REASONS]]
         lines += [Text(spell_controls(reason), "red") for reason in reasons]
+        remarks = [f"{self._name(run)}: {run.remark}" for run in self._pool.runs if run.remark]
+        lines += [Text(spell_controls(remark), "yellow") for remark in remarks[:_MAX_REASONS]]
         return Group(*lines)
 
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
@@ -160,6 +163,6 @@ def _images_left(run: LocalRun, metrics: dict[str, float]) -> float:
 
 
 def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
+    minutes, seconds = divmod(round(min(seconds, LONGEST_S)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

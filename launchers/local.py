@@ -20,9 +20,10 @@ from typing import Literal
 from launchers.forks import ForkedProcess, ForkServer
 from launchers.plan import Job, PlannedRun
 from suite import standing
+from suite.attempts import read_attempts, tell_passed_over
 from suite.errors import SuiteError
 from suite.exit_codes import Exit
-from suite.files import open_log
+from suite.files import open_to_append
 from suite.heartbeat import Watch
 from suite.results import Failure
 from suite.spec import WAITING_THREADS, Resources
@@ -77,6 +78,8 @@ class LocalRun:
         self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.slot = 0
         self.num_restarts = 0
+        self.remark = ""  # on its checkpoints
+        self._num_attempts = 0  # before the latest start
         self._watch: Watch | None = None
 
     @property
@@ -101,6 +104,7 @@ class LocalRun:
         try:
             self.job.directory.create(self.job.experiment)
             self._watch = Watch(self.job.directory)
+            self._num_attempts = len(read_attempts(self.job.directory))
             self._spawn(slot, gpus, server)
         except (SuiteError, OSError) as error:
             self.state, self.problem = "failed", f"{self.job.directory.path} could not be started: {error}"
@@ -111,7 +115,7 @@ class LocalRun:
     def _spawn(self, slot: int, gpus: Gpus, server: ForkServer | None) -> None:
         resources = self.job.resources
         variables = gpus.variables(slot, resources.num_ranks)
-        with open_log(self.job.directory.log_path) as log:
+        with open_to_append(self.job.directory.log_path) as log:
             if server is not None and server.is_alive:
                 with contextlib.suppress(OSError):  # it has ended: the run loads the libraries itself
                     self.process = server.fork(self.job.directory.path, log, variables)
@@ -129,6 +133,8 @@ class LocalRun:
         if code is None:
             return False
         self.process = None
+        since = read_attempts(self.job.directory)[self._num_attempts :]
+        self.remark = tell_passed_over(since) or self.remark
         self.look()
         if self.state == "waiting":
             self._judge(code)

@@ -26,7 +26,7 @@ from suite import attempts
 from suite.errors import RunError, SuiteError
 from suite.execute import die_with_parent, run_as_rank
 from suite.exit_codes import Exit
-from suite.files import open_log
+from suite.files import open_to_append
 from suite.heartbeat import Watch
 from suite.records import RunDirectory
 from suite.results import Failure
@@ -184,7 +184,7 @@ def _write_to_log(run: RunDirectory) -> None:
         RunError: it cannot be opened. The run has failed then: no other node could do better.
     """
     try:
-        with open_log(run.log_path) as log:
+        with open_to_append(run.log_path) as log:
             log_to(log.fileno())
     except OSError as error:
         reason = f"cannot open its log: {error}. Expected a file: remove what is there, then use --retry-failed"

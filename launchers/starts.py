@@ -18,6 +18,7 @@ from typing import Literal
 from suite import attempts
 from suite.exit_codes import Exit
 from suite.files import open_file, open_to_append, read_file
+from suite.reading import read_model
 from suite.records import RunDirectory
 from suite.spec import Frozen
 
@@ -130,7 +131,7 @@ def read_starts(folder: Path) -> list[LostStart]:
     found = []
     for line in lines:
         with contextlib.suppress(ValueError):
-            found.append(LostStart.model_validate_json(line))
+            found.append(read_model(LostStart, line))
     return found
 
 

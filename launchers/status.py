@@ -21,7 +21,7 @@ from launchers import slurm
 from launchers.console import Excerpt
 from launchers.names import describe
 from launchers.plan import Job, stand_all
-from launchers.progress import read_progress
+from launchers.progress import LONGEST_S, read_progress
 from launchers.reasons import explain_end, explain_wait
 from launchers.slurm import EndedJob, QueuedJob
 from launchers.starts import LostStart, read_starts
@@ -56,8 +56,8 @@ class RunStatus:
     """Where one run stands.
 
     ``waiting`` is for another run, ``pending`` for SLURM. ``detail`` says why it waits or failed; ``array`` is SLURM's,
-    of a run that is in its queue; ``silence`` says how long a run has shown no sign of life that should have; hours are
-    GPU-hours, or rank-hours on CPUs.
+    of a run that is in its queue; ``silence`` says how long a run has shown no sign of life that should have;
+    ``passed_over`` tells of checkpoints that it could not go on from; hours are GPU-hours, or rank-hours on CPUs.
     """
 
     job: Job
@@ -68,6 +68,7 @@ class RunStatus:
     num_requeues: int = 0
     metrics: dict[str, float] | None = None
     silence: str = ""
+    passed_over: str = ""
     hours_used: float = 0.0
     top1_percent: float | None = None
 
@@ -88,8 +89,8 @@ class RunStatus:
 
     @property
     def words(self) -> str:
-        """Why it waits, failed or is silent."""
-        return "; ".join(part for part in (self.silence, self.detail) if part)
+        """Why it waits, failed or is silent, and whether it went on from an older checkpoint."""
+        return "; ".join(part for part in (self.silence, self.detail, self.passed_over) if part)
 
     @property
     def steps(self) -> str:
@@ -146,6 +147,9 @@ def _refine(
         return RunStatus(
             job, "done", num_requeues=known.result.num_requeues, hours_used=known.result.device_hours,
             top1_percent=known.result.top1_percent,
+            passed_over=attempts.tell_passed_over(attempts.read_attempts(job.directory))
+            if known.result.num_unusable_checkpoints
+            else "",
         )  # fmt: skip
     tried = attempts.read_attempts(job.directory)
     places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
@@ -154,6 +158,7 @@ def _refine(
         "metrics": read_progress(job.directory),
         "num_requeues": attempts.num_requeues(tried),
         "hours_used": attempts.device_hours(tried),
+        "passed_over": attempts.tell_passed_over(tried),
         "array": queued.job_id.partition("_")[0] if queued else "",
     }
     if places:
@@ -266,7 +271,7 @@ def render_status(
     table.add_column("")
     for status in shown:
         experiment, metrics = status.job.experiment, status.metrics or {}
-        detail = f"top-1 {status.top1_percent:.2f} %" if status.top1_percent is not None else status.words
+        words = [] if status.top1_percent is None else [f"top-1 {status.top1_percent:.2f} %"]
         table.add_row(
             names[experiment.id],
             Text(status.state, style=_STYLES[status.state]),
@@ -275,7 +280,7 @@ def render_status(
             f"{metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in metrics else "",
             duration(status.remaining_s) if status.keeps_pace else "",
             str(status.num_requeues or ""),
-            Excerpt(detail),
+            Excerpt("; ".join(filter(None, [*words, status.words]))),
         )
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
     warnings = [Excerpt(trouble, "yellow") for trouble in troubles]
@@ -296,4 +301,4 @@ def summarize(found: Sequence[RunStatus]) -> str:
 
 def duration(seconds: float | None) -> str:
     """Spell a time as ``1:02:03``; "" where none is known."""
-    return "" if seconds is None else str(datetime.timedelta(seconds=round(seconds)))
+    return "" if seconds is None else str(datetime.timedelta(seconds=round(min(seconds, LONGEST_S))))

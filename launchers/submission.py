@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
-from pydantic import ValidationError
+from pydantic import Field, model_validator
 
 from suite.errors import RecordError
 from suite.files import read_file, write_atomically
+from suite.reading import describe, read_model
 from suite.spec import Experiment, Frozen, Resources
 
 _FILE = "submission.json"
@@ -31,7 +33,7 @@ class Submission(Frozen):
     the leaderboard finds a suite that is none of ours.
     """
 
-    name: str
+    name: str = Field(pattern=r"-[0-9a-f]{1,14}$")
     suite: str
     profile: str
     num_seeds: int
@@ -41,6 +43,12 @@ class Submission(Frozen):
     ids: tuple[tuple[str, ...], ...] = ()
     code: str = ""
     suite_source: str = ""
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> Self:
+        if self.ids and [len(task) for task in self.ids] != [len(task) for task in self.tasks]:
+            raise ValueError("ids are not one for each run of its tasks")
+        return self
 
     @cached_property
     def task_of(self) -> dict[str, int]:
@@ -52,9 +60,11 @@ class Submission(Frozen):
         """Look up what a task trains.
 
         Raises:
-            RecordError: this code gives one of them another id than the code that submitted it, so that it would train
-                something else.
+            RecordError: there is no such task, or this code gives one of its runs another id than the code that
+                submitted it, so that it would train something else.
         """
+        if task >= len(self.tasks):
+            raise RecordError(f"{self.name} has {len(self.tasks)} tasks, and none of number {task}: submit again.")
         found = self.tasks[task]
         for experiment, name in zip(found, self.ids[task] if self.ids else (), strict=bool(self.ids)):
             if experiment.id != name:
@@ -90,9 +100,14 @@ def read_submission(folder: Path) -> Submission:
     """
     path = folder / _FILE
     try:
-        return Submission.model_validate_json(read_file(path))
-    except (OSError, ValidationError) as error:
-        raise RecordError(f"{path} cannot be read: {error}. Cancel its jobs with scancel and submit again.") from error
+        found = read_model(Submission, read_file(path))
+        if found.name != folder.name:
+            raise ValueError(f"it is of {found.name[:80]!r}")
+    except (OSError, ValueError) as error:
+        raise RecordError(
+            f"{path} cannot be read: {describe(error)}. Cancel its jobs with scancel and submit again."
+        ) from error
+    return found
 
 
 def find_submissions(store: Path) -> list[Submission]:

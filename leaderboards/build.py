@@ -28,6 +28,7 @@ from leaderboards.text.claims import render_claims_csv, render_claims_page, summ
 from leaderboards.text.index import render_index, render_index_csv, summarize_line
 from leaderboards.text.terminal import print_summary
 from suite.arguments import a_path, positive, program
+from suite.endings import ends_in_message
 from suite.errors import SpecError, SuiteError
 from suite.exit_codes import Exit
 from suite.files import write_atomically
@@ -186,19 +187,16 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
+@ends_in_message
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line: 0, 1 for what went wrong with the records, 2 for a misused command line."""
     args = _parse(arguments)
-    try:
-        with contextlib.ExitStack() as stack:
-            store = stack.enter_context(joined([stack.enter_context(unpacked(path)) for path in args.runs]))
-            if args.all:
-                finished = build_all(store, args.profile, args.seeds, args.out, pack=args.pack)
-                return Exit.DONE if finished else Exit.FAILED
-            build(args.suite, args.profile or "laptop", store, args.seeds, args.out, pack=args.pack)
-    except SuiteError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return Exit.FAILED
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(joined([stack.enter_context(unpacked(path)) for path in args.runs]))
+        if args.all:
+            finished = build_all(store, args.profile, args.seeds, args.out, pack=args.pack)
+            return Exit.DONE if finished else Exit.FAILED
+        build(args.suite, args.profile or "laptop", store, args.seeds, args.out, pack=args.pack)
     return Exit.DONE
 
 

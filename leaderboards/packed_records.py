@@ -17,12 +17,13 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from leaderboards.boards import Leaderboard
 from suite.archives import StrictHeader, unpack_files
 from suite.challengers import CHALLENGERS, as_record, record_name
 from suite.errors import RecordError
-from suite.files import disk_error, read_file
+from suite.files import disk_error, open_file, read_file
 from suite.protocol_changes import why_void
 from suite.records import EXPERIMENTS, RunDirectory
 from suite.run_store import list_runs
@@ -40,6 +41,9 @@ _RECORDS = tuple(
         _ANY_RUN.result_path,
     )
 )
+_LARGE = (_ANY_RUN.metrics_path.name, _ANY_RUN.maps_path.name)
+_MOST_AT_ONCE, _MOST_OF_LARGE = 1 << 24, 1 << 28  # bytes of a record: a hundred times those of the largest suites
+_MOST_TIMES = 200  # as large as they are packed: ours are 2 to 22 times as large
 _MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|{CHALLENGERS}/[^/]+\.json")
 
 
@@ -103,25 +107,49 @@ def unpacked(packed: Path) -> Iterator[Path]:
     if not packed.is_file():
         yield packed
         return
-    try:
-        content = lzma.decompress(read_file(packed))  # as a whole: its checksum stands at its end
-    except (OSError, lzma.LZMAError) as error:
-        raise _no_records(packed, error) from error
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, packed.name)  # so that messages name the file
         try:
-            with tarfile.open(fileobj=io.BytesIO(content), mode="r:", tarinfo=StrictHeader) as archive:
-                foreign = [name for name in archive.getnames() if not _MEMBER.fullmatch(name)]
-                if foreign:
-                    raise ValueError(f"it holds {foreign[0]!r}")
-                unpack_files(archive, store)
-        except (tarfile.TarError, ValueError) as error:
+            with open_file(packed) as file, _Decompressed(file, packed.stat().st_size) as content:
+                with tarfile.open(fileobj=content, mode="r:", tarinfo=StrictHeader) as archive:
+                    unpack_files(archive, store, _find_fault)
+                content.read_end()
+        except (EOFError, lzma.LZMAError, tarfile.TarError, ValueError) as error:
             raise _no_records(packed, error) from error
         except OSError as error:
             raise disk_error(store, error) from error
         if not any(list_runs(store)):
             raise _no_records(packed, "it holds no run")
         yield store
+
+
+class _Decompressed(lzma.LZMAFile):
+    """The tar in a packed file, of which no more is ever read, at once or in all, than records can need."""
+
+    def __init__(self, file: BinaryIO, num_bytes: int) -> None:
+        super().__init__(file)
+        self._limit, self._latest = _MOST_TIMES * num_bytes + _MOST_AT_ONCE, b""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read as any file; at once a tar wants a block of its own, a part of a file, or a long name."""
+        if size is None or not 0 <= size <= _MOST_AT_ONCE or self.tell() + size > self._limit:
+            raise ValueError("it unpacks to more than records can be")
+        self._latest = super().read(size)
+        return self._latest
+
+    def read_end(self) -> None:
+        """Read the zeros that follow the tar, and the checksum behind them; a ValueError for anything else."""
+        while self._latest:
+            if any(self._latest):
+                raise ValueError("it holds more behind its end, or is damaged within")
+            self.read(tarfile.RECORDSIZE)
+
+
+def _find_fault(member: tarfile.TarInfo) -> str:
+    if not _MEMBER.fullmatch(member.name):
+        return "which is no record"
+    most = _MOST_OF_LARGE if member.name.endswith(_LARGE) else _MOST_AT_ONCE
+    return f"of {member.size:,} bytes, expected at most {most:,}" if member.size > most else ""
 
 
 def _no_records(packed: Path, why: object) -> RecordError:

@@ -12,34 +12,36 @@ import os
 import platform
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from suite.files import disk_error, open_to_append, read_file
 from suite.reading import read_object
 from suite.records import RunDirectory
 from suite.spec import Frozen
 
+_Count = Annotated[int, Field(ge=0, le=10**9)]
+_Time = Annotated[float, Field(ge=0, le=1e11)]
 End = Literal["finished", "failed", "interrupted", "lost"]  # lost: killed without a word
 
 
 class Attempt(Frozen):
-    """One attempt at a run. Times are in seconds since 1970."""
+    """One attempt at a run. Times are in seconds since 1970. A sum over all attempts is in range for a result."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    started_at: float
-    ended_at: float | None = None
+    started_at: _Time
+    ended_at: _Time | None = None
     end: End | None = None
     why: str = ""  # it ended, where that is not plain: "time limit", "preempted"
     host: str = ""
     job: str = ""  # SLURM's, "" on a machine of one's own
-    restarts: int = 0  # how often SLURM had requeued that job before
-    num_nodes: int = 1
-    num_ranks: int = 1
-    from_step: int = 0  # of the checkpoint that it went on from
-    num_unusable_checkpoints: int = 0  # newer ones than that, damaged or not its own
+    restarts: _Count = 0  # how often SLURM had requeued that job before
+    num_nodes: _Count = 1
+    num_ranks: _Count = 1
+    from_step: _Count = 0  # of the checkpoint that it went on from
+    num_unusable_checkpoints: _Count = 0  # newer ones than that, damaged or not its own
 
     @property
     def seconds(self) -> float:
@@ -109,6 +111,16 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
 def device_hours(attempts: Sequence[Attempt]) -> float:
     """GPU-hours, or rank-hours where a run had no GPU: start-up, evaluation and lost steps included."""
     return sum(attempt.seconds * attempt.num_ranks for attempt in attempts) / 3600
+
+
+def tell_passed_over(attempts: Sequence[Attempt]) -> str:
+    """Say which attempts could not go on from their run's newest checkpoint; "" where all could."""
+    told = ""
+    for attempt in attempts:
+        if num := attempt.num_unusable_checkpoints:
+            where = f"step {attempt.from_step}" if attempt.from_step else "its start"
+            told = f"{num} checkpoint{'s' * (num > 1)} could not be gone on from: it went on from {where}, see its log"
+    return told
 
 
 def num_requeues(attempts: Sequence[Attempt]) -> int:

@@ -20,7 +20,7 @@ from suite.errors import RecordError, SpecError
 from suite.files import disk_error, read_file, write_atomically
 from suite.model_options import read_options
 from suite.profiles import Entry, Profile, Row
-from suite.reading import describe
+from suite.reading import describe, read_model
 from suite.spec import Experiment, ProfileName
 from suite.tables import Suite, Table
 
@@ -212,7 +212,7 @@ def read_challengers(store: Path) -> list[Challenger]:
 
 
 def _read(path: Path) -> Challenger:
-    return Challenger.model_validate_json(read_file(path))
+    return read_model(Challenger, read_file(path))
 
 
 def with_recorded_challengers(suite: Suite, profile_name: str, store: Path, arms: Collection[str]) -> Suite:

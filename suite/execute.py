@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suite import attempts
+from suite.endings import ends_in_message
 from suite.errors import FOREIGN_ERRORS, LostPeerError, RecordError, SuiteError
 from suite.exit_codes import Exit
 from suite.files import write_atomically
@@ -45,6 +46,7 @@ _UNWATCHED = (
 _CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
 
+@ends_in_message
 def run(path: Path, resources: Resources) -> int:
     """Train the run in ``path`` unless it is finished or somebody else trains it; returns an exit status."""
     directory = RunDirectory(path)
@@ -57,6 +59,7 @@ def run(path: Path, resources: Resources) -> int:
         return status
 
 
+@ends_in_message
 def run_as_rank(path: Path, resources: Resources) -> int:
     """``run`` for one of several processes that were started elsewhere, such as by srun, with RANK and the like set.
 

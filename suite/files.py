@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -28,7 +29,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a disk that only reads refuses this too
+            partial.unlink()
         raise disk_error(path, error) from error
 
 
@@ -45,24 +47,17 @@ def open_file(path: Path) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def open_log(path: Path) -> BufferedWriter:
-    """Open a log to append to it all that a process says, which a link would lead into any file of its owner's.
+def open_to_append(path: Path) -> BufferedWriter:
+    """Open a file to write at its end, and make it where it is missing.
+
+    A FIFO would keep its writer waiting, and a link would lead into any file of its owner's.
 
     Raises:
         OSError: also for a FIFO and for a link.
     """
-    return open_to_append(path, os.O_NOFOLLOW)
-
-
-def open_to_append(path: Path, more_flags: int = 0) -> BufferedWriter:
-    """Open a file for lines at its end, and make it where it is missing: a FIFO would keep its writer waiting.
-
-    Raises:
-        OSError: also for a FIFO.
-    """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags | more_flags, 0o666)
+        descriptor = os.open(path, flags, 0o666)
     except OSError as error:
         what = {errno.ELOOP: "it is a link", errno.ENXIO: "it is a FIFO"}.get(error.errno or 0, error.strerror)
         raise OSError(error.errno, what, str(path)) from error

@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from suite.reading import read_model
 from suite.records import RunDirectory
 from suite.spec import Frozen
 
@@ -116,7 +117,9 @@ class Heartbeat:
         self._written_at = time.monotonic()
         beat = Beat(number=self._number, pid=os.getpid(), phase=self._phase, step=self._step, slowest_s=self._slowest_s)
         with contextlib.suppress(OSError):  # a full disk or a lost folder, which the next metrics line will report
-            descriptor = os.open(self._run.heartbeat_path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, 0o666)
+            descriptor = os.open(
+                self._run.heartbeat_path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666
+            )
             try:
                 os.pwrite(descriptor, beat.model_dump_json().encode().ljust(_SIZE), 0)
             finally:
@@ -160,10 +163,10 @@ def read_beat(run: RunDirectory) -> Beat | None:
     try:
         descriptor = os.open(run.heartbeat_path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            return Beat.model_validate_json(os.read(descriptor, _SIZE))
+            return read_model(Beat, os.read(descriptor, _SIZE))
         finally:
             os.close(descriptor)
-    except (OSError, ValidationError):
+    except (OSError, ValueError):
         return None
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from suite.errors import RunError
 from suite.files import cache_folder, write_atomically
 from suite.model_options import digest_of_sources, options_that_matter
+from suite.reading import read_json
 
 PATH = Path(__file__).with_name("flops.json")
 
@@ -70,7 +71,7 @@ def keep_flops(flops: Flops, model: str, *, num_classes: int, image_size: int, *
 
 @lru_cache
 def _read(path: Path) -> Flops:
-    kept = json.loads(path.read_bytes())
+    kept = read_json(path.read_bytes())
     found = Flops(total=kept["total"], linear=kept["linear"])
     if not all(isinstance(number, int) and number > 0 for number in asdict(found).values()):
         raise ValueError(f"{path} holds {found}")

@@ -1,19 +1,23 @@
 """Reading lines and records that may be damaged in any byte, and saying in one line what is wrong with them.
 
-Below ``records`` on the data's path, which adds the file's name to what is said here.
+Below ``records`` on the data's path, which adds the file's name to what is said here. All JSON that we have written is
+read by ``read_json`` or ``read_model``, so that no number from a file is beyond what may be calculated with.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+MOST_WHOLE = 10**15  # in a file of ours: below 2**53, so that each whole number is a float of its own
+_MOST = 3.5e38  # of other numbers: what 32 bits hold
+_BY_LAYER = {"nonlocality": 0, "gates": 0, "centers": 2, "precisions": 3}  # [layer][head], and how many numbers of each
+_Model = TypeVar("_Model", bound=BaseModel)
 _SEAL = re.compile(rb',\n "sha256": "([0-9a-f]{64})"\n}\Z')
 
 
@@ -40,52 +44,101 @@ def unseal(data: bytes) -> bytes:
     return body
 
 
-def read_object(line: str) -> dict[str, Any]:
-    """One line of a file of JSON objects.
+class _OutOfRangeError(ValueError):
+    """A number, as it is spelt, and the field that it is the value of."""
+
+    def __init__(self, number: str, field: str = "") -> None:
+        limits = f"expected whole numbers to {MOST_WHOLE:.0e}, others to {_MOST:g}"
+        super().__init__(f"{field} is {number[:20].lower()!r}: {limits}")
+        self.number = number
+
+
+def read_json(data: bytes | str) -> Any:
+    """Read JSON as we write it: each name once in an object, and numbers that are finite and in range.
 
     Raises:
-        ValueError: if it is none.
+        ValueError: if it is anything else.
     """
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        text = data if isinstance(data, str) else data.decode()
+        return _JSON.decode(text)
+    except _OutOfRangeError as error:
+        field = re.search(r'"(\w+)"\s*:[^"]*\Z', text.partition(error.number)[0])
+        raise _OutOfRangeError(error.number, field[1] if field else "it") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError("not JSON") from error
+
+
+def read_model(kind: type[_Model], data: bytes | str) -> _Model:
+    """Read JSON that a model of ours was written as; a number in quotes is none.
+
+    Raises:
+        ValueError: as of ``read_json``, or for fields that are no such model's.
+    """
+    try:
+        found = kind.model_validate_json(data, strict=True)  # first, as it names more
+    except OverflowError as error:
+        raise ValueError(f"it holds a number out of range: {error}") from error
+    read_json(data)
+    return found
+
+
+def read_object(line: bytes | str) -> dict[str, Any]:
+    """One line of a file of JSON objects; errors as of ``read_json``, and for what is no object."""
+    found = read_json(line)
     if not isinstance(found, dict):
         raise ValueError("no JSON object")
     return found
 
 
 def read_metrics_line(line: str) -> dict[str, Any]:
-    """The step, and finite numbers or lists by their names.
+    """The step, and numbers by their names; by layer and head what is measured of each head.
 
     Raises:
         ValueError: if the line holds anything else.
     """
-    found = read_object(line)
-    if type(found.get("step")) is not int:
+    try:
+        found = read_object(line)
+    except _OutOfRangeError as error:
+        raise ValueError(f"no line of numbers, as {error}") from error
+    if type(found.get("step")) is not int or found["step"] < 0:
         raise ValueError("without the number of its step")
     for name, value in found.items():
-        if not isinstance(value, list) and (type(value) not in (int, float) or not math.isfinite(value)):
-            raise ValueError(f"no line of numbers, as {name} is {str(value)[:40]!r}")
+        is_fine = _is_by_layer(value, _BY_LAYER[name]) if name in _BY_LAYER else type(value) in (int, float)
+        if not (is_fine and name.isprintable()):
+            raise ValueError(f"no line of numbers, as {ascii(name[:40])[1:-1]} is {str(value)[:40]!r}")
     return found
 
 
-def check_each_once(data: bytes) -> None:
-    """Refuse JSON in which an object has two values for one name, of which a reader would take either.
+def _is_by_layer(value: object, width: int) -> bool:
+    """Whether it is a list of lists of numbers, or of lists of ``width`` numbers each."""
+    layers = value if isinstance(value, list) else [None]
+    heads = [head for layer in layers for head in (layer if isinstance(layer, list) else [None])]
+    if width:
+        heads = [x for head in heads for x in (head if isinstance(head, list) and len(head) == width else [None])]
+    return {type(number) for number in heads} <= {int, float}
 
-    Raises:
-        ValueError: for the first such name.
-    """
-    _EACH_ONCE.decode(data.decode())
+
+def _whole(text: str) -> int:
+    if len(text) > len(f"-{MOST_WHOLE}") or abs(int(text)) > MOST_WHOLE:
+        raise _OutOfRangeError(text)
+    return int(text)
 
 
-def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
-    if len(dict(pairs)) < len(pairs):
+def _real(text: str) -> float:
+    if not abs(found := float(text)) <= _MOST:
+        raise _OutOfRangeError(text)
+    return found
+
+
+def _check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
         doubled = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise ValueError(f"{doubled!r} is there twice")
+    return found
 
 
-_EACH_ONCE = json.JSONDecoder(object_pairs_hook=_check_pairs)
+_JSON = json.JSONDecoder(object_pairs_hook=_check_pairs, parse_int=_whole, parse_float=_real, parse_constant=_real)
 
 
 def describe(error: Exception) -> str:

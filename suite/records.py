@@ -23,6 +23,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterator
 from operator import attrgetter
@@ -33,13 +34,17 @@ import filelock
 
 from suite.errors import RecordError
 from suite.files import disk_error, open_file, open_to_append, read_file, write_atomically
-from suite.reading import check_each_once, describe, read_metrics_line, seal, unseal
+from suite.reading import describe, read_metrics_line, read_model, seal, unseal
 from suite.results import RESULT_FORMAT, Failure, Result, format_of
 from suite.spec import Experiment
 
 EXPERIMENTS = "experiments"  # the folder of all runs in a store
-_CHECKPOINT_PREFIX = "step-"  # of a complete one's folder
+_CHECKPOINT = re.compile(r"step-(0|[1-9][0-9]{0,8})")  # a complete one's folder
+_PARTIAL = "partial-"  # what the folder of one that is being written, or removed, is called
+_UNUSABLE = "unusable-"  # what that of one is called that cannot be gone on from
+_OURS = re.compile(rf"({_UNUSABLE})?{_CHECKPOINT.pattern}|{_PARTIAL}[0-9]{{1,9}}")
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
+_FIRST_SEALED = 4  # format of results, which brought ``threads_per_rank`` too
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
 
@@ -104,7 +109,7 @@ class RunDirectory:
             RecordError: if it is not there, or cannot be read.
         """
         try:
-            return Experiment.model_validate_json(read_file(self.experiment_path))
+            return read_model(Experiment, read_file(self.experiment_path))
         except (OSError, ValueError) as error:
             raise RecordError(
                 f"cannot read {self.experiment_path}: {describe(error)}. "
@@ -124,6 +129,8 @@ class RunDirectory:
         except filelock.Timeout:
             yield False
             return
+        except OSError as error:
+            raise disk_error(self.claim_path, error) from error
         try:
             yield True
         finally:
@@ -145,17 +152,53 @@ class RunDirectory:
 
     def checkpoint_at(self, step: int) -> Path:
         """The folder of the checkpoint after so many steps, which need not exist."""
-        return self.checkpoint_path / f"{_CHECKPOINT_PREFIX}{step}"
+        return self.checkpoint_path / f"step-{step}"
+
+    def partial_checkpoint_at(self, step: int) -> Path:
+        """The folder of the checkpoint after so many steps while it is incomplete."""
+        return self.checkpoint_path / f"{_PARTIAL}{step}"
 
     def checkpoint_steps(self) -> list[int]:
         """List the steps of all complete checkpoints, the newest first."""
-        folders = self.checkpoint_path.glob(f"{_CHECKPOINT_PREFIX}*")
-        names = [folder.name.removeprefix(_CHECKPOINT_PREFIX) for folder in folders]
-        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+        found = (_CHECKPOINT.fullmatch(name) for name in self._checkpoint_folders())
+        return sorted((int(match[1]) for match in found if match), reverse=True)
+
+    def _checkpoint_folders(self) -> list[str]:
+        """Names of the folders under ``checkpoint/`` that can be ours: a link's content is not."""
+        with contextlib.suppress(OSError), os.scandir(self.checkpoint_path) as found:
+            return sorted(one.name for one in found if one.is_dir(follow_symlinks=False) and _OURS.fullmatch(one.name))
+        return []
 
     def newest_checkpoint(self) -> int | None:
         """Find the step of the newest complete checkpoint, or None."""
         return next(iter(self.checkpoint_steps()), None)
+
+    def set_checkpoint_aside(self, step: int) -> None:
+        """Give a checkpoint a name that is no complete one's, until others are dropped."""
+        path = self.checkpoint_at(step)
+        aside = path.with_name(f"{_UNUSABLE}{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        try:
+            path.rename(aside)
+        except OSError as error:
+            raise disk_error(path, error) from error
+
+    def drop_checkpoints(self, num_kept: int = 0) -> None:
+        """Remove checkpoints, complete or not, but for the newest complete ones; nothing that is none, or a link's.
+
+        A complete one is renamed first, so that a kill leaves no half of one under its name.
+        """
+        if self.checkpoint_path.is_symlink():
+            return
+        kept = [self.checkpoint_at(step) for step in self.checkpoint_steps()[:num_kept]]
+        for name in self._checkpoint_folders():  # sorted: what a kill left of an earlier removal comes first
+            path = self.checkpoint_path / name
+            with contextlib.suppress(OSError):
+                if path not in kept:
+                    doomed = self.partial_checkpoint_at(int(name.rpartition("-")[2]))
+                    shutil.rmtree(path.rename(doomed), ignore_errors=True)
+        with contextlib.suppress(OSError):  # checkpoints, or something of somebody else's
+            self.checkpoint_path.rmdir()
 
     # -- results
 
@@ -167,9 +210,11 @@ class RunDirectory:
         """
         data = b""
         try:
-            data = unseal(read_file(self.result_path))
-            result = Result.model_validate_json(data)
-            check_each_once(data)
+            written = read_file(self.result_path)
+            data = unseal(written)
+            result = read_model(Result, data)
+            if data == written and (result.format_version >= _FIRST_SEALED or result.threads_per_rank):
+                raise ValueError("it was changed, the seal is missing that it was written with")
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -212,11 +257,11 @@ class RunDirectory:
     def write_result(self, result: Result) -> None:
         write_atomically(self.result_path, seal(result.model_dump_json(indent=1).encode()))
         self.failure_path.unlink(missing_ok=True)
-        shutil.rmtree(self.checkpoint_path, ignore_errors=True)  # the weights are kept beside the result
+        self.drop_checkpoints()  # the weights are kept beside the result
 
     def read_failure(self) -> Failure | None:
         try:
-            return Failure.model_validate_json(read_file(self.failure_path))
+            return read_model(Failure, read_file(self.failure_path))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -15,9 +14,11 @@ from pydantic import (
     model_validator,
 )
 
+from suite.reading import read_json
 from suite.spec import Experiment, Frozen, StorageFormat
 
-# Of result.json. Older ones lack: 4 micro-batches; 3 threads; 2 compiled steps; 1 this, maps' digests, foreign models.
+# Of result.json. Older ones lack: 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its
+# own, digests of maps, and foreign models.
 RESULT_FORMAT = 5
 
 FailureKind = Literal["error", "killed"]
@@ -99,8 +100,8 @@ class Failure(Frozen):
 
 def format_of(result: bytes) -> int:
     """The version of a result's form; 0 where it says none."""
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(result)
+    with contextlib.suppress(ValueError):
+        found = read_json(result)
         version = found.get("format_version", 0) if isinstance(found, dict) else 0
         return version if type(version) is int else 0
     return 0

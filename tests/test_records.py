@@ -1,19 +1,23 @@
 """A run directory: what a reader sees when writers were killed, disks full, files corrupt."""
 
+import errno
 import json
 import multiprocessing
 import os
 import re
+from pathlib import Path
 
 import pytest
 
 from suite.attempts import read_attempts, record_start
 from suite.errors import RecordError, RunError
-from suite.files import write_atomically
+from suite.files import open_to_append, write_atomically
+from suite.heartbeat import Heartbeat
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
+from suite.reading import seal
 from suite.records import RunDirectory
-from suite.results import Failure, Result
+from suite.results import RESULT_FORMAT, Failure, Result
 from suite.run_store import find_runs
 from suite.spec import Experiment
 from suite.standing import reopen, stand, stand_alone
@@ -97,6 +101,14 @@ def test_a_broken_line_before_the_last_is_named_with_its_number(run):
         ("[" * 10_000, "not JSON"),
         ('{"loss": 1.0}', "without the number of its step"),
         ('{"step": "2"}', "without the number of its step"),
+        ('{"step": -1}', "without the number of its step"),
+        ('{"step": 1' + 30 * "0" + "}", "no line of numbers, as step is '1000"),
+        ('{"step": 2, "epoch": [33.9]}', r"no line of numbers, as epoch is '\[33.9\]'"),
+        ('{"step": 2, "loss": 1' + 400 * "0" + "}", "no line of numbers, as loss is '1000"),
+        ('{"step": 2, "gates": [0.5]}', "no line of numbers, as gates is"),
+        ('{"step": 2, "gates": [["0.5"]]}', "no line of numbers, as gates is"),
+        ('{"step": 2, "centers": [[[1.0]]]}', "no line of numbers, as centers is"),
+        ('{"step": 2, "\\ud800": 1}', r"no line of numbers, as \\ud800 is"),
         ('{"step": 2, "loss": null}', "no line of numbers, as loss is 'None'"),
         ('{"step": 2, "loss": NaN}', "no line of numbers, as loss is 'nan'"),
     ],
@@ -209,8 +221,58 @@ def test_a_result_copied_from_another_seed_is_refused(tmp_path, run):
         other.read_result()
 
 
-def test_a_write_on_a_full_disk_names_the_path_and_the_next_step(run):
-    run.metrics_path.symlink_to("/dev/full")
+@pytest.mark.parametrize("format_version", [3, RESULT_FORMAT])
+def test_a_result_that_has_lost_its_seal_is_corrupt_also_where_it_calls_itself_an_older_one(run, format_version):
+    run.write_result(RESULT.model_copy(update={"format_version": RESULT_FORMAT, "threads_per_rank": 2}))
+    content = json.loads(run.result_path.read_bytes()) | {"top5_percent": 99.5, "format_version": format_version}
+    del content["sha256"]
+    run.result_path.write_text(json.dumps(content, indent=1))
+    assert "the seal is missing" in stand(run, {}).reason
+
+
+@pytest.mark.parametrize("number", ["1" + 400 * "0", "1" + 30 * "0", "1e308"])
+@pytest.mark.parametrize(
+    "field", ["num_parameters", "num_macs", "device_hours", "mean_nonlocality", "num_train_images"]
+)
+def test_a_number_that_no_file_of_ours_has_is_told_by_its_field(run, field, number):
+    text = json.dumps(json.loads(RESULT.model_dump_json()) | {field: "HERE"}, indent=1).replace('"HERE"', number)
+    run.result_path.write_bytes(seal(text.encode()))
+    assert re.search(
+        rf"result\.json: ({field} is '|num_steps is |it holds a number out of range)", stand(run, {}).reason
+    )
+
+
+@pytest.mark.parametrize("name", ["attempts", "metrics", "heartbeat", "log", "claim"])
+def test_nothing_is_written_through_a_link(tmp_path, run, name):
+    foreign = tmp_path / "foreign"
+    foreign.write_text("somebody else's")
+    getattr(run, f"{name}_path").symlink_to(foreign)
+    steps = {
+        "attempts": lambda: record_start(run, 1),
+        "metrics": lambda: run.append_metrics({"step": 1}),
+        "log": lambda: open_to_append(run.log_path),
+        "claim": lambda: run.claim().__enter__(),
+    }
+    if name == "heartbeat":
+        Heartbeat(run)
+    else:
+        with pytest.raises((RunError, OSError), match="link"):
+            steps[name]()
+    assert foreign.read_text() == "somebody else's"
+
+
+def test_a_write_to_a_disk_that_only_reads_is_an_error_of_ours(tmp_path, monkeypatch):
+    def refuse(*arguments, **named):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(RunError, match=r"cannot write .*file: .*Read-only file system"):
+        write_atomically(tmp_path / "file", b"new")
+
+
+def test_a_write_on_a_full_disk_names_the_path_and_the_next_step(run, monkeypatch):
+    monkeypatch.setattr("suite.records.open_to_append", lambda path: Path("/dev/full").open("ab"))  # noqa: SIM115
     with pytest.raises(RunError, match=r"metrics\.jsonl: no space left on the disk\. Free space"):
         run.append_metrics({"step": 1})
 

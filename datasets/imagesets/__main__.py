@@ -12,10 +12,12 @@ from imagesets import fetch
 from imagesets.catalog import CATALOG, get_info
 from imagesets.fetch import storage
 from suite.arguments import a_path, program
+from suite.endings import ends_in_message
 from suite.errors import DataError, SpecError
 from suite.exit_codes import Exit
 
 
+@ends_in_message
 def main(argv: Sequence[str] | None = None) -> int:
     """Fetch one set and print its path, counts and checksums.
 

@@ -18,12 +18,13 @@ from typing import Literal, Self
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from imagesets.fetch.storage import write_file
 from suite.arguments import program
 from suite.errors import DataError
 from suite.files import open_file, read_file
+from suite.reading import describe, read_model
 from suite.spec import Frozen, StorageFormat
 
 Split = Literal["train", "test"]
@@ -168,7 +169,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(read_file(path))
+        manifest = read_model(Manifest, read_file(path))
     except FileNotFoundError as error:
         half_made = "is half made" if folder.is_dir() or partial_folder(folder).is_dir() else "is not there"
         prepare = program("prepare", "python datasets/prepare.py")
@@ -177,8 +178,8 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder.parent.name} --format {folder.name} --source DIR --out {folder.parent.parent}`; "
             "the same command goes on where a killed one ended."
         ) from error
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{path} cannot be read ({error}). Prepare the image set again.") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read ({describe(error)}). Prepare the image set again.") from error
     for name, expected in manifest.files.items():
         _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
     check_bytes(folder / INDEX, manifest.files[INDEX])

@@ -21,7 +21,8 @@ from imagesets import fetch
 from imagesets.catalog import ImageSetInfo, get_info
 from imagesets.fetch import storage
 from suite.arguments import a_path
-from suite.errors import DataError, SuiteError
+from suite.endings import ends_in_message
+from suite.errors import DataError
 from suite.exit_codes import Exit
 
 _MAX_SIDE = 16383  # pixels, of any WebP
@@ -93,6 +94,7 @@ def _read_strip(path: Path) -> storage.Array:
         return np.asarray(image.convert("RGB")).reshape(-1, image.width, image.width, 3)
 
 
+@ends_in_message
 def main(argv: Sequence[str] | None = None) -> int:
     """Read strips; the exit status is 1 for a set that they do not give."""
     parser = argparse.ArgumentParser(
@@ -102,11 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=a_path)
     parser.add_argument("--data-dir", type=a_path, help="where to keep it (default: $IMAGESETS_DIR or your cache)")
     options = parser.parse_args(argv)
-    try:
-        path = read_strips(options.name, options.folder, options.data_dir)
-    except SuiteError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return Exit.FAILED
+    path = read_strips(options.name, options.folder, options.data_dir)
     print(f"{options.name}: made {path} from {options.folder}; every byte is the catalog's")
     return Exit.DONE
 

@@ -10,21 +10,18 @@ from pathlib import Path
 from launchers.offline.install import install
 from launchers.offline.parts import KitError, KitManifest, find_problems
 from suite.arguments import a_path
-from suite.errors import SuiteError
+from suite.endings import ends_in_message
 from suite.exit_codes import Exit
 
 _ASSUMED = ["torch", "torchvision", "triton", "nvidia-*", "cuda-*", "numpy"]
 _PART_MB = 50.0
 
 
+@ends_in_message
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0, 1 for a kit that cannot be made or used, 2 for misuse."""
     options = _parse(arguments)
-    try:
-        return {"pack": _pack, "check": _check, "install": _install}[options.command](options)
-    except (SuiteError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return Exit.FAILED
+    return {"pack": _pack, "check": _check, "install": _install}[options.command](options)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from launchers.offline.wheels import Target, WheelCollection, read_dependencies
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _BESIDE = ("pip", "setuptools>=77,<82", "pytest")  # to install and to test the project with; PyTorch 2.11 refuses newer
+_OURS = re.compile(rf"part-[0-9]+|tmp[a-z0-9_]{{8}}|{re.escape(MANIFEST)}")  # a scratch folder of a killed one too
 _MEGABYTE = 1_000_000
 
 
@@ -57,7 +59,7 @@ def pack(
 
 def _clear(kit: Path) -> None:
     kit.mkdir(parents=True, exist_ok=True)
-    others = [path for path in kit.iterdir() if not path.name.startswith(("part-", "tmp", MANIFEST))]
+    others = [path for path in kit.iterdir() if not _OURS.fullmatch(path.name)]
     if others:
         raise KitError(f"{kit} holds {others[0].name}, which is no kit's: name another folder with --kit")
     for path in kit.iterdir():

@@ -66,6 +66,8 @@ class KitManifest:
             fields = json.loads(path.read_text(encoding="utf-8"))
             parts = tuple(Part(**part) for part in fields.pop("parts"))
             lists: dict[str, Any] = {name: tuple(fields.pop(name)) for name in ("assumed", "image_sets")}
+            if not all(isinstance(part.name, str) and type(part.num_bytes) is int for part in parts):
+                raise ValueError(f"{parts} are no parts")
             return cls(**fields, **lists, parts=parts)
         except FileNotFoundError as error:
             raise KitError(f"{path} is not there: bring it beside the parts, or name the kit's folder") from error
@@ -98,8 +100,11 @@ def join(kit: Path, parts: Sequence[Part], folder: Path) -> None:
         lines = "".join(f"\n  {name} {problem}" for name, problem in problems.items())
         raise KitError(f"{len(problems)} of the {len(parts)} parts in {kit} cannot be used; bring these again:{lines}")
     stream = io.BufferedReader(_JoinedReader([kit / part.name for part in parts]), _CHUNK_BYTES)
-    with tarfile.open(fileobj=stream, mode="r|", tarinfo=StrictHeader) as tar:
-        unpack_files(tar, folder)
+    try:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=StrictHeader) as tar:
+            unpack_files(tar, folder)
+    except (tarfile.TarError, ValueError) as error:
+        raise KitError(f"{kit} is no kit: {error}") from error
 
 
 def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -25,7 +25,7 @@ from leaderboards.layout import lay_out
 from leaderboards.metrics import read_metric
 from suite.errors import RecordError
 from suite.exit_codes import Exit
-from suite.files import open_file, write_atomically
+from suite.files import open_file, read_file, write_atomically
 from suite.reading import read_metrics_line
 from suite.records import RunDirectory
 from suite.results import Result
@@ -129,7 +129,7 @@ class Following:
     def catch_up(self) -> None:
         """Pass on what is new. Nothing where the run has not begun, or another process follows it."""
         ended = _mark_of(self._run.result_path)
-        if ended and ended == _read_mark(self._mark):
+        if ended and _is_marked(self._mark, ended):
             self.close()
             self.is_finished = True
         elif (ended or self._run.metrics_path.exists()) and self._is_ours():
@@ -138,7 +138,7 @@ class Following:
             if result is not None:
                 self._begun().end(self._step, self._summarize(result))
                 self.close()
-                write_atomically(self._mark, json.dumps(ended).encode())
+                write_atomically(self._mark, ended)
                 self.is_finished = True
 
     def close(self) -> None:
@@ -238,17 +238,18 @@ def _parse(text: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _mark_of(result: Path) -> list[int]:
-    """Find what changes with a result; [] before there is one."""
+def _mark_of(result: Path) -> bytes:
+    """Find what changes with a result, as JSON; empty before there is one."""
     try:
         found = result.stat()
     except OSError:
-        return []
-    return [found.st_mtime_ns, found.st_size]
+        return b""
+    return json.dumps([found.st_mtime_ns, found.st_size]).encode()
 
 
-def _read_mark(path: Path) -> object:
+def _is_marked(path: Path, ended: bytes) -> bool:
+    """Whether a tracker has taken the result that has this mark; what cannot be read is none, and it takes it again."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
+        return read_file(path) == ended
+    except OSError:
+        return False

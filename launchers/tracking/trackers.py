@@ -47,6 +47,12 @@ class Tracker(Protocol):
     def close(self) -> None: ...
 
 
+def _clear(folder: Path, names: str) -> None:
+    """Remove what a tracker has written of a run before: nothing else, and nothing through a link."""
+    for path in folder.glob(names) if not folder.is_symlink() else ():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 class TensorBoard:
     """Event files below ``tracking/tensorboard``, written as torch's ``SummaryWriter`` does, without torch."""
 
@@ -56,7 +62,7 @@ class TensorBoard:
         from tensorboard.compat.proto.event_pb2 import SessionLog
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        shutil.rmtree(run.folder, ignore_errors=True)
+        _clear(run.folder, "events.out.tfevents.*")
         self._writer = EventFileWriter(str(run.folder))
         self._add(0, session_log=SessionLog(status=SessionLog.START))  # a viewer that is open drops what it has
 
@@ -91,7 +97,7 @@ class Wandb:
         mode = os.environ.get("WANDB_MODE", "offline")
         is_online = mode in ("online", "shared")
         if not is_online:
-            shutil.rmtree(run.folder, ignore_errors=True)
+            _clear(run.folder, "wandb")
         run.folder.mkdir(parents=True, exist_ok=True)
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from suite.arguments import a_path, program
-from suite.errors import RecordError, RunError, SpecError, SuiteError
+from suite.endings import ends_in_message
+from suite.errors import RecordError, RunError, SpecError
 from suite.exit_codes import Exit
 from suite.export.timm_results import render_timm_results
 from suite.files import write_atomically
@@ -18,20 +19,17 @@ from suite.run_store import experiments_folder, list_runs
 from suite.standing import stand_alone
 
 
+@ends_in_message
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; exit status: 0, 1 for a run that cannot be exported, 2 for misuse."""
     parser = _make_parser()
     options = parser.parse_args(arguments)
     if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
         parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
-    try:
-        if options.run is not None:
-            _export(options.run, options.runs, options.to)
-        if options.results_csv is not None:
-            _write_results(options.runs, options.results_csv)
-    except SuiteError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
+    if options.run is not None:
+        _export(options.run, options.runs, options.to)
+    if options.results_csv is not None:
+        _write_results(options.runs, options.results_csv)
     return Exit.DONE
 
 

@@ -25,6 +25,7 @@ from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.files import write_atomically
 from suite.models.build import build_model
 from suite.models.cordonnier import SelfAttentionNetwork
+from suite.reading import read_json
 from suite.records import RunDirectory
 from suite.results import Result
 from suite.spec import Experiment, ModelSource
@@ -96,7 +97,7 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
         SpecError: its model is none of ours, and its code is not trusted or not to be had.
     """
     try:
-        config = json.loads((folder / CONFIG).read_bytes())
+        config = read_json((folder / CONFIG).read_bytes())
         ours = _check_version(config, folder)
         if ours["is_timms"]:
             import timm  # after suite.models, which makes torchvision importable

@@ -27,7 +27,6 @@ from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, 
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _NUM_KEPT = 2
-_PARTIAL, _UNUSABLE = "partial-", "unusable-"  # what folders under ``checkpoint/`` are called that are no checkpoints
 _LAYOUT_OF_OLD = "layout.json"  # of a checkpoint from before digests
 _UNREADABLE = (  # what torch and DeepSpeed say of files that are no checkpoint
     *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError, AssertionError),
@@ -57,8 +56,8 @@ def save(
     Raises:
         RunError: when the disk does not take it, or a rank is lost; the previous checkpoint is still there.
     """
-    folder = run.checkpoint_path
-    partial = folder / f"{_PARTIAL}{step}"
+    folder, partial = run.checkpoint_path, run.partial_checkpoint_at(step)
+    _refuse_links(folder, partial)
     if ranks.is_first:
         shutil.rmtree(partial, ignore_errors=True)
     ranks.barrier()
@@ -70,7 +69,7 @@ def save(
             manifest.write(partial)
             _flush(partial)
             partial.rename(run.checkpoint_at(step))
-            _drop_older(run)
+            run.drop_checkpoints(_NUM_KEPT)
     except (OSError, RuntimeError, LostPeerError) as error:
         full = _full_disk(error, folder)
         if ranks.is_first:
@@ -81,11 +80,13 @@ def save(
     ranks.barrier()
 
 
-def _drop_older(run: RunDirectory) -> None:
-    kept = [run.checkpoint_at(step) for step in run.checkpoint_steps()[:_NUM_KEPT]]
-    for other in run.checkpoint_path.iterdir():
-        if other not in kept:
-            shutil.rmtree(other, ignore_errors=True)
+def _refuse_links(*folders: Path) -> None:
+    """Refuse to write checkpoints into, and remove older ones from, a folder that may be somebody else's."""
+    if link := next((folder for folder in folders if folder.is_symlink()), None):
+        raise RunError(
+            f"{link} is a link; expected a folder of this run's own, as its checkpoints are removed when newer ones "
+            "come. Remove the link, or link the whole run store instead, and use --retry-failed."
+        )
 
 
 def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resources, origin: Origin) -> dict[str, Any]:
@@ -99,6 +100,7 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
     Raises:
         RunError: if it is whole and cannot be read, or was written with another ZeRO stage.
     """
+    _refuse_links(run.checkpoint_path)
     step = ranks.hear_first(_choose(run, resources, origin) if ranks.is_first else 0)
     if not step:
         return {}
@@ -124,7 +126,7 @@ def _choose(run: RunDirectory, resources: Resources, origin: Origin) -> int:
         if not reason:
             return _chosen(run, step, num_unusable)
         print(f"the checkpoint after step {step} cannot be gone on from: {reason}", flush=True)
-        _set_aside(run.checkpoint_at(step))
+        run.set_checkpoint_aside(step)
     return _chosen(run, 0, len(steps))
 
 
@@ -165,16 +167,6 @@ def _names(origin: Origin, other: Origin) -> str:
     """Name the fields that tell an origin from another one."""
     fields = origin.model_dump()
     return ", ".join(f"{name} {value or 'none'}" for name, value in fields.items() if value != getattr(other, name))
-
-
-def _set_aside(path: Path) -> None:
-    """Give it a name that is no checkpoint's, until the next one is written."""
-    aside = path.with_name(f"{_UNUSABLE}{path.name}")
-    shutil.rmtree(aside, ignore_errors=True)
-    try:
-        path.rename(aside)
-    except OSError as error:
-        raise disk_error(path, error) from error
 
 
 def _full_disk(error: Exception, folder: Path) -> OSError | None:

@@ -9,9 +9,10 @@ import hashlib
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from suite.files import read_file, sha256_of
+from suite.reading import describe, read_model
 from suite.spec import Frozen, Resources
 
 _NAME = "manifest.json"
@@ -67,14 +68,14 @@ class CheckpointManifest(Frozen):
             DamageError: if the manifest or one of its files is missing, or is not what was written.
         """
         try:
-            manifest = cls.model_validate_json(read_file(folder / _NAME))
+            manifest = read_model(cls, read_file(folder / _NAME))
             if manifest.sha256 != manifest._own_sha256():
                 raise DamageError(f"{_NAME} is not what was written")
             for name, expected in manifest.files.items():
                 if (found := sha256_of(folder / name)) != expected:
                     raise DamageError(f"{name} has SHA-256 {found}, expected {expected}")
-        except (OSError, ValidationError) as error:
-            raise DamageError(str(error).splitlines()[0]) from error
+        except (OSError, ValueError) as error:
+            raise DamageError(describe(error)) from error
         return manifest
 
     def _own_sha256(self) -> str:

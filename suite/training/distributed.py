@@ -255,6 +255,7 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
     engine.checkpoint_engine = HashedDataFiles()  # DeepSpeed's settings choose among its own ones
+    engine._copy_recovery_script = lambda folder: None  # checkpoints are data alone
     return engine
 
 

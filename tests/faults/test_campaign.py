@@ -25,7 +25,7 @@ from suite.commit import commit  # noqa: E402
 from suite.errors import RecordError  # noqa: E402
 from suite.files import write_atomically  # noqa: E402
 
-LEAST = {"files": 650, "bits": 175, "commits": 60, "runs": 2, "grids": 1}
+LEAST = {"files": 650, "numbers": 550, "links": 25, "bits": 175, "commits": 110, "runs": 2, "grids": 1}
 FOREVER = float("inf")
 WHOLE = '{"a": 1}'
 

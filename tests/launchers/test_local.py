@@ -1,14 +1,18 @@
 """In which order the pool starts runs that need others. Processes are made up; ``tests/integration`` has real ones."""
 
+import io
 import os
 import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
 from launchers import grid
+from launchers.display import Display
 from launchers.local import Gpus, LocalPool, LocalRun, environment_of_runs
 from launchers.plan import make_plan
+from suite.attempts import record_fallback, record_start
 from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
@@ -183,3 +187,27 @@ def test_openmp_itself_hears_of_it_however_a_run_starts(graph, tmp_path, start):
     environment["OMP_DISPLAY_ENV"] = "VERBOSE"
     started = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert "GOMP_SPINCOUNT = '0'" in started.stderr
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_checkpoint_that_was_passed_over_is_told_on_the_console(pool, tmp_path, graph, is_terminal):
+    made, console = pool(("first",)), Console(file=io.StringIO(), force_terminal=is_terminal, width=160)
+    run = RunDirectory.of(tmp_path, graph["first"])
+    with Display(made.pool, console) as display:
+        made.poll()
+        record_start(run, num_ranks=1)
+        record_fallback(run, from_step=40, num_unusable=1)
+        made.end("first")
+        display.update()
+    assert "1 checkpoint could not be gone on from: it went on from step 40" in console.file.getvalue()
+
+
+def test_a_run_with_a_damaged_rate_is_shown_with_the_others(pool, tmp_path, graph):
+    made, console = pool(("first",)), Console(file=io.StringIO(), force_terminal=True, width=160)
+    with Display(made.pool, console) as display:
+        made.poll()
+        for rate in (0, -5.0, 1e-320):
+            line = {"step": 1, "num_steps": 10**15, "images_per_s": rate}
+            RunDirectory.of(tmp_path, graph["first"]).append_metrics(line)
+            display.update()
+    assert "1 running" in console.file.getvalue()

@@ -1,6 +1,9 @@
 """Misuse is refused at once and in one line: stores that are none, too many seeds, an output that is full."""
 
+import errno
+import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from launchers.grid import main
+from suite import execute
 from suite.exit_codes import Exit
+from suite.records import RunDirectory
+from suite.spec import Resources
+from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]
 COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke"]
@@ -109,3 +116,38 @@ def test_ctrl_c_while_a_command_still_loads_ends_it_in_one_line(tmp_path, name):
     command = [sys.executable, *COMMANDS[name]]
     ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stderr) == (Exit.INTERRUPTED, "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "breaks", "arguments"),
+    [
+        ("leaderboards.build", "build", ["--suite", "sample_efficiency", "--runs", "STORE"]),
+        ("suite.export.__main__", "list_runs", ["--results-csv", "results.csv", "--runs", "STORE"]),
+        ("imagesets.prepare.__main__", "prepare", ["--dataset", "cifar10_sample", "--format", "folder"]),
+        ("imagesets.__main__", "get_info", ["cifar10"]),
+        ("imagesets.strips", "read_strips", ["cifar10", "strips"]),
+    ],
+)
+def test_a_disk_that_only_reads_is_said_in_one_line_by_every_command(
+    tmp_path, capsys, monkeypatch, name, breaks, arguments
+):
+    def refuse(*arguments, **named):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "a file")
+
+    (tmp_path / "experiments").mkdir()
+    monkeypatch.setattr(f"{name}.{breaks}", refuse)
+    arguments = [str(tmp_path) if argument == "STORE" else argument for argument in arguments]
+    assert importlib.import_module(name).main(arguments) == Exit.FAILED
+    assert "error: [Errno 30] Read-only file system: 'a file'; " in capsys.readouterr().err
+
+
+def test_a_run_in_a_store_that_only_reads_is_said_in_one_line(tmp_path, capsys, monkeypatch):
+    def refuse(*arguments, **named):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    experiment = get_suite("sample_efficiency").profile("smoke").experiments()[0]
+    run = RunDirectory.of(tmp_path, experiment)
+    run.create(experiment)
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    assert execute.run(run.path, Resources()) == Exit.FAILED
+    assert re.fullmatch(r"error: cannot write .*claim.lock: .*Read-only.*\n", capsys.readouterr().err)

@@ -1,6 +1,7 @@
 """Where a run stands, from its files and what SLURM says of its job."""
 
 import io
+import json
 import os
 import platform
 import re
@@ -16,8 +17,8 @@ from launchers.starts import note_bad_node
 from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import Submission, cancel_mark, write_submission
 from launchers.troubles import find_troubles
-from suite.attempts import record_end, record_start
-from suite.errors import RunError
+from suite.attempts import record_end, record_fallback, record_start
+from suite.errors import RecordError, RunError
 from suite.heartbeat import Heartbeat
 from suite.records import RunDirectory
 from suite.results import Failure
@@ -112,6 +113,23 @@ def test_bytes_that_are_no_text_among_the_attempts_cost_a_count_not_the_status(l
     with run.attempts_path.open("ab") as file:
         file.write(b"\xff\xfe\nnull\n[1]\n")
     assert look(queued=RUNNING).state == "running"
+
+
+def test_a_checkpoint_that_was_passed_over_is_told(look, run):
+    record_fallback(run, from_step=0, num_unusable=2)
+    assert "2 checkpoints could not be gone on from: it went on from its start" in render(look(queued=RUNNING))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"ids": [["a"], ["b"]]}, {"ids": [["a"]]}, {"name": "../../elsewhere-5f"}, {"num_seeds": 10**30}],
+    ids=["more tasks", "fewer runs", "another folder", "a number out of range"],
+)
+def test_a_submission_that_does_not_fit_itself_is_told_in_a_line(look, run, tmp_path, change):
+    path = tmp_path / "slurm" / NAME / "submission.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(RecordError, match=r"submission\.json cannot be read: .*submit again"):
+        look()
 
 
 def test_a_void_result_is_told_with_its_reason(look, finish):

@@ -5,6 +5,7 @@ import lzma
 import os
 import shutil
 import tarfile
+import tracemalloc
 
 import pytest
 
@@ -189,6 +190,59 @@ def write_tar(path, members):
 def test_an_archive_with_anything_but_records_is_refused(members, told, tmp_path):
     write_tar(tmp_path / "other.tar.xz", members)
     with pytest.raises(RecordError, match=told), unpacked(tmp_path / "other.tar.xz"):
+        pass
+
+
+def pack_tar(path, write):
+    """A packed tar of the members that ``write`` adds."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        write(archive)
+    path.write_bytes(lzma.compress(made.getvalue(), preset=0))
+
+
+def add(archive, name="metrics.jsonl", num_bytes=0, size=None, **about):
+    member = tarfile.TarInfo(f"experiments/a/seed-0/{name}")
+    member.size = num_bytes if size is None else size
+    member.pax_headers = about
+    archive.addfile(member, io.BytesIO(bytes(num_bytes)) if size is None else None)
+
+
+@pytest.mark.parametrize(
+    ("write", "told"),
+    [
+        (lambda archive: add(archive, size=3 << 30), "of 3,221,225,472 bytes, expected at most"),
+        (lambda archive: add(archive, "result.json", 1 << 25), "of 33,554,432 bytes, expected at most"),
+        (lambda archive: add(archive, num_bytes=1 << 26), "it unpacks to more than records can be"),
+        (lambda archive: add(archive, comment="x" * (1 << 25)), "it unpacks to more than records can be"),
+        (
+            lambda archive: add(archive, **{"GNU.sparse.map": "0,0", "GNU.sparse.size": "3000000000"}),
+            "which is no plain file",
+        ),
+        (lambda archive: (add(archive), add(archive)), "metrics.jsonl' twice"),
+    ],
+    ids=["claims gigabytes", "no such record", "zeros", "a header of megabytes", "sparse", "twice"],
+)
+def test_a_small_file_that_unpacks_to_more_than_records_can_be_is_refused(write, told, tmp_path):
+    pack_tar(tmp_path / "bomb.tar.xz", write)
+    tracemalloc.start()
+    with pytest.raises(RecordError, match=told), unpacked(tmp_path / "bomb.tar.xz"):
+        pass
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+
+
+def test_two_files_of_records_in_one_are_refused_as_half_of_them_would_be_lost(packed, tmp_path):
+    (tmp_path / "both.tar.xz").write_bytes(2 * packed.read_bytes())
+    with pytest.raises(RecordError, match="more behind its end"), unpacked(tmp_path / "both.tar.xz"):
+        pass
+
+
+def test_a_damaged_header_does_not_end_the_records_early(packed, tmp_path):
+    content = bytearray(lzma.decompress(packed.read_bytes()))
+    content[content.index(b"seed-1")] ^= 1
+    (tmp_path / "damaged.tar.xz").write_bytes(lzma.compress(content))
+    with pytest.raises(RecordError, match="more behind its end"), unpacked(tmp_path / "damaged.tar.xz"):
         pass
 
 

@@ -115,6 +115,42 @@ def test_every_flipped_bit_of_a_checkpoint_is_noticed(saved):
     CheckpointManifest.read(folder)
 
 
+def contents_below(folder):
+    return {path.relative_to(folder): path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("zero_stage", [0, 1])
+def test_whatever_else_lies_among_checkpoints_or_behind_a_link_stays(tmp_path, process_group, zero_stage):
+    run, resources, engine = RunDirectory(tmp_path / "run"), Resources(zero_stage=zero_stage), make_engine(zero_stage)
+    foreign = tmp_path / "foreign"
+    for folder in (run.checkpoint_path, foreign / "step-1"):
+        for name in ("mine", "step-by-step", "partial-mine", "unusable-1", "step-007"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "file").write_text("mine")
+    (run.checkpoint_path / "step-8").symlink_to(foreign)
+    (run.checkpoint_path / "step-9").write_text("a file of mine")
+    before = contents_below(run.checkpoint_path), contents_below(foreign)
+    for step in (1, 2, 3):
+        checkpoint.save(engine, run, process_group, resources, ORIGIN, step, {})
+    assert run.checkpoint_steps() == [3, 2]
+    run.drop_checkpoints()
+    assert (contents_below(run.checkpoint_path), contents_below(foreign)) == before
+
+
+def test_a_link_in_the_place_of_the_checkpoints_is_refused_and_what_it_leads_to_stays(tmp_path, engine, process_group):
+    run, foreign = RunDirectory(tmp_path / "run"), tmp_path / "foreign"
+    for name in ("mine", "step-1", "partial-2"):
+        (foreign / name).mkdir(parents=True)
+    run.path.mkdir()
+    run.checkpoint_path.symlink_to(foreign)
+    with pytest.raises(RunError, match="checkpoint is a link"):
+        load(engine, run, process_group)
+    with pytest.raises(RunError, match="checkpoint is a link"):
+        checkpoint.save(engine, run, process_group, Resources(), ORIGIN, 2, {})
+    run.drop_checkpoints()
+    assert sorted(path.name for path in foreign.iterdir()) == ["mine", "partial-2", "step-1"]
+
+
 def test_training_goes_on_from_the_checkpoint_before_a_damaged_one_and_counts_that(
     saved, engine, process_group, capsys
 ):

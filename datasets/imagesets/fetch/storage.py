@@ -8,7 +8,6 @@ its metadata are the set's name, where it came from, and the SHA-256 of each arr
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,6 +21,7 @@ import safetensors.numpy
 from imagesets.catalog import ImageSetInfo
 from suite.errors import DataError, RunError
 from suite.files import write_atomically
+from suite.reading import read_json
 
 Array = npt.NDArray[Any]
 
@@ -149,7 +149,7 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
             length = int.from_bytes(file.read(8), "little")
             if not 2 <= length <= size - 8:
                 raise _foreign(path, f"no safetensors header fits in its {size:,} bytes")
-            header = json.loads(file.read(length))
+            header = read_json(file.read(length))
         end = max(_check_entry(header[name], name) for name in ARRAY_NAMES)
     except FileNotFoundError as error:
         raise DataError(f"{path} is not there. Fetch it with `python -m imagesets NAME`.") from error

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from imagesets.manifest import Index, Split, StoredFile
 from imagesets.originals.samples import OriginalSamples
@@ -30,6 +32,9 @@ class Portion:
         return f"{self.split}-{self.number:06d}"
 
 
+_Pixels = Annotated[int, Field(ge=1, lt=2**31)]
+
+
 class Finished(Frozen):
     """The outcome of a portion. Lists have one entry for each image that was kept.
 
@@ -42,7 +47,7 @@ class Finished(Frozen):
     """
 
     skipped: dict[int, str]
-    sizes: list[tuple[int, int]]
+    sizes: list[tuple[_Pixels, _Pixels]]
     places: dict[str, list[int]]
     names: list[str] | None = None
     file: StoredFile | None = None

@@ -20,6 +20,7 @@ from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
 from imagesets.prepare.request import Prepared, PrepareRequest
 from suite.arguments import a_path, positive, program
+from suite.endings import ends_in_message
 from suite.errors import DataError, SpecError
 from suite.exit_codes import Exit
 from suite.spec import StorageFormat
@@ -27,6 +28,7 @@ from suite.spec import StorageFormat
 _MAX_LISTED = 20
 
 
+@ends_in_message
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare or check one image set.
 

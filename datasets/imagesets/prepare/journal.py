@@ -10,10 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from imagesets.fetch.storage import write_file
 from imagesets.formats.portions import Finished, Portion
+from suite.reading import read_model, read_object
 
 SETTINGS = "settings.json"
 
@@ -37,7 +36,7 @@ class Journal:
         path, text, changed = self.folder / SETTINGS, json.dumps(settings, indent=1), None
         if self.folder.exists():
             try:
-                earlier = json.loads(path.read_bytes())
+                earlier = read_object(path.read_bytes())
             except (OSError, ValueError):
                 earlier = {}
             if earlier == json.loads(text):
@@ -51,8 +50,8 @@ class Journal:
     def read(self, portion: Portion) -> Finished | None:
         """A portion's note; None where it is not done."""
         try:
-            return Finished.model_validate_json(self._path(portion).read_bytes())
-        except (FileNotFoundError, ValidationError):
+            return read_model(Finished, self._path(portion).read_bytes())
+        except (OSError, ValueError):
             return None
 
     def write(self, portion: Portion, finished: Finished) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suite.errors import RecordError
 from suite.profiles import Place
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
@@ -140,25 +141,35 @@ def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
     result = run.read_result()
     if result is not None and quantity in void_metrics(result):
         return None
-    lines = list({line["step"]: line for line in run.read_metrics() if line.get(quantity)}.values())
-    if not lines:
-        return None
-    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
-    layers = (np.array([line[quantity][i] for line in lines], dtype=np.float64) for i in range(len(lines[0][quantity])))
-    return LayerCurves(epochs, tuple(layers))
+    found = _read_by_layer(run, quantity)
+    return found and LayerCurves(found[0], tuple(found[1]))
 
 
 def read_paths(run: RunDirectory) -> HeadPaths | None:
     """Where the Gaussian heads of one run were over its training; None where it has logged none."""
-    lines = list({line["step"]: line for line in run.read_metrics() if line.get("centers")}.values())
+    centers, precisions = _read_by_layer(run, "centers"), _read_by_layer(run, "precisions")
+    if centers is None or precisions is None:
+        return None
+    num = len(centers[0])
+    return HeadPaths(
+        centers[0],
+        tuple(layer.reshape(num, -1, 2) for layer in centers[1]),  # also where all heads were pruned
+        tuple(layer.reshape(num, -1, 3)[..., [[0, 1], [1, 2]]] for layer in precisions[1]),
+    )
+
+
+def _read_by_layer(run: RunDirectory, name: str) -> tuple[Floats, list[Floats]] | None:
+    """Epochs (times,), and per layer what was logged of its heads (times, heads, ...); None where nothing was.
+
+    Raises:
+        RecordError: its lines do not fit each other.
+    """
+    lines = list({line["step"]: line for line in run.read_metrics() if line.get(name)}.values())
     if not lines:
         return None
-    epochs = np.array([line["epoch"] for line in lines], dtype=np.float64)
-    numbers = range(len(lines[0]["centers"]))
-    centers = [np.array([line["centers"][i] for line in lines], dtype=np.float64) for i in numbers]
-    entries = [np.array([line["precisions"][i] for line in lines], dtype=np.float64) for i in numbers]
-    return HeadPaths(
-        epochs,
-        tuple(layer.reshape(len(lines), -1, 2) for layer in centers),  # also where all heads were pruned
-        tuple(layer.reshape(len(lines), -1, 3)[..., [[0, 1], [1, 2]]] for layer in entries),
-    )
+    try:
+        layers = zip(*(line[name] for line in lines), strict=True)
+        return np.array([line["epoch"] for line in lines]), [np.array(layer, dtype=np.float64) for layer in layers]
+    except (KeyError, ValueError) as error:
+        why = f"expected an epoch, and {name} of the same layers and heads, in all lines"
+        raise RecordError(f"{run.metrics_path}: {why}. Delete the run's folder and train it again.") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from suite.errors import RecordError
 from suite.files import sha256_of
+from suite.reading import read_json
 from suite.records import RunDirectory
 
 Array = NDArray[Any]
@@ -59,12 +59,12 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
     try:
         _check_maps(run.maps_path, "" if result is None else result.maps_sha256)
         with safe_open(run.maps_path, framework="numpy") as file:
-            about = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
+            about = {key: read_json(value) for key, value in (file.metadata() or {}).items()}
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
         rows, columns = about["grid"]
         queries = tuple((row, column) for row, column in about.get("queries", ()))  # not of the first such files
         return Recorded(tuple(about["layers"]), (rows, columns), about["num_images"], arrays, queries)
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RecordError(
             f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."
         ) from error

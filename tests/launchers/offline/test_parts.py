@@ -1,11 +1,14 @@
 """A folder cut into parts and put together again; parts that are missing or damaged are named."""
 
+import hashlib
+import io
 import os
+import tarfile
 
 import pytest
 
 from launchers.offline.__main__ import main
-from launchers.offline.parts import KitError, KitManifest, find_problems, join, split
+from launchers.offline.parts import KitError, KitManifest, Part, find_problems, join, split
 
 FILES = {"wheels/a.whl": 70_000, "wheels/b.whl": 5, "cifar10/labels": 0, "cifar10/strip": 130_001}
 
@@ -70,3 +73,22 @@ def test_a_part_that_cannot_be_used_is_named_and_nothing_is_unpacked(kit, tmp_pa
 def test_a_kit_without_its_manifest_says_what_to_bring(tmp_path, capsys):
     assert main(["check", "--kit", str(tmp_path)]) == 1
     assert "manifest.json is not there: bring it beside the parts" in capsys.readouterr().err
+
+
+def test_a_file_that_claims_gigabytes_of_nothing_is_refused(tmp_path):
+    made, sparse = io.BytesIO(), tarfile.TarInfo("wheels/a.whl")
+    sparse.pax_headers = {"GNU.sparse.map": "0,0", "GNU.sparse.size": "3000000000"}
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        tar.addfile(sparse)
+    (tmp_path / "part-01").write_bytes(made.getvalue())
+    part = Part("part-01", len(made.getvalue()), hashlib.sha256(made.getvalue()).hexdigest())
+    with pytest.raises(KitError, match="is no plain file"):
+        join(tmp_path, [part], tmp_path / "joined")
+
+
+def test_a_folder_that_only_sounds_like_a_kit_is_not_cleared(tmp_path, capsys):
+    (tmp_path / "part-time").write_text("somebody else's")
+    (tmp_path / "tmp-notes").mkdir()
+    assert main(["pack", "--kit", str(tmp_path)]) == 1
+    assert "which is no kit's" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["part-time", "tmp-notes"]

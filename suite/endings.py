@@ -1,0 +1,30 @@
+"""How an entry point ends where the user, a file or the disk is at fault: in a line, never in a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable
+from typing import ParamSpec
+
+from suite.errors import SpecError, SuiteError
+from suite.exit_codes import Exit
+
+_P = ParamSpec("_P")
+
+
+def ends_in_message(main: Callable[_P, int]) -> Callable[_P, int]:
+    """Decorate what returns an exit status, so that an error of ours or of the system is told and becomes one."""
+
+    @functools.wraps(main)
+    def guarded(*arguments: _P.args, **named: _P.kwargs) -> int:
+        try:
+            return main(*arguments, **named)
+        except (SuiteError, OSError) as error:
+            cure = "" if isinstance(error, SuiteError) else "; mend that, or name another folder"
+            with contextlib.suppress(OSError):
+                print(f"error: {error}{cure}", file=sys.stderr)
+            return Exit.MISUSE if isinstance(error, SpecError) else Exit.FAILED
+
+    return guarded
