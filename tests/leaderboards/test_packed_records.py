@@ -12,12 +12,13 @@ import pytest
 from leaderboards.boards import make_leaderboard
 from leaderboards.build import main
 from leaderboards.packed_records import SUFFIX, pack_records, unpacked
-from leaderboards.published_boards import PUBLISHED
+from leaderboards.published_boards import PUBLISHED, is_outdated, read_runs
 from leaderboards.text.csv_files import render_accounting
 from suite.challenger import Challenger
 from suite.challengers import record_challengers, with_challengers
 from suite.errors import RecordError
 from suite.records import RunDirectory
+from suite.run_store import list_runs
 from suite.spec import with_ancestors
 from suite.standing import stand
 from suite.suites import get_suite
@@ -266,6 +267,14 @@ def test_a_board_of_packed_records_needs_a_folder_to_go_to(packed, capsys):
 )
 def test_each_published_board_with_records_is_made_of_them(packed, tmp_path):
     suite, profile = packed.parent.name, packed.name.removesuffix(f".{SUFFIX}")
+    board = packed.parent / f"{profile}.md"
+    if is_outdated(board):  # what it shows belongs to no experiment any more, but its numbers are those of its records
+        with unpacked(packed) as store:
+            found = {run.id: run.read_result() for run in list_runs(store)}
+        assert {run["run"]: float(run["top1_percent"]) for run in read_runs(board)} == {
+            name: result.top1_percent for name, result in found.items()
+        }
+        return
     assert main(["--suite", suite, "--profile", profile, "--runs", str(packed), "--out", str(tmp_path)]) == 0
     tables = [path for path in packed.parent.glob(f"{profile}.*") if path.suffix in (".md", ".csv")]
     assert tables
