@@ -114,6 +114,12 @@ def check_order(
 ) -> list[str]:
     """Hold a set that bears a catalog's name against it: its classes, and the order of its images.
 
+    Args:
+        dataset: The name; a set that the catalog does not know is let pass.
+        where: The folder that messages name.
+        classes: The names of the classes, or their numbers where they have none.
+        labels: The labels of each split, in order.
+
     Returns:
         What the user should know, where the catalog does not know the order.
 

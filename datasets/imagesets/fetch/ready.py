@@ -72,7 +72,7 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
 
 
 def _find_fault(path: Path, info: ImageSetInfo) -> str | None:
-    """What is wrong with a ready file; None where every byte of it is as it has to be."""
+    """Say what is wrong with a ready file; None where every byte of it is as it has to be."""
     try:
         storage.check_file(path, info)
     except DataError as error:
