@@ -12,7 +12,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
 from suite.models.cordonnier_learned import ContentAttention, LearnedAttention
 from suite.models.layers import ImageSize, patch_grid
@@ -126,8 +126,7 @@ class SelfAttentionNetwork(nn.Module):
 
 def attention_builder(encoding: str, options: dict[str, Any]) -> partial[nn.Module]:
     """The encoding's layer with those options that are not None."""
-    if encoding not in ENCODINGS:
-        raise unknown_name("encoding", encoding, ENCODINGS)
+    check_name("encoding", encoding, ENCODINGS)
     given = {name: value for name, value in options.items() if value is not None}
     layer = ENCODINGS[encoding]
     valid = set(options) & set(inspect.signature(layer).parameters)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -56,8 +55,19 @@ def count_anew(model: str, num_classes: int, image_size: int, options: dict[str,
         images = torch.zeros(1, 3, image_size, image_size)
     counter = FlopCounterMode(display=False)
     counter.mod_tracker = _Whole()  # type: ignore[assignment]
-    with _in_plain_products(), counter, torch.no_grad():
-        network(images)
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # torch's own encoder would be one operator that nobody counts
+    try:
+        with (
+            warnings.catch_warnings(action="ignore"),  # of slow padding: nothing is computed
+            sdpa_kernel(SDPBackend.MATH),  # so would attention, on a CPU,
+            torch.backends.mkldnn.flags(enabled=False),  # and torch's LSTM
+            counter,
+            torch.no_grad(),
+        ):
+            network(images)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
     by_operator = {str(operator): count for operator, count in counter.get_flop_counts()["Global"].items()}
     linear = sum(count for operator, count in by_operator.items() if operator.split(".")[-1] in _LINEAR)
     return Flops(total=sum(by_operator.values()), linear=linear)
@@ -67,23 +77,6 @@ class _Whole(contextlib.nullcontext[None]):
     """In place of the counter's own look at single modules, which fails where one is given a parameter."""
 
     parents = frozenset({"Global"})
-
-
-@contextlib.contextmanager
-def _in_plain_products() -> Iterator[None]:
-    """Carry out as matrix products what would be one operator that nobody counts: on a CPU attention, torch's own
-    encoder and its LSTM."""
-    fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with (
-            warnings.catch_warnings(action="ignore"),  # of slow padding, for one
-            sdpa_kernel(SDPBackend.MATH),
-            torch.backends.mkldnn.flags(enabled=False),
-        ):
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 def _build(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> nn.Module:

@@ -57,14 +57,10 @@ def content_logits(q_BHNE: Tensor, k_BHNE: Tensor) -> Tensor:
 
 
 def position_mask(logits_HNN: Tensor, dtype: torch.dtype) -> Tensor:
-    """Position scores as fused attention adds them to the content's in ``dtype``.
-
-    Lower precision gets them less the largest of a query, which no softmax sees: those that matter are then near
-    zero, where they are rounded least, and none overflows.
-    """
+    """Position scores for fused attention in ``dtype``. In a lower precision they are less the largest of the query,
+    which no softmax sees: those that matter are then near zero, where they are rounded least, and none overflows."""
     if logits_HNN.dtype == dtype:
         return logits_HNN
-    logits_HNN = at_least_fp32(logits_HNN)
     return (logits_HNN - logits_HNN.detach().amax(-1, keepdim=True)).to(dtype)
 
 

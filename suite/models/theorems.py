@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from suite.errors import SpecError, unknown_name
+from suite.errors import SpecError, check_name
 from suite.models.layers import check_divides
 
 Borders = Literal["null_key", "literal"]
@@ -101,8 +101,7 @@ def targets_outside(grid: tuple[int, int], offsets_H2: Tensor) -> Tensor:
 
 def softmax_over_keys(scores_HNN: Tensor, null_score_HN: Tensor, borders: Borders) -> Tensor:
     """softmax over the keys, with the null key (and without its column) or literally: (H, N, N)."""
-    if borders not in get_args(Borders):
-        raise unknown_name("borders", borders, get_args(Borders))
+    check_name("borders", borders, get_args(Borders))
     if borders == "literal":
         return scores_HNN.softmax(-1)
     return torch.cat([scores_HNN, null_score_HN[..., None]], -1).softmax(-1)[..., :-1]
