@@ -243,7 +243,7 @@ def test_a_damaged_header_does_not_end_the_records_early(packed, tmp_path):
     content = bytearray(lzma.decompress(packed.read_bytes()))
     content[content.index(b"seed-1")] ^= 1
     (tmp_path / "damaged.tar.xz").write_bytes(lzma.compress(content))
-    with pytest.raises(RecordError, match="more behind its end"), unpacked(tmp_path / "damaged.tar.xz"):
+    with pytest.raises(RecordError, match="there is no end mark"), unpacked(tmp_path / "damaged.tar.xz"):
         pass
 
 
@@ -271,9 +271,8 @@ def test_each_published_board_with_records_is_made_of_them(packed, tmp_path):
     if is_outdated(board):  # what it shows belongs to no experiment any more, but its numbers are those of its records
         with unpacked(packed) as store:
             found = {run.id: run.read_result() for run in list_runs(store)}
-        assert {run["run"]: float(run["top1_percent"]) for run in read_runs(board)} == {
-            name: result.top1_percent for name, result in found.items()
-        }
+        shown = {run["run"]: float(run["top1_percent"]) for run in read_runs(board)}
+        assert shown == pytest.approx({name: result.top1_percent for name, result in found.items()})
         return
     assert main(["--suite", suite, "--profile", profile, "--runs", str(packed), "--out", str(tmp_path)]) == 0
     tables = [path for path in packed.parent.glob(f"{profile}.*") if path.suffix in (".md", ".csv")]
