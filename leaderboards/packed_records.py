@@ -112,8 +112,7 @@ def unpacked(packed: Path) -> Iterator[Path]:
         try:
             with open_file(packed) as file, _Decompressed(file, packed.stat().st_size) as content:
                 with tarfile.open(fileobj=content, mode="r:", tarinfo=StrictHeader) as archive:
-                    unpack_files(archive, store, _find_fault)
-                content.read_end()
+                    unpack_files(archive, store, _find_fault)  # to the end, where the checksum stands
         except (EOFError, lzma.LZMAError, tarfile.TarError, ValueError) as error:
             raise _no_records(packed, error) from error
         except OSError as error:
@@ -128,21 +127,13 @@ class _Decompressed(lzma.LZMAFile):
 
     def __init__(self, file: BinaryIO, num_bytes: int) -> None:
         super().__init__(file)
-        self._limit, self._latest = _MOST_TIMES * num_bytes + _MOST_AT_ONCE, b""
+        self._limit = _MOST_TIMES * num_bytes + _MOST_AT_ONCE
 
     def read(self, size: int | None = -1) -> bytes:
         """Read as any file; at once a tar wants a block of its own, a part of a file, or a long name."""
         if size is None or not 0 <= size <= _MOST_AT_ONCE or self.tell() + size > self._limit:
             raise ValueError("it unpacks to more than records can be")
-        self._latest = super().read(size)
-        return self._latest
-
-    def read_end(self) -> None:
-        """Read the zeros that follow the tar, and the checksum behind them; a ValueError for anything else."""
-        while self._latest:
-            if any(self._latest):
-                raise ValueError("it holds more behind its end, or is damaged within")
-            self.read(tarfile.RECORDSIZE)
+        return super().read(size)
 
 
 def _find_fault(member: tarfile.TarInfo) -> str:

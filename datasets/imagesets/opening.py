@@ -35,10 +35,11 @@ def open_splits(
     found = find_prepared(info.name, storage_format, data_dir)
     if found is None:
         arrays = open_arrays(ensure(info.name, data_dir))  # of which every byte has been checked
-        fetched = {split: MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"]) for split in SPLITS}
-        for images in fetched.values():
-            images.stored_side = info.image_size
-        return {**fetched}
+        fetched: dict[Split, StoredImages] = {}
+        for split in SPLITS:
+            fetched[split] = MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"])
+            fetched[split].stored_side = info.image_size
+        return fetched
     path, manifest = found
     splits = {split: _open_prepared(path, manifest, split) for split in SPLITS}
     for split, images in splits.items():
