@@ -110,9 +110,12 @@ def unpacked(packed: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, packed.name)  # so that messages name the file
         try:
-            with open_file(packed) as file, _Decompressed(file, packed.stat().st_size) as content:
-                with tarfile.open(fileobj=content, mode="r:", tarinfo=StrictHeader) as archive:
-                    unpack_files(archive, store, _find_fault)  # to the end, where the checksum stands
+            with (
+                open_file(packed) as file,
+                _Decompressed(file, packed.stat().st_size) as content,
+                tarfile.open(fileobj=content, mode="r:", tarinfo=StrictHeader) as archive,
+            ):
+                unpack_files(archive, store, _find_fault)  # to the end, where the checksum stands
         except (EOFError, lzma.LZMAError, tarfile.TarError, ValueError) as error:
             raise _no_records(packed, error) from error
         except OSError as error:
