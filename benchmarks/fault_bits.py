@@ -28,7 +28,7 @@ from imagesets.formats.stored import StoredImages
 from imagesets.opening import open_splits
 from imagesets.prepare.check import check_prepared
 from leaderboards.figures.parts.recorded import read_recorded
-from suite.errors import SuiteError
+from suite.base.errors import SuiteError
 from suite.records import RunDirectory
 from suite.spec import StorageFormat
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from fault_counts import Counts, Fault, LeftOutError, judge
 from fault_records import EXPERIMENT, make_begun_run, make_result
 
-from suite.files import sha256_of
+from suite.base.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory

@@ -41,7 +41,7 @@ from launchers.tracking.follower import flatten
 from leaderboards.figures.parts.logged import read_curve, read_layers, read_paths
 from leaderboards.figures.parts.recorded import read_recorded
 from suite.attempts import read_attempts
-from suite.errors import SuiteError
+from suite.base.errors import SuiteError
 from suite.heartbeat import find_silence, read_beat
 from suite.records import RunDirectory
 from suite.spec import Resources

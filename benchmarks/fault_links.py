@@ -18,7 +18,7 @@ from fault_records import EXPERIMENT, make_begun_run, make_result, write_maps
 
 from launchers.starts import note_bad_node
 from suite import attempts
-from suite.errors import SuiteError
+from suite.base.errors import SuiteError
 from suite.heartbeat import Heartbeat
 from suite.records import RunDirectory
 

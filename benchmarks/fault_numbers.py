@@ -15,8 +15,8 @@ from fault_counts import Counts, Fault
 from fault_inputs import Subject, json_files, places
 from fault_records import make_finished_run
 
-from suite.errors import RecordError
-from suite.reading import seal, unseal
+from suite.base.errors import RecordError
+from suite.base.reading import seal, unseal
 
 _ROUND = 50  # numbers
 _OUT_OF_RANGE = (

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from launchers.submission import Submission, write_submission
 from suite.attempts import record_end, record_start
-from suite.files import sha256_of
+from suite.base.files import sha256_of
 from suite.heartbeat import Heartbeat
 from suite.models.build import build_model
 from suite.protocol_changes import PROTOCOL_VERSION

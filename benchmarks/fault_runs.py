@@ -25,7 +25,7 @@ from typing import Any
 from fault_counts import Counts, Fault, judge
 
 from suite import heartbeat
-from suite.exit_codes import Exit
+from suite.base.exit_codes import Exit
 from suite.heartbeat import Watch, read_beat
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory

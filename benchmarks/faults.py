@@ -30,8 +30,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as runs have it: what several t
 import filelock  # noqa: E402
 from fault_counts import Counts, Fault, LeftOutError, write_table  # noqa: E402
 
-from suite.commit import commit  # noqa: E402
-from suite.files import write_atomically  # noqa: E402
+from suite.base.commit import commit  # noqa: E402
+from suite.base.files import write_atomically  # noqa: E402
 from suite.spec import Resources  # noqa: E402
 from suite.training.environment import device_name  # noqa: E402
 

@@ -28,9 +28,9 @@ import filelock
 from gpu_stages import STAGES, Stage
 
 from imagesets.fetch import ensure
-from suite.errors import DataError
+from suite.base.errors import DataError
+from suite.base.files import write_atomically
 from suite.execute import die_with_parent
-from suite.files import write_atomically
 
 StageState = Literal["missing", "done", "stopped", "failed", "left out"]
 _GRACE_S = 40.0  # that a stopped grid has for its checkpoints

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from imagesets.catalog import statistics
 from imagesets.loader import ImageLoader
 from imagesets.opening import open_splits
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.build import build_model
 from suite.protocols.convit import Family
 from suite.protocols.deit import DEIT_LAPTOP

@@ -34,8 +34,8 @@ from imagesets.catalog import CATALOG
 from imagesets.fetch import ensure
 from imagesets.fetch.storage import check_file
 from imagesets.loader import ImageLoader
+from suite.base.torchvision_ops import make_torchvision_importable
 from suite.spec import Experiment, Recipe, Resources
-from suite.torchvision_ops import make_torchvision_importable
 from suite.training.environment import keep_freed_memory
 
 RECIPES = {

@@ -35,10 +35,10 @@ from photographs import PHOTOGRAPHS, make_image_sets, tiles
 from timing import Contender, describe_machine, load, rates_in_turn
 
 from imagesets.loader import ImageLoader
+from suite.base.torchvision_ops import make_torchvision_importable
 from suite.protocols.deit import DEIT
 from suite.records import RunDirectory
 from suite.spec import Experiment, Recipe, Resources
-from suite.torchvision_ops import make_torchvision_importable
 from suite.training.environment import keep_freed_memory
 
 _COMMIT = "aa4b5850c1543fa488abf260f18390eda46cf85d"
@@ -48,7 +48,7 @@ _MODELS = {"deit_ti": ("deit_tiny_patch16_224", 1.05), "convit_ti": ("convit_tin
 _LOADED, _LOADERS_GOAL = 64, 2.0  # images of a batch; times timm's rate
 _START_TRAIN_PY = """
 import runpy, sys
-from suite.torchvision_ops import make_torchvision_importable
+from suite.base.torchvision_ops import make_torchvision_importable
 make_torchvision_importable()
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")

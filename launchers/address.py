@@ -8,7 +8,7 @@ import secrets
 import socket
 from dataclasses import dataclass, field
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 
 DEFAULT = "127.0.0.1:8000"
 _MAX_PORT = 65_535

@@ -13,7 +13,7 @@ import submitit
 
 from launchers import slurm
 from launchers.slurm_calls import ask, words_of
-from suite.errors import RunError
+from suite.base.errors import RunError
 
 REFUSALS = (RunError, OSError)
 """Raised by ``BatchScript.submit`` where sbatch takes no job."""

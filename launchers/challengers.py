@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from imagesets.prepared import find_info
 from launchers.options import GridOptions
+from suite.base.errors import SpecError, check_name
 from suite.challenger import NAME, Challenger
-from suite.errors import SpecError, check_name
 from suite.model_options import read_options
 from suite.plugins import find_model
 from suite.spec import Experiment, Recipe, Scalar

@@ -12,9 +12,9 @@ from rich.table import Table
 from launchers.challengers import count_classes, distinct_networks, parse_challenger
 from launchers.cost import count_flops
 from launchers.options import GridOptions
+from suite.base.exit_codes import Exit
 from suite.challengers import with_challengers
 from suite.costs import options_to_count
-from suite.exit_codes import Exit
 from suite.profiles import Profile
 from suite.spec import Experiment
 from suite.suites import get_suite

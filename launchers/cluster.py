@@ -32,7 +32,7 @@ from launchers.submission import (
     submissions_folder,
     write_submission,
 )
-from suite.errors import RunError, SpecError, unknown_name
+from suite.base.errors import RunError, SpecError, unknown_name
 from suite.spec import Experiment, Frozen
 from suite.tables import Suite
 

@@ -13,8 +13,8 @@ from typing import Any, get_args
 from launchers.address import DEFAULT, parse_address
 from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.significance.sequential import FIRST_LOOK
-from suite.arguments import a_path, num_seeds, positive, program
-from suite.errors import SpecError
+from suite.base.arguments import a_path, num_seeds, positive, program
+from suite.base.errors import SpecError
 from suite.spec import StorageFormat, TrackerName
 
 _MODEL = ("NAME=MODEL", "OPTION=VALUE")

@@ -5,14 +5,13 @@ Each subcommand is the very ``main`` of its script, which is imported only once 
 
 from __future__ import annotations
 
-import suite.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import importlib
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from suite.arguments import COMMAND
+from suite.base.arguments import COMMAND
 
 
 class _Command(NamedTuple):

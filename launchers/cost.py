@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suite import costs
-from suite.errors import FOREIGN_ERRORS, SpecError
+from suite.base.errors import FOREIGN_ERRORS, SpecError
 from suite.known_flops import Flops, find_flops
 from suite.spec import Experiment, Resources
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from suite.base.endings import ends_in_message
+from suite.base.exit_codes import Exit
 from suite.costs import run_flops
-from suite.endings import ends_in_message
-from suite.exit_codes import Exit
 from suite.known_flops import PATH, Flops, key_of, write_shipped
 from suite.models.flops import count_anew
 from suite.spec import Experiment, Resources

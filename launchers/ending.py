@@ -22,8 +22,8 @@ from launchers.slurm_calls import ask
 from launchers.starts import LostStart, bad_nodes, judge_start, read_starts
 from launchers.submission import cancel_mark, read_submission, submissions_folder, this_task
 from suite import attempts
-from suite.errors import RunError
-from suite.exit_codes import Exit
+from suite.base.errors import RunError
+from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
 from suite.standing import stand_alone

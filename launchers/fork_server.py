@@ -22,8 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from suite.base.exit_codes import Exit
 from suite.execute import die_with_parent, run
-from suite.exit_codes import Exit
 from suite.spec import WAITING_THREADS, Resources
 
 _LONGEST_REQUEST = 1 << 16  # bytes

@@ -7,7 +7,6 @@ The same command again goes on where the last one ended. What a node calls is ``
 
 from __future__ import annotations
 
-import suite.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import contextlib
 import functools
 import os
@@ -34,10 +33,10 @@ from launchers.show import print_resolved
 from launchers.tracking.beside import Followers, following
 from launchers.until import train_until
 from leaderboards.build import build
-from suite.arguments import program
-from suite.commit import commit
-from suite.errors import RunError, SpecError, SuiteError
-from suite.exit_codes import Exit
+from suite.base.arguments import program
+from suite.base.commit import commit
+from suite.base.errors import RunError, SpecError, SuiteError
+from suite.base.exit_codes import Exit
 from suite.profiles import Profile
 from suite.spec import Resources
 

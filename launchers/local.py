@@ -21,9 +21,9 @@ from launchers.forks import ForkedProcess, ForkServer
 from launchers.plan import Job, PlannedRun
 from suite import standing
 from suite.attempts import read_attempts, tell_passed_over
-from suite.errors import SuiteError
-from suite.exit_codes import Exit
-from suite.files import open_to_append
+from suite.base.errors import SuiteError
+from suite.base.exit_codes import Exit
+from suite.base.files import open_to_append
 from suite.heartbeat import Watch
 from suite.results import Failure
 from suite.spec import WAITING_THREADS, Resources

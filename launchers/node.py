@@ -23,10 +23,10 @@ from launchers.starts import note_bad_node, note_held, note_late
 from launchers.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.beside import following
 from suite import attempts
-from suite.errors import RunError, SuiteError
+from suite.base.errors import RunError, SuiteError
+from suite.base.exit_codes import Exit
+from suite.base.files import open_to_append
 from suite.execute import die_with_parent, run_as_rank
-from suite.exit_codes import Exit
-from suite.files import open_to_append
 from suite.heartbeat import Watch
 from suite.records import RunDirectory
 from suite.results import Failure

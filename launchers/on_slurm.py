@@ -30,9 +30,9 @@ from launchers.submission import (
     submissions_folder,
 )
 from launchers.troubles import find_troubles
-from suite.errors import RunError, SpecError
-from suite.exit_codes import Exit
-from suite.files import disk_error
+from suite.base.errors import RunError, SpecError
+from suite.base.exit_codes import Exit
+from suite.base.files import disk_error
 from suite.plugins import list_plugins
 from suite.profiles import Profile
 from suite.records import RunDirectory

@@ -8,7 +8,7 @@ from typing import Literal
 
 from launchers.address import Address
 from leaderboards.significance.sequential import FIRST_LOOK
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.profiles import Profile
 from suite.spec import Resources, StorageFormat, TrackerName
 from suite.suites import are_shown_with_best

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from suite.errors import SpecError, check_name, unknown_name
+from suite.base.errors import SpecError, check_name, unknown_name
 from suite.profiles import Profile
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources, experiment_fields, with_ancestors

@@ -20,10 +20,10 @@ from launchers.options import GridOptions
 from launchers.plan import PlannedRun, find_rows, make_plan, select
 from launchers.report import print_plan
 from launchers.tracking import check_installed
+from suite.base.errors import DataError, SpecError, missing_weights
+from suite.base.exit_codes import Exit
 from suite.challenger import Challenger
 from suite.challengers import record_challengers, with_challengers
-from suite.errors import DataError, SpecError, missing_weights
-from suite.exit_codes import Exit
 from suite.profiles import Profile
 from suite.run_store import experiments_folder
 from suite.spec import Experiment, Resources

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from launchers.slurm_calls import ask, call, words_of
 from launchers.submission import task_number
-from suite.errors import RunError, SpecError
+from suite.base.errors import RunError, SpecError
 
 _NUM_LOOKS, _LOOK_S = 10, 1.0  # at what sbatch has said too little about: it may come late
 _NODES_PATIENCE_S, _NODES_LOOK_S = 120.0, 2.0

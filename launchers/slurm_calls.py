@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 
-from suite.errors import RunError
+from suite.base.errors import RunError
 
 _PATIENCE_S = 60.0
 _OPTIONS = re.compile(r"_?(SLURMD?|SBATCH|SRUN|SALLOC|SQUEUE|SACCT|SCANCEL|SINFO|SCONTROL|SPANK|PMI2?|PMIX)_")

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from launchers.submission import submissions_folder
-from suite.commit import PINNED, commit
-from suite.files import disk_error
+from suite.base.commit import PINNED, commit
+from suite.base.files import disk_error
 from suite.installed import OUR_PACKAGES
 
 _DIGITS = 16

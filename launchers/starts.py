@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from suite import attempts
-from suite.exit_codes import Exit
-from suite.files import open_file, open_to_append, read_file
-from suite.reading import read_model
+from suite.base.exit_codes import Exit
+from suite.base.files import open_file, open_to_append, read_file
+from suite.base.reading import read_model
 from suite.records import RunDirectory
 from suite.spec import Frozen
 

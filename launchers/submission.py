@@ -16,9 +16,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from suite.errors import RecordError
-from suite.files import read_file, write_atomically
-from suite.reading import describe, read_model
+from suite.base.errors import RecordError
+from suite.base.files import read_file, write_atomically
+from suite.base.reading import describe, read_model
 from suite.spec import Experiment, Frozen, Resources
 
 _FILE = "submission.json"

@@ -15,8 +15,8 @@ from leaderboards.text.challenges import render_challenges_csv
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import make_headline
-from suite.errors import RunError
-from suite.files import write_atomically
+from suite.base.errors import RunError
+from suite.base.files import write_atomically
 
 FIGURE_FORMATS = ("png", "svg", "pdf")
 

@@ -11,9 +11,9 @@ from leaderboards.cells import Cell, CellStatus
 from leaderboards.collect import Collection, collect
 from leaderboards.effects import CellEffect, find_effects
 from leaderboards.layout import PaperTable, check_layout, lay_out
-from suite.arguments import program
+from suite.base.arguments import program
+from suite.base.errors import SpecError
 from suite.challengers import with_recorded_challengers
-from suite.errors import SpecError
 from suite.profiles import Place, Profile, Row
 from suite.records import RunDirectory
 from suite.run_store import experiments_folder, list_arms

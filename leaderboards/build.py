@@ -8,7 +8,6 @@ python leaderboards/build.py --suite sample_efficiency --runs runs --pack    # a
 
 from __future__ import annotations
 
-import suite.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import contextlib
 import sys
@@ -27,11 +26,11 @@ from leaderboards.text.challenges import summarize_challenges
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
 from leaderboards.text.index import render_index, render_index_csv, summarize_line
 from leaderboards.text.terminal import print_summary
-from suite.arguments import a_path, positive, program
-from suite.endings import ends_in_message
-from suite.errors import SpecError, SuiteError
-from suite.exit_codes import Exit
-from suite.files import write_atomically
+from suite.base.arguments import a_path, positive, program
+from suite.base.endings import ends_in_message
+from suite.base.errors import SpecError, SuiteError
+from suite.base.exit_codes import Exit
+from suite.base.files import write_atomically
 from suite.suites import get_suite, list_suites
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from leaderboards.metrics import read_metric
 from suite.attempts import device_hours, read_attempts
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.profiles import Profile
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory

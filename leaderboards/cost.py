@@ -11,8 +11,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from leaderboards.collect import Collection
+from suite.base.errors import SpecError
 from suite.costs import run_flops
-from suite.errors import SpecError
 from suite.known_flops import find_flops
 from suite.profiles import Profile
 from suite.spec import Experiment, Resources

@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from suite.base.errors import RecordError
 from suite.challenger import Challenger
 from suite.challengers import read_challengers, record_challengers
-from suite.errors import RecordError
 from suite.records import RunDirectory
 from suite.results import Result
 from suite.run_store import experiments_folder, list_runs

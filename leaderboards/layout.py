@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leaderboards.metrics import check_metric
-from suite.errors import RecordError, SpecError, unknown_name
+from suite.base.errors import RecordError, SpecError, unknown_name
 from suite.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
 from suite.profiles import Entry, Place, Profile, Row
 from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Suite, Table

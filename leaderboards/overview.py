@@ -14,8 +14,8 @@ from pathlib import Path
 
 from leaderboards.published_boards import PUBLISHED, list_boards, read_headline, read_own_runs, read_runs, tell_headline
 from leaderboards.significance.power import seeds_needed
-from suite.errors import RecordError
-from suite.files import write_atomically
+from suite.base.errors import RecordError
+from suite.base.files import write_atomically
 from suite.suites import get_suite, list_suites
 
 ROOT = Path(__file__).parents[1]

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from leaderboards.boards import Leaderboard
-from suite.archives import StrictHeader, unpack_files
+from suite.base.archives import StrictHeader, unpack_files
+from suite.base.errors import RecordError
+from suite.base.files import disk_error, open_file, read_file
 from suite.challengers import CHALLENGERS, as_record, record_name
-from suite.errors import RecordError
-from suite.files import disk_error, open_file, read_file
 from suite.protocol_changes import why_void
 from suite.records import EXPERIMENTS, RunDirectory
 from suite.run_store import list_runs

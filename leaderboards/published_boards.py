@@ -8,7 +8,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.spec import Frozen, ProfileName
 from suite.suites import get_suite, list_suites

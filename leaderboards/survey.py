@@ -14,7 +14,7 @@ from leaderboards.boards import Leaderboard, enter_challengers, make_leaderboard
 from leaderboards.cells import Cell
 from leaderboards.claims.judged import JudgedClaim, judge
 from leaderboards.cost import Cost, estimate_cost
-from suite.errors import RecordError, SuiteError
+from suite.base.errors import RecordError, SuiteError
 from suite.run_store import list_arms
 from suite.suites import get_suite, list_suites
 from suite.tables import Suite

@@ -2,9 +2,9 @@
 
 import sys
 
-from suite.streams import spell_what_streams_lack
+from suite.base.streams import spell_what_streams_lack
 
 if sys.argv[0] == "-m":  # a command of ours that is still being looked for
-    import suite.ctrl_c  # noqa: F401
+    import suite.base.ctrl_c
 
 spell_what_streams_lack()  # here, since every process of ours imports this, whoever has started it

@@ -24,7 +24,7 @@ import pandas as pd
 from imagesets.prepared import find_info
 from leaderboards.boards import check_store, make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.records import RunDirectory
 from suite.run_store import list_runs
 from suite.spec import flat_fields

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from suite.files import disk_error, open_to_append, read_file
-from suite.reading import read_object
+from suite.base.files import disk_error, open_to_append, read_file
+from suite.base.reading import read_object
 from suite.records import RunDirectory
 from suite.spec import Frozen
 

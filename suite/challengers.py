@@ -15,12 +15,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from suite.base.errors import RecordError, SpecError
+from suite.base.files import disk_error, read_file, write_atomically
+from suite.base.reading import describe, read_model
 from suite.challenger import Challenger
-from suite.errors import RecordError, SpecError
-from suite.files import disk_error, read_file, write_atomically
 from suite.model_options import read_options
 from suite.profiles import Entry, Profile, Row
-from suite.reading import describe, read_model
 from suite.spec import Experiment, ProfileName
 from suite.tables import Suite, Table
 

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suite import attempts
-from suite.endings import ends_in_message
-from suite.errors import FOREIGN_ERRORS, LostPeerError, RecordError, SuiteError
-from suite.exit_codes import Exit
-from suite.files import write_atomically
+from suite.base.endings import ends_in_message
+from suite.base.errors import FOREIGN_ERRORS, LostPeerError, RecordError, SuiteError
+from suite.base.exit_codes import Exit
+from suite.base.files import write_atomically
 from suite.records import RunDirectory
 from suite.results import Failure, FailureKind
 from suite.spec import WAITING_THREADS, Resources

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from suite.reading import read_model
+from suite.base.reading import read_model
 from suite.records import RunDirectory
 from suite.spec import Frozen
 

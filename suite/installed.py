@@ -19,8 +19,8 @@ from importlib.metadata import packages_distributions as find_distributions
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from suite.commit import is_as_recorded
-from suite.errors import SpecError
+from suite.base.commit import is_as_recorded
+from suite.base.errors import SpecError
 from suite.spec import hash_source
 
 OUR_PACKAGES = ("suite", "launchers", "leaderboards", "imagesets")

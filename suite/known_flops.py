@@ -17,10 +17,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from suite.errors import RunError
-from suite.files import cache_folder, write_atomically
+from suite.base.errors import RunError
+from suite.base.files import cache_folder, write_atomically
+from suite.base.reading import read_json
 from suite.model_options import digest_of_sources, options_that_matter
-from suite.reading import read_json
 
 PATH = Path(__file__).with_name("flops.json")
 

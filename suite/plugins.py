@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from suite.errors import FOREIGN_ERRORS, SpecError, unknown_name
+from suite.base.errors import FOREIGN_ERRORS, SpecError, unknown_name
 from suite.installed import find_neighbours, find_version
 from suite.spec import ModelSource, hash_source
 

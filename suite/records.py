@@ -32,9 +32,9 @@ from typing import Any
 
 import filelock
 
-from suite.errors import RecordError
-from suite.files import disk_error, open_file, open_to_append, read_file, write_atomically
-from suite.reading import describe, read_metrics_line, read_model, seal, unseal
+from suite.base.errors import RecordError
+from suite.base.files import disk_error, open_file, open_to_append, read_file, write_atomically
+from suite.base.reading import describe, read_metrics_line, read_model, seal, unseal
 from suite.results import RESULT_FORMAT, Failure, Result, format_of
 from suite.spec import Experiment
 

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from suite.reading import read_json
+from suite.base.reading import read_json
 from suite.spec import Experiment, Frozen, StorageFormat
 
 # Of result.json. Older ones lack: 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.records import EXPERIMENTS, RunDirectory
 from suite.spec import Experiment
 

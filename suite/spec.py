@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 
 Scalar = bool | int | float | str
 ProfileName = Literal["laptop", "desktop", "gpu", "paper", "smoke"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.protocol_changes import why_void
 from suite.records import RunDirectory
 from suite.results import Failure, Result

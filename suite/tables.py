@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
+from suite.base.errors import SpecError, unknown_name
 from suite.challenger import Challenger
-from suite.errors import SpecError, unknown_name
 from suite.figures import Figure
 from suite.profiles import Entry, Place, Profile, Row
 from suite.spec import Frozen, ProfileName

@@ -10,8 +10,8 @@ import pytest
 from imagesets.fetch.convert import read_members
 from imagesets.originals.tars import list_members
 from leaderboards.packed_records import unpacked
-from suite.archives import StrictHeader, unpack_files
-from suite.errors import DataError, RecordError
+from suite.base.archives import StrictHeader, unpack_files
+from suite.base.errors import DataError, RecordError
 
 NAMES = [f"experiments/x-{number}/seed-0/result.json" for number in range(3)]
 CONTENT = b"{}" * 400  # two blocks

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from suite.exit_codes import Exit
+from suite.base.exit_codes import Exit
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment

@@ -82,7 +82,7 @@ def copied(tmp_path):
 
 
 def tell_commit(project, **variables):
-    code = "import suite.commit; print(suite.commit.commit())"
+    code = "import suite.base.commit; print(suite.base.commit.commit())"
     environment = {**os.environ, "PYTHONPATH": str(project), **variables}
     return subprocess.run([sys.executable, "-c", code], cwd=project, env=environment, capture_output=True, text=True)
 
@@ -131,7 +131,8 @@ def test_an_installed_version_whose_source_was_edited_says_so(installed):
     try:
         edited.write_bytes(source + b"# edited")
         told = subprocess.run(
-            [installed / "python", "-Ic", "import suite.commit; print(suite.commit.commit())"], stdout=subprocess.PIPE
+            [installed / "python", "-Ic", "import suite.base.commit; print(suite.base.commit.commit())"],
+            stdout=subprocess.PIPE,
         )
     finally:
         edited.write_bytes(source)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from suite.attempts import read_attempts, record_start
-from suite.errors import RecordError, RunError
-from suite.files import open_to_append, write_atomically
+from suite.base.errors import RecordError, RunError
+from suite.base.files import open_to_append, write_atomically
+from suite.base.reading import seal
 from suite.heartbeat import Heartbeat
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.reading import seal
 from suite.records import RunDirectory
 from suite.results import RESULT_FORMAT, Failure, Result
 from suite.run_store import find_runs

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from imagesets.catalog import get_info
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.build import build_model
 from suite.models.vit import WITHOUT_EFFECT_ON_FLOPS
 from suite.suites import get_suite, list_suites

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import suite.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import sys
 from collections.abc import Sequence
@@ -11,10 +10,10 @@ from pathlib import Path
 from imagesets import fetch
 from imagesets.catalog import CATALOG, get_info
 from imagesets.fetch import storage
-from suite.arguments import a_path, program
-from suite.endings import ends_in_message
-from suite.errors import DataError, SpecError
-from suite.exit_codes import Exit
+from suite.base.arguments import a_path, program
+from suite.base.endings import ends_in_message
+from suite.base.errors import DataError, SpecError
+from suite.base.exit_codes import Exit
 
 
 @ends_in_message

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.plugins import list_plugins, load_plugin
 from suite.spec import Normalization
 

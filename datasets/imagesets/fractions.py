@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 
 def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ from imagesets.opening import open_splits
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, find_info
 from imagesets.randomness import Samples, epoch_order
-from suite.errors import DataError
+from suite.base.errors import DataError
 from suite.spec import Experiment, Resources
 
 _STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one

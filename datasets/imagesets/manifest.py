@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from imagesets.fetch.storage import write_file
-from suite.arguments import program
-from suite.errors import DataError
-from suite.files import open_file, read_file
-from suite.reading import describe, read_model
+from suite.base.arguments import program
+from suite.base.errors import DataError
+from suite.base.files import open_file, read_file
+from suite.base.reading import describe, read_model
 from suite.spec import Frozen, StorageFormat
 
 Split = Literal["train", "test"]

@@ -13,7 +13,7 @@ from imagesets.formats.memory import MemoryImages
 from imagesets.formats.stored import StoredImages
 from imagesets.manifest import SPLITS, Manifest, Split, read_index
 from imagesets.prepared import check_order, find_prepared, find_side
-from suite.errors import DataError
+from suite.base.errors import DataError
 from suite.spec import StorageFormat
 
 

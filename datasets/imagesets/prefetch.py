@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from imagesets.packing import Packed
-from suite.errors import RunError
+from suite.base.errors import RunError
 
 _BATCHES_AHEAD = 2
 

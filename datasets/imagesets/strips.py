@@ -20,10 +20,10 @@ from PIL import Image
 from imagesets import fetch
 from imagesets.catalog import ImageSetInfo, get_info
 from imagesets.fetch import storage
-from suite.arguments import a_path
-from suite.endings import ends_in_message
-from suite.errors import DataError
-from suite.exit_codes import Exit
+from suite.base.arguments import a_path
+from suite.base.endings import ends_in_message
+from suite.base.errors import DataError
+from suite.base.exit_codes import Exit
 
 _MAX_SIDE = 16383  # pixels, of any WebP
 _IMAGES_PER_STRIP = 500

@@ -16,7 +16,7 @@ PAGES = {
         "suite.records",
         "suite.run_store",
         "suite.standing",
-        "suite.errors",
+        "suite.base.errors",
     ),
     "suites": ("suite.tables", "suite.profiles", "suite.figures", "suite.challengers", "suite.plugins"),
     "models": ("suite.models.*",),

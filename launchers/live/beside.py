@@ -19,8 +19,8 @@ from rich.console import Console
 
 from launchers.address import Address
 from launchers.helper import NICER, Helper
-from suite.errors import SuiteError
-from suite.exit_codes import Exit
+from suite.base.errors import SuiteError
+from suite.base.exit_codes import Exit
 
 
 class LiveServer:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from suite.errors import SuiteError
+from suite.base.errors import SuiteError
 
 _SHARE = 0.2  # of a core at most, whatever it costs to make a page once
 

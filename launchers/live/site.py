@@ -23,7 +23,7 @@ from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.packed import spelt
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import has_runs
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.suites import get_suite, list_suites
 
 STATE = "state.json"

@@ -12,7 +12,7 @@ from launchers.request import GridRequest
 from launchers.status import Need, RunStatus, duration, in_order, read_status, summarize
 from launchers.submission import find_submissions
 from launchers.troubles import find_troubles
-from suite.errors import SuiteError
+from suite.base.errors import SuiteError
 from suite.records import RunDirectory
 from suite.run_store import find_runs
 from suite.spec import Experiment

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from launchers.offline.install import install
 from launchers.offline.parts import KitError, KitManifest, find_problems
-from suite.arguments import a_path
-from suite.endings import ends_in_message
-from suite.exit_codes import Exit
+from suite.base.arguments import a_path
+from suite.base.endings import ends_in_message
+from suite.base.exit_codes import Exit
 
 _ASSUMED = ["torch", "torchvision", "triton", "nvidia-*", "cuda-*", "numpy"]
 _PART_MB = 50.0

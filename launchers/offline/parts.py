@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from suite.archives import StrictHeader, unpack_files
-from suite.errors import SuiteError
+from suite.base.archives import StrictHeader, unpack_files
+from suite.base.errors import SuiteError
 
 MANIFEST = "manifest.json"
 _CHUNK_BYTES = 1 << 20

@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 
 
 def check_installed(trackers: Iterable[str]) -> None:

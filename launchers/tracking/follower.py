@@ -23,10 +23,10 @@ from launchers.helper import NICER
 from launchers.tracking.trackers import TRACKERS, TrackedRun, Tracker
 from leaderboards.layout import lay_out
 from leaderboards.metrics import read_metric
-from suite.errors import RecordError
-from suite.exit_codes import Exit
-from suite.files import open_file, read_file, write_atomically
-from suite.reading import read_metrics_line
+from suite.base.errors import RecordError
+from suite.base.exit_codes import Exit
+from suite.base.files import open_file, read_file, write_atomically
+from suite.base.reading import read_metrics_line
 from suite.records import RunDirectory
 from suite.results import Result
 from suite.run_store import experiments_folder

@@ -14,8 +14,8 @@ import importlib.metadata
 import zlib
 from pathlib import Path
 
-from suite.errors import RunError
-from suite.files import cache_folder, write_atomically
+from suite.base.errors import RunError
+from suite.base.files import cache_folder, write_atomically
 
 _NAMES = "window.vegaEmbed = vegaEmbed;"
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from leaderboards.boards import Board, Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.usable_runs import short_commit
-from suite.arguments import program
+from suite.base.arguments import program
+from suite.base.errors import RecordError
 from suite.costs import write_hours
-from suite.errors import RecordError
 from suite.profiles import Row
 from suite.records import RunDirectory
 from suite.results import Result

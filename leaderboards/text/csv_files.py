@@ -18,7 +18,7 @@ from leaderboards.text.escaping import escape_cell
 from leaderboards.text.notation import write_value
 from leaderboards.text.records import render_records, write_numbers
 from leaderboards.usable_runs import short_commit
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.results import Result
 
 LONG_COLUMNS = tuple(LongLine.model_fields)

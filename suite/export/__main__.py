@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from suite.arguments import a_path, program
-from suite.endings import ends_in_message
-from suite.errors import RecordError, RunError, SpecError
-from suite.exit_codes import Exit
+from suite.base.arguments import a_path, program
+from suite.base.endings import ends_in_message
+from suite.base.errors import RecordError, RunError, SpecError
+from suite.base.exit_codes import Exit
+from suite.base.files import write_atomically
 from suite.export.timm_results import render_timm_results
-from suite.files import write_atomically
 from suite.records import RunDirectory
 from suite.results import Result
 from suite.run_store import experiments_folder, list_runs

@@ -18,14 +18,14 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from imagesets.prepared import find_info
-from suite.errors import RecordError, RunError, SpecError
+from suite.base.errors import RecordError, RunError, SpecError
+from suite.base.files import write_atomically
+from suite.base.reading import read_json
 from suite.export.card import render_card
 from suite.export.evaluation_images import describe_input
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
-from suite.files import write_atomically
 from suite.models.build import build_model
 from suite.models.cordonnier import SelfAttentionNetwork
-from suite.reading import read_json
 from suite.records import RunDirectory
 from suite.results import Result
 from suite.spec import Experiment, ModelSource

@@ -9,7 +9,7 @@ import csv
 import io
 from collections.abc import Iterable
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.export.evaluation_images import INTERPOLATION, evaluation_crop
 from suite.results import Result
 

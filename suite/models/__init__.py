@@ -1,5 +1,5 @@
 """Every model variant; ``suite.models.build`` finds them by name."""
 
-from suite.torchvision_ops import make_torchvision_importable
+from suite.base.torchvision_ops import make_torchvision_importable
 
 make_torchvision_importable()  # before timm is imported for the first time

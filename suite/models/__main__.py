@@ -11,8 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from suite.arguments import program
-from suite.exit_codes import Exit
+from suite.base.arguments import program
+from suite.base.exit_codes import Exit
 from suite.models.build import build_model, count_parameters, list_models, reference_input
 from suite.models.flops import count_flops
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.models import cmhsa, convit, convmixer, cordonnier, deit, resnet, vit
 from suite.models.layers import ImageSize
 from suite.models.plugged import build_plugged

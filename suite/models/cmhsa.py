@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.models import theorems
 from suite.models.layers import Block, ImageSize, content_logits, patch_grid, position_mask
 

@@ -13,7 +13,7 @@ import torch
 from timm.models import convmixer as timm_convmixer
 from torch import Tensor, nn
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.models.layers import ImageSize, patch_grid
 
 Spatial = Literal["trained", "random", "impulse", "box"]

@@ -12,7 +12,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
 from suite.models.cordonnier_learned import ContentAttention, LearnedAttention
 from suite.models.layers import ImageSize, patch_grid

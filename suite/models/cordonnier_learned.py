@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.cordonnier_attention import Grid, SeparableAttention, merged_linear
 
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.layers import at_least_fp32, content_logits, position_mask
 
 Grid = tuple[int, int]

@@ -10,7 +10,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.cordonnier_attention import GeneralizedQuadraticAttention
 

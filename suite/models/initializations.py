@@ -21,8 +21,8 @@ from safetensors import SafetensorError
 from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
-from suite.errors import RunError
-from suite.files import cache_folder, write_atomically
+from suite.base.errors import RunError
+from suite.base.files import cache_folder, write_atomically
 from suite.models import impulse
 from suite.models.impulse import ImpulseProblem, solve
 from suite.models.layers import SelfAttention

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from timm.layers import DropPath, Mlp
 from torch import Tensor, nn
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 
 
 def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.models.gpsa import GatedPositionalSelfAttention
 
 _GATE_LOGITS = {"content": float("inf"), "position": float("-inf")}  # sigmoid: 1 = position only, 0 = content only

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from suite.errors import FOREIGN_ERRORS, SpecError, check_name
+from suite.base.errors import FOREIGN_ERRORS, SpecError, check_name
 from suite.plugins import check_version, load_builder
 from suite.spec import ModelSource
 

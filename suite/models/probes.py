@@ -16,7 +16,7 @@ import torch
 from timm.layers import Attention as TimmAttention
 from torch import Tensor, nn
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
 from suite.models.layers import content_logits
 

@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.models.layers import check_divides
 
 Borders = Literal["null_key", "literal"]

@@ -12,7 +12,7 @@ import torch
 from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.models.impulse import ImpulseProblem, sinusoidal_encoding
 from suite.models.initializations import (
     FILTER_SIZES,

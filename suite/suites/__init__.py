@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 
-from suite.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name
 from suite.plugins import list_plugins, load_plugin
 from suite.spec import Experiment
 from suite.tables import Suite

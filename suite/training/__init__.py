@@ -1,5 +1,5 @@
 """How a model is trained and evaluated."""
 
-from suite.torchvision_ops import make_torchvision_importable
+from suite.base.torchvision_ops import make_torchvision_importable
 
 make_torchvision_importable()  # before timm is imported for the first time

@@ -19,8 +19,8 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from suite.attempts import record_fallback
-from suite.errors import LostPeerError, RunError
-from suite.files import disk_error, write_atomically
+from suite.base.errors import LostPeerError, RunError
+from suite.base.files import disk_error, write_atomically
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Layout, Origin

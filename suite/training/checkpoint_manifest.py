@@ -11,8 +11,8 @@ from typing import Self
 
 from pydantic import Field
 
-from suite.files import read_file, sha256_of
-from suite.reading import describe, read_model
+from suite.base.files import read_file, sha256_of
+from suite.base.reading import describe, read_model
 from suite.spec import Frozen, Resources
 
 _NAME = "manifest.json"

@@ -16,8 +16,8 @@ import torch
 from filelock import FileLock
 from torch import Tensor, nn
 
-from suite.errors import RunError
-from suite.files import cache_folder, disk_error
+from suite.base.errors import RunError
+from suite.base.files import cache_folder, disk_error
 from suite.spec import Recipe, Resources
 from suite.training.distributed import Ranks
 from suite.training.environment import processor_name

@@ -19,8 +19,8 @@ from timm.models import load_checkpoint
 from torch import Tensor, nn
 
 from imagesets.catalog import ImageSetInfo, statistics
-from suite.errors import DataError, missing_weights
-from suite.files import sha256_of
+from suite.base.errors import DataError, missing_weights
+from suite.base.files import sha256_of
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources
 from suite.training.start import choose_parent, lay_out, trained_network

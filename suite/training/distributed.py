@@ -20,7 +20,7 @@ import torch.distributed as dist
 from timm.utils import distribute_bn
 from torch import Tensor, nn
 
-from suite.errors import LostPeerError, RunError
+from suite.base.errors import LostPeerError, RunError
 from suite.known_flops import read_shipped
 from suite.model_options import read_options
 from suite.spec import Recipe, Resources

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from suite.commit import commit as commit  # results bear it
+from suite.base.commit import commit as commit  # results bear it
 from suite.spec import Resources
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h's

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from imagesets.loader import ImageLoader
-from suite.errors import DataError
+from suite.base.errors import DataError
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _BATCH = 250

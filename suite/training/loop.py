@@ -18,7 +18,7 @@ from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
 from suite.attempts import read_attempts
-from suite.errors import RunError
+from suite.base.errors import RunError
 from suite.heartbeat import Heartbeat
 from suite.models.build import count_parameters
 from suite.protocol_changes import PROTOCOL_VERSION, Checkpointed, void_metrics, why_void

@@ -26,7 +26,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
-from suite.files import write_atomically
+from suite.base.files import write_atomically
 from suite.models.probes import (
     attention_centers,
     attention_layers,

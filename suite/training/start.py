@@ -18,8 +18,8 @@ from safetensors.torch import load
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from suite.errors import RunError
-from suite.files import read_file, sha256_of
+from suite.base.errors import RunError
+from suite.base.files import read_file, sha256_of
 from suite.models.build import build_model
 from suite.models.cmhsa import AttentionPhase, ConvolutionPhase, transfer
 from suite.models.cordonnier import SelfAttentionNetwork

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from suite.errors import FOREIGN_ERRORS, SpecError
+from suite.base.errors import FOREIGN_ERRORS, SpecError
 from suite.models.build import count_parameters
 from suite.spec import Experiment
 from suite.training.start import fresh_network

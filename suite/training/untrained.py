@@ -6,7 +6,7 @@ import contextlib
 import math
 
 from imagesets.loader import ImageLoader
-from suite.errors import RunError
+from suite.base.errors import RunError
 from suite.models.build import count_parameters
 from suite.records import RunDirectory
 from suite.results import Result

@@ -12,7 +12,7 @@ import suite.api
 from leaderboards.boards import make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
 from suite.api import load_cells, load_model, load_runs, read_curves
-from suite.errors import RecordError, RunError, SpecError
+from suite.base.errors import RecordError, RunError, SpecError
 from suite.suites import get_suite
 
 MICRO = get_suite("sample_efficiency").profile("smoke").experiments()[0]

@@ -5,7 +5,7 @@ import timm
 import torch
 
 from suite.api import load_model
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.export.__main__ import main
 from suite.export.folder import export, load_folder
 from suite.plugins import find_model

@@ -7,7 +7,7 @@ import pytest
 import timm
 import torch
 
-from suite.errors import RecordError, RunError, SpecError
+from suite.base.errors import RecordError, RunError, SpecError
 from suite.export.folder import export, load_folder
 from suite.export.timm_layout import find_layout
 from suite.models.build import build_model

@@ -21,9 +21,9 @@ from fault_counts import Counts, Fault, write_table  # noqa: E402
 from fault_inputs import Subject, fuzz  # noqa: E402
 from faults import Tally, describe, work_through  # noqa: E402
 
-from suite.commit import commit  # noqa: E402
-from suite.errors import RecordError  # noqa: E402
-from suite.files import write_atomically  # noqa: E402
+from suite.base.commit import commit  # noqa: E402
+from suite.base.errors import RecordError  # noqa: E402
+from suite.base.files import write_atomically  # noqa: E402
 
 LEAST = {"files": 650, "numbers": 550, "links": 25, "bits": 175, "commits": 110, "runs": 2, "grids": 1}
 FOREVER = float("inf")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from imagesets.fractions import fraction_indices, spread_over_classes
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [10, 20, 30, 40, 50]))
 

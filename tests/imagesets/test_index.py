@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 
 from imagesets.manifest import INDEX, MANIFEST, Index, read_index, read_manifest, write_index
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 WHOLE = Index(
     np.arange(4), np.full((4, 2), 32, np.int32), Index.encode_names(["a", "b", "c", "d"]), {"shard": np.arange(4)}

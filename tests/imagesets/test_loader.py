@@ -12,7 +12,7 @@ from imagesets.fetch.storage import open_arrays
 from imagesets.fractions import fraction_indices
 from imagesets.loader import ImageLoader
 from imagesets.randomness import Purpose, Samples, uniforms
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.spec import Experiment, Recipe
 
 RECIPE = Recipe(

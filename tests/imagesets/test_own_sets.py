@@ -11,7 +11,7 @@ from PIL import Image
 from imagesets.loader import ImageLoader
 from imagesets.prepared import find_info
 from launchers.grid import main
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.spec import Experiment, Recipe, Resources
 
 TULIPS = """

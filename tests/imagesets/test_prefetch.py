@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from imagesets.prefetch import start_threads
-from suite.errors import RunError
+from suite.base.errors import RunError
 
 IN_LITTLE_MEMORY = """
 import resource, sys, threading

@@ -11,8 +11,8 @@ from launchers.command_line import parse_options
 from launchers.grid import main
 from launchers.on_slurm import _locate
 from launchers.request import GridRequest
-from suite.errors import SpecError
-from suite.exit_codes import Exit
+from suite.base.errors import SpecError
+from suite.base.exit_codes import Exit
 from suite.suites import get_suite
 
 MODEL = """

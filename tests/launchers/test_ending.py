@@ -4,7 +4,7 @@ import pytest
 
 from launchers import ending
 from launchers.submission import Submission, write_submission
-from suite.exit_codes import Exit
+from suite.base.exit_codes import Exit
 from suite.spec import Resources
 
 

@@ -11,8 +11,8 @@ from launchers.status import read_status
 from launchers.submission import Submission, write_submission
 from leaderboards.collect import collect
 from suite import attempts
+from suite.base.exit_codes import Exit
 from suite.execute import run as execute
-from suite.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
 from suite.spec import Resources

@@ -15,8 +15,8 @@ from rich.console import Console
 from launchers import grid
 from launchers.gpu_sharing import SharedGpus
 from launchers.options import GridOptions
-from suite.errors import SpecError
-from suite.exit_codes import Exit
+from suite.base.errors import SpecError
+from suite.base.exit_codes import Exit
 from suite.suites import get_suite
 
 DAEMON = """#!/bin/sh

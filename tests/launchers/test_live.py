@@ -34,8 +34,8 @@ from launchers.status import read_status
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite import attempts
-from suite.errors import SpecError
-from suite.exit_codes import Exit
+from suite.base.errors import SpecError
+from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
 from suite.suites import get_suite

@@ -13,7 +13,7 @@ from launchers.display import Display
 from launchers.local import Gpus, LocalPool, LocalRun, environment_of_runs
 from launchers.plan import make_plan
 from suite.attempts import record_fallback, record_start
-from suite.exit_codes import Exit
+from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
 from suite.spec import Resources

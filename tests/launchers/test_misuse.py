@@ -12,7 +12,7 @@ import pytest
 
 from launchers.grid import main
 from suite import execute
-from suite.exit_codes import Exit
+from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.suites import get_suite

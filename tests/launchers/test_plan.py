@@ -3,7 +3,7 @@
 import pytest
 
 from launchers.plan import count, find_rows, make_plan, select
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.records import RunDirectory
 from suite.results import Failure
 from suite.spec import Resources

@@ -14,7 +14,7 @@ from launchers.command_line import parse_options
 from launchers.options import make_resources
 from launchers.plan import make_plan
 from launchers.request import GridRequest
-from suite.errors import DataError, SpecError
+from suite.base.errors import DataError, SpecError
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.suites import get_suite

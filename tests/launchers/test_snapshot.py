@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from launchers.submission import Submission, read_submission, submissions_folder, write_submission
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.records import RunDirectory
 from suite.spec import Resources
 

@@ -12,8 +12,8 @@ from launchers.status import RunStatus
 from launchers.submission import Submission, cancel_mark, find_submissions, submissions_folder, write_submission
 from launchers.troubles import find_troubles
 from suite.attempts import record_start
-from suite.errors import RunError
-from suite.exit_codes import Exit
+from suite.base.errors import RunError
+from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.standing import stand

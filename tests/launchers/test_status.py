@@ -18,7 +18,7 @@ from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import Submission, cancel_mark, write_submission
 from launchers.troubles import find_troubles
 from suite.attempts import record_end, record_fallback, record_start
-from suite.errors import RecordError, RunError
+from suite.base.errors import RecordError, RunError
 from suite.heartbeat import Heartbeat
 from suite.records import RunDirectory
 from suite.results import Failure

@@ -15,7 +15,7 @@ from launchers.submission import Submission
 from launchers.tracking import beside
 from launchers.tracking.beside import Follower, following
 from launchers.tracking.follower import Following, FollowRequest, find_papers
-from suite.exit_codes import Exit
+from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.spec import Resources
 from suite.suites import get_suite

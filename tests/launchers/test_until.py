@@ -6,7 +6,7 @@ from scipy import stats
 
 from launchers.command_line import parse_options
 from launchers.until import train_until
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.records import RunDirectory
 from suite.results import Result
 from suite.suites import get_suite

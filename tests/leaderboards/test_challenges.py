@@ -10,9 +10,9 @@ from leaderboards.challenges import find_challenges
 from leaderboards.text.challenges import render_challenges_csv, summarize_challenges
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
+from suite.base.errors import RecordError, SpecError
 from suite.challenger import Challenger
 from suite.challengers import read_challengers, record_challengers, with_challengers
-from suite.errors import RecordError, SpecError
 from suite.spec import ModelSource, hash_source
 from suite.suites import get_suite, list_suites
 

@@ -6,7 +6,7 @@ import pytest
 from leaderboards.boards import make_leaderboard
 from leaderboards.collect import collect
 from leaderboards.metrics import check_metric, is_accuracy, read_metric
-from suite.errors import RecordError, SpecError
+from suite.base.errors import RecordError, SpecError
 from suite.results import Failure
 from suite.spec import Experiment
 

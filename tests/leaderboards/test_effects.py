@@ -7,7 +7,7 @@ from scipy import stats
 from leaderboards.boards import make_leaderboard
 from leaderboards.effects import choose_baseline
 from leaderboards.text.csv_files import render_long_csv
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.profiles import Place
 from suite.suites import get_suite
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from launchers.command_line import parse_options
-from suite.exit_codes import Exit
-from suite.streams import spell_what_streams_lack
+from suite.base.exit_codes import Exit
+from suite.base.streams import spell_what_streams_lack
 from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ import pytest
 
 from leaderboards.build import main
 from leaderboards.joined_stores import joined
+from suite.base.errors import RecordError
 from suite.challenger import Challenger
 from suite.challengers import read_challengers, record_challengers
-from suite.errors import RecordError
 from suite.records import RunDirectory
 from suite.run_store import find_runs
 from suite.spec import ModelSource, hash_source

@@ -14,9 +14,9 @@ from leaderboards.build import main
 from leaderboards.packed_records import SUFFIX, pack_records, unpacked
 from leaderboards.published_boards import PUBLISHED, is_outdated, read_runs
 from leaderboards.text.csv_files import render_accounting
+from suite.base.errors import RecordError
 from suite.challenger import Challenger
 from suite.challengers import record_challengers, with_challengers
-from suite.errors import RecordError
 from suite.records import RunDirectory
 from suite.run_store import list_runs
 from suite.spec import with_ancestors

@@ -9,8 +9,8 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.schemas import FOLDER, published
 from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.csv_files import render_long_csv
-from suite.errors import RecordError
-from suite.reading import seal, unseal
+from suite.base.errors import RecordError
+from suite.base.reading import seal, unseal
 from suite.results import RESULT_FORMAT
 from suite.standing import reopen, stand
 

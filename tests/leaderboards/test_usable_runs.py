@@ -6,7 +6,7 @@ from leaderboards.claims.judged import judge
 from leaderboards.figures.parts.logged import curve_behind
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.profiles import Entry, Place
 from suite.records import RunDirectory
 from suite.results import Failure

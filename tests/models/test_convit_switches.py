@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.build import build_model
 from suite.models.convit import load_at_another_resolution
 from suite.models.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention

@@ -4,7 +4,7 @@ import pytest
 import timm
 import torch
 
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.models.build import build_model
 from suite.models.probes import attention_centers, attention_maps, gating_values, nonlocality
 

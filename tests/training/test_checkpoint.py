@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from suite import attempts
-from suite.errors import RunError
-from suite.files import sha256_of
+from suite.base.errors import RunError
+from suite.base.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 
 from imagesets.catalog import get_info
 from imagesets.loader import ImageLoader
-from suite.errors import DataError, RunError, SpecError
+from suite.base.errors import DataError, RunError, SpecError
+from suite.base.exit_codes import Exit
+from suite.base.files import sha256_of
 from suite.execute import run
-from suite.exit_codes import Exit
-from suite.files import sha256_of
 from suite.models.head_pruning import degenerate_heads
 from suite.models.masking import mask_attention, mask_position_embedding
 from suite.models.probes import attention_maps, gating_values, nonlocality

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from suite.errors import RunError
+from suite.base.errors import RunError
 from suite.models.build import build_model
 from suite.training import distributed
 from suite.training.distributed import Ranks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from suite.errors import LostPeerError
+from suite.base.errors import LostPeerError
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.spec import Experiment, Resources

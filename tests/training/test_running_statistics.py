@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 from torch.func import functional_call
 
 from imagesets.loader import ImageLoader
-from suite.exit_codes import Exit
+from suite.base.exit_codes import Exit
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory

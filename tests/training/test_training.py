@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 from imagesets.loader import ImageLoader
 from suite import attempts
-from suite.errors import RunError
-from suite.exit_codes import Exit
+from suite.base.errors import RunError
+from suite.base.exit_codes import Exit
 from suite.models.build import build_model
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP

@@ -5,6 +5,6 @@
 their crops from ``parameters``.
 """
 
-from suite.torchvision_ops import make_torchvision_importable
+from suite.base.torchvision_ops import make_torchvision_importable
 
 make_torchvision_importable()  # before operations imports it for the first time

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from imagesets.augment.parameters import Mixing
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 
 
 class Pairs(NamedTuple):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from imagesets.randomness import Purpose, Samples, uniforms
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 
 Array = NDArray[np.float64]
 

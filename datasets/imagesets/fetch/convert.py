@@ -25,9 +25,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from imagesets.catalog import Archive, MatFiles
-from suite.archives import StrictHeader
-from suite.errors import DataError
-from suite.reading import read_json
+from suite.base.archives import StrictHeader
+from suite.base.errors import DataError
+from suite.base.reading import read_json
 
 Array = npt.NDArray[Any]
 _MAX_MEMBER_BYTES = 1 << 28  # the largest batch, CIFAR-100's, has 155 MB

@@ -20,8 +20,8 @@ from rich.console import Console
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import storage
 from imagesets.fetch.sources import find_local_sources, find_sources, npm_pattern
-from suite.arguments import program
-from suite.errors import DataError
+from suite.base.arguments import program
+from suite.base.errors import DataError
 
 _PACKAGED = Path(__file__).parents[1] / "samples"
 

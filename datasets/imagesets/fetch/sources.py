@@ -32,7 +32,7 @@ from rich.progress import (
 
 from imagesets.catalog import Archive, ImageSetInfo, MatFiles
 from imagesets.fetch import convert
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 Source = Callable[[], dict[str, convert.Array]]
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import safetensors.numpy
 
 from imagesets.catalog import ImageSetInfo
-from suite.errors import DataError, RunError
-from suite.files import write_atomically
-from suite.reading import read_json
+from suite.base.errors import DataError, RunError
+from suite.base.files import write_atomically
+from suite.base.reading import read_json
 
 Array = npt.NDArray[Any]
 

@@ -22,7 +22,7 @@ from imagesets.decode import decode
 from imagesets.fetch.storage import disk_error
 from imagesets.formats.stored import Pixels
 from imagesets.prepared import FFCV_MISSING
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 JPEG, RAW = 0, 1  # ffcv.fields.rgb_image.IMAGE_MODES, which is a dictionary of numba's and slow to read
 FIELDS = ("image", "label")

@@ -16,8 +16,8 @@ from imagesets.formats.sinks import Images, Output, Sink, Written, naming_disk_e
 from imagesets.formats.stored import CHANGED, EncodedImages
 from imagesets.manifest import Index, Manifest, Split
 from imagesets.originals.samples import FileSamples, Original
-from suite.errors import DataError
-from suite.files import read_file
+from suite.base.errors import DataError
+from suite.base.files import read_file
 
 
 class FolderImages(EncodedImages):

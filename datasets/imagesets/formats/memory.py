@@ -17,7 +17,7 @@ from imagesets.formats.sinks import Images, Output, Sink, Written, flush, naming
 from imagesets.formats.stored import DecodedImages, Pixels
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import Original
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 _HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to grow
 

@@ -24,7 +24,7 @@ from imagesets.decode import (
     resize_window,
 )
 from imagesets.manifest import Index
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 Encoded = bytes | NDArray[np.uint8]  # a JPEG's or PNG's bytes

@@ -26,7 +26,7 @@ from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import MemberSamples, Original, OriginalSamples
 from imagesets.originals.tars import list_members
 from imagesets.originals.treatment import Wanted
-from suite.errors import DataError, SpecError
+from suite.base.errors import DataError, SpecError
 
 _PLACE = ("shard", "offset", "length")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from imagesets.originals.samples import FileSamples, Original, class_name, list_some, sort_classes
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 _ROOTS = (".", "ILSVRC/Data/CLS-LOC", "Data/CLS-LOC")

@@ -15,7 +15,7 @@ from pathlib import Path
 from imagesets.fetch.convert import read_members, refusing_broken
 from imagesets.originals.samples import MemberSamples, Original, sort_classes
 from imagesets.originals.tars import Member, list_members
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 TRAIN_TAR = "ILSVRC2012_img_train.tar"
 VAL_TAR = "ILSVRC2012_img_val.tar"

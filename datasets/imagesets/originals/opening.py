@@ -10,7 +10,7 @@ from pathlib import Path
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.originals import arrays, folders, ilsvrc, shards
 from imagesets.originals.samples import Original, list_some
-from suite.errors import DataError, SpecError, check_name
+from suite.base.errors import DataError, SpecError, check_name
 
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")

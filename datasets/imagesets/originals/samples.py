@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.manifest import Index, Split
-from suite.errors import DataError
-from suite.files import open_file
+from suite.base.errors import DataError
+from suite.base.files import open_file
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
 from imagesets.originals.samples import ByteRange, MemberSamples, Original, list_some
 from imagesets.originals.tars import Member, list_members
-from suite.errors import DataError
-from suite.files import read_file
+from suite.base.errors import DataError
+from suite.base.files import read_file
 
 _IMAGES = ("jpg", "jpeg", "png")
 _LABEL = "cls"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from suite.archives import StrictHeader
-from suite.errors import DataError
-from suite.files import open_file
+from suite.base.archives import StrictHeader
+from suite.base.errors import DataError
+from suite.base.files import open_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from PIL import Image, UnidentifiedImageError
 
 from imagesets.decode import decode, to_rgb
 from imagesets.originals.samples import ByteRange, Pixels
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
 

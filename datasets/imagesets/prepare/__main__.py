@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import suite.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import os
 import sys
@@ -19,10 +18,10 @@ from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
 from imagesets.prepare.request import Prepared, PrepareRequest
-from suite.arguments import a_path, positive, program
-from suite.endings import ends_in_message
-from suite.errors import DataError, SpecError
-from suite.exit_codes import Exit
+from suite.base.arguments import a_path, positive, program
+from suite.base.endings import ends_in_message
+from suite.base.errors import DataError, SpecError
+from suite.base.exit_codes import Exit
 from suite.spec import StorageFormat
 
 _MAX_LISTED = 20

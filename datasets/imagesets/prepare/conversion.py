@@ -42,7 +42,7 @@ from imagesets.prepare.progress import show_status
 from imagesets.prepare.request import Prepared, PrepareRequest
 from imagesets.prepare.work import convert_splits
 from imagesets.prepared import check_order, other_set
-from suite.errors import DataError
+from suite.base.errors import DataError
 from suite.spec import StorageFormat
 
 

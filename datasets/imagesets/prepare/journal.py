@@ -12,7 +12,7 @@ from typing import Any
 
 from imagesets.fetch.storage import write_file
 from imagesets.formats.portions import Finished, Portion
-from suite.reading import read_model, read_object
+from suite.base.reading import read_model, read_object
 
 SETTINGS = "settings.json"
 

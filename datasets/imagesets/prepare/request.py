@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.originals.treatment import DEFAULT_QUALITY
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.spec import StorageFormat
 
 URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdataset opens without a password or shell

@@ -28,7 +28,7 @@ from imagesets.originals.treatment import Corrupt, Treated, Treatment, corrupt_e
 from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress import show_progress
 from imagesets.prepare.request import PrepareRequest
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 Task = TypeVar("Task")
 Returned = TypeVar("Returned")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suite.errors import RecordError
+from suite.base.errors import RecordError
 from suite.profiles import Place
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from suite.errors import RecordError
-from suite.files import sha256_of
-from suite.reading import read_json
+from suite.base.errors import RecordError
+from suite.base.files import sha256_of
+from suite.base.reading import read_json
 from suite.records import RunDirectory
 
 Array = NDArray[Any]

@@ -15,7 +15,7 @@ from imagesets.augment.parameters import Mixing, erasing_boxes, flips
 from imagesets.augment.pipeline import Augmentation
 from imagesets.augment.policies import RandAugment, rand_augment
 from imagesets.randomness import Samples
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.protocols.deit import DEIT, DEIT_CIFAR
 
 MEAN, STD = (0.49, 0.48, 0.45), (0.25, 0.24, 0.26)

@@ -5,7 +5,7 @@ import pytest
 from timm.data import auto_augment
 
 from imagesets.augment.policies import NUM_OPS, Op, RandAugment, color_jitter, rand_augment, to_argument
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 
 DEIT = RandAugment.parse("rand-m9-mstd0.5-inc1")
 

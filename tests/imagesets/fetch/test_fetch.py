@@ -27,7 +27,7 @@ from PIL import Image
 from imagesets import catalog
 from imagesets.__main__ import main
 from imagesets.fetch import default_data_dir, ensure, storage
-from suite.errors import DataError, SpecError
+from suite.base.errors import DataError, SpecError
 
 NO_SERVER = "http://127.0.0.1:1"  # refuses at once
 

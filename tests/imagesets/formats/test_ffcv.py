@@ -16,7 +16,7 @@ from imagesets.formats.beton import import_ffcv, write_beton
 from imagesets.formats.ffcv import FfcvImages
 from imagesets.manifest import Index
 from imagesets.prepared import FFCV_MISSING
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 HEIGHT, WIDTH = 24, 40
 BOX = np.array([3, 5, 16, 20])

@@ -23,7 +23,7 @@ from imagesets.loader import ImageLoader
 from imagesets.manifest import INDEX, read_manifest, write_manifest
 from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_info
-from suite.errors import DataError, SpecError
+from suite.base.errors import DataError, SpecError
 from suite.protocols.deit import DEIT
 from suite.spec import Experiment, Resources
 

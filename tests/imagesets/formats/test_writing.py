@@ -17,7 +17,7 @@ from imagesets.fetch import storage
 from imagesets.formats import beton
 from imagesets.manifest import read_index
 from imagesets.prepare import conversion, work
-from suite.errors import DataError, SpecError
+from suite.base.errors import DataError, SpecError
 
 Run = Callable[..., Any]
 

@@ -19,7 +19,7 @@ import scipy.io
 from PIL import Image
 
 from imagesets import catalog
-from suite.errors import DataError, SpecError
+from suite.base.errors import DataError, SpecError
 
 Run = Callable[..., Any]
 DEVKIT_IDS = {"n01484850": 1, "n01440764": 2, "n01443537": 3}  # not the sorted order

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from suite.errors import DataError, SpecError
+from suite.base.errors import DataError, SpecError
 
 Run = Callable[..., Any]
 Members = list[tuple[str, bytes]]

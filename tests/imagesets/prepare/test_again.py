@@ -12,7 +12,7 @@ import pytest
 
 from imagesets.manifest import read_manifest
 from imagesets.prepare import conversion, work
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 Run = Callable[..., Any]
 

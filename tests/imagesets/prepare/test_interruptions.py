@@ -20,7 +20,7 @@ from imagesets.manifest import read_manifest
 from imagesets.prepare import __main__ as command
 from imagesets.prepare import conversion, work
 from imagesets.prepare.journal import Journal
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 Run = Callable[..., Any]
 

@@ -19,7 +19,7 @@ from imagesets.catalog import CATALOG
 from imagesets.fetch import storage
 from imagesets.manifest import SPLITS
 from imagesets.prepared import check_order
-from suite.errors import DataError
+from suite.base.errors import DataError
 
 Run = Callable[..., Any]
 NAME = "cifar10_sample"

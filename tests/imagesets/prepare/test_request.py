@@ -3,7 +3,7 @@
 import pytest
 
 from imagesets.prepare.request import PrepareRequest
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 
 
 def test_a_password_for_the_shards_is_neither_stored_nor_repeated(tmp_path):

@@ -9,7 +9,7 @@ from leaderboards.build import main
 from leaderboards.claims.claim import Claim, Logged, NotJudged, PaperClaims, number
 from leaderboards.claims.judged import judge, read_logged
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
-from suite.errors import SpecError
+from suite.base.errors import SpecError
 from suite.profiles import Entry
 from suite.spec import Experiment, Recipe
 from suite.suites import get_suite

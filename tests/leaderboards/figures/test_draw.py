@@ -7,7 +7,8 @@ import pytest
 from leaderboards.boards import make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
-from suite.errors import RecordError
+from suite.base.errors import RecordError
+from suite.base.files import sha256_of
 from suite.figures import (
     CentersFigure,
     CurveFigure,
@@ -20,7 +21,6 @@ from suite.figures import (
     ProgressFigure,
     ScatterFigure,
 )
-from suite.files import sha256_of
 
 image = pytest.importorskip("PIL.Image")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from suite.errors import RunError
+from suite.base.errors import RunError
 
 
 def write_atomically(path: Path, data: bytes) -> None:

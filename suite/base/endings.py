@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec
 
-from suite.errors import SpecError, SuiteError
-from suite.exit_codes import Exit
+from suite.base.errors import SpecError, SuiteError
+from suite.base.exit_codes import Exit
 
 _P = ParamSpec("_P")
 
