@@ -29,7 +29,7 @@ import torch
 from measured import LINES_VARIABLE, TIMM_VARIABLE, Measurement
 from pydantic import ValidationError
 
-from suite.spec import Frozen
+from suite.base.frozen import Frozen
 from suite.training.environment import processor_name
 
 _HERE = Path(__file__).parent

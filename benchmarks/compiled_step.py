@@ -19,7 +19,7 @@ from timing import describe_machine, load, report, time_in_turn
 
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.compilation import compile_training, make_code
 from suite.training.evaluate import wait_for

@@ -27,7 +27,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.spec import Recipe, Resources
+from suite.spec.recipe import Recipe
+from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.optim import build_optimizer
 

@@ -30,7 +30,7 @@ from imagesets.prepare.check import check_prepared
 from leaderboards.figures.parts.recorded import read_recorded
 from suite.base.errors import SuiteError
 from suite.records import RunDirectory
-from suite.spec import StorageFormat
+from suite.spec.resources import StorageFormat
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 

@@ -26,7 +26,7 @@ from suite.base.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.standing import stand
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_manifest import CheckpointManifest, Layout, Origin

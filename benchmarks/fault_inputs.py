@@ -44,7 +44,7 @@ from suite.attempts import read_attempts
 from suite.base.errors import SuiteError
 from suite.heartbeat import find_silence, read_beat
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.standing import stand
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network

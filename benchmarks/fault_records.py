@@ -20,7 +20,8 @@ from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.results import RESULT_FORMAT, Failure, Result
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.training.checkpoint import save_weights
 
 EXPERIMENT = Experiment(

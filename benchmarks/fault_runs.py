@@ -29,7 +29,8 @@ from suite.base.exit_codes import Exit
 from suite.heartbeat import Watch, read_beat
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.standing import reopen, stand
 
 _RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 15.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})

@@ -32,7 +32,7 @@ from fault_counts import Counts, Fault, LeftOutError, write_table  # noqa: E402
 
 from suite.base.commit import commit  # noqa: E402
 from suite.base.files import write_atomically  # noqa: E402
-from suite.spec import Resources  # noqa: E402
+from suite.spec.resources import Resources  # noqa: E402
 from suite.training.environment import device_name  # noqa: E402
 
 STAGES = {  # shortest first; a stage's faults lie in the module

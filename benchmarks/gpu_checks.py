@@ -31,7 +31,8 @@ import torch
 
 from suite.models.build import list_models, reference_input
 from suite.records import RunDirectory
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.environment import StopRequest
 from suite.training.loop import Interrupted, Training

@@ -13,7 +13,7 @@ from torch import nn
 
 from imagesets.loader import ImageLoader
 from suite.models.build import build_model, list_models
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 _OUTPUTS = 1e-4  # relative L2 error of logits in fp32, and ten times that of gradients
 _WITH_TF32 = 5e-3  # the same where products of fp32 are allowed to be TF32's

@@ -25,7 +25,8 @@ from launchers.gpu_sharing import SharedGpus
 from launchers.local import Gpus, LocalPool
 from launchers.plan import make_plan
 from suite.protocols import convit
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 _POLL_S = 0.1
 

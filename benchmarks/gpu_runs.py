@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import load_file
 
 from suite.records import RunDirectory
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 _SAME_STEPS = 1e-4  # relative difference of weights, whose gradients ZeRO sums in another order
 

@@ -28,10 +28,11 @@ from imagesets.catalog import statistics
 from imagesets.loader import ImageLoader
 from imagesets.opening import open_splits
 from suite.base.errors import SpecError
+from suite.base.frozen import Scalar
 from suite.models.build import build_model
 from suite.protocols.convit import Family
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.spec import Experiment, Scalar
+from suite.spec.experiment import Experiment
 from suite.training.optim import LearningRate, build_optimizer
 
 NUM_IMAGES = 50_000

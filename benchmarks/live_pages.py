@@ -28,7 +28,7 @@ from leaderboards.report.suite_page import LiveTable
 from suite import attempts
 from suite.records import RunDirectory
 from suite.results import Failure
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 _NUM_LINES = 40  # that a laptop's run logs
 

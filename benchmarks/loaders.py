@@ -35,7 +35,9 @@ from imagesets.fetch import ensure
 from imagesets.fetch.storage import check_file
 from imagesets.loader import ImageLoader
 from suite.base.torchvision_ops import make_torchvision_importable
-from suite.spec import Experiment, Recipe, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
+from suite.spec.resources import Resources
 from suite.training.environment import keep_freed_memory
 
 RECIPES = {

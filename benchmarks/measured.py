@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from suite.spec import Frozen
+from suite.base.frozen import Frozen
 
 LINES_VARIABLE = "BENCHMARK_LINES"
 """Names the file that gets the lines; a benchmark that is started by hand only prints."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch.multiprocessing.spawn import spawn as spawn_processes
 
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.evaluate import wait_for
 

@@ -23,7 +23,8 @@ from launchers.local import LocalPool, environment_of_runs
 from launchers.plan import make_plan
 from suite.heartbeat import read_beat
 from suite.protocols.convit import micro
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 
 def time_start(store: Path, experiment: Experiment, server: ForkServer | None) -> tuple[float, float]:

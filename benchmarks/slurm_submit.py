@@ -21,7 +21,7 @@ from launchers import slurm
 from launchers.cluster import Allocation, Submitter
 from launchers.plan import PlannedRun, make_plan
 from launchers.submission import leaderboard_name
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")

@@ -38,7 +38,9 @@ from imagesets.loader import ImageLoader
 from suite.base.torchvision_ops import make_torchvision_importable
 from suite.protocols.deit import DEIT
 from suite.records import RunDirectory
-from suite.spec import Experiment, Recipe, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
+from suite.spec.resources import Resources
 from suite.training.environment import keep_freed_memory
 
 _COMMIT = "aa4b5850c1543fa488abf260f18390eda46cf85d"

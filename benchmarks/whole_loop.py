@@ -31,7 +31,8 @@ from suite.models.build import build_model
 from suite.protocols.convit import micro
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.environment import StopRequest
 from suite.training.evaluate import Accuracy

@@ -3,10 +3,10 @@
 convolutional-prior grid --suite my_suite.py:SUITE
 """
 
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.spec import Experiment
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 ENTRIES = [
     Entry(

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Sequence
 from imagesets.prepared import find_info
 from launchers.options import GridOptions
 from suite.base.errors import SpecError, check_name
-from suite.challenger import NAME, Challenger
-from suite.model_options import read_options
+from suite.base.frozen import Scalar
 from suite.plugins import find_model
-from suite.spec import Experiment, Recipe, Scalar
+from suite.spec.custom_model import NAME, Challenger
+from suite.spec.experiment import Experiment
+from suite.spec.model_options import read_options
+from suite.spec.recipe import Recipe
 
 _RECIPE = "recipe."
 _OF_RECIPE = tuple(name for name in Recipe.model_fields if name != "name")

@@ -13,10 +13,10 @@ from launchers.challengers import count_classes, distinct_networks, parse_challe
 from launchers.cost import count_flops
 from launchers.options import GridOptions
 from suite.base.exit_codes import Exit
-from suite.challengers import with_challengers
 from suite.costs import options_to_count
-from suite.profiles import Profile
-from suite.spec import Experiment
+from suite.spec.custom_entries import with_challengers
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Profile
 from suite.suites import get_suite
 
 _SUITE = "sample_efficiency"  # where none is named

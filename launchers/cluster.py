@@ -33,8 +33,9 @@ from launchers.submission import (
     write_submission,
 )
 from suite.base.errors import RunError, SpecError, unknown_name
-from suite.spec import Experiment, Frozen
-from suite.tables import Suite
+from suite.base.frozen import Frozen
+from suite.spec.experiment import Experiment
+from suite.spec.suite import Suite
 
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")

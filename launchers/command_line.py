@@ -15,7 +15,7 @@ from launchers.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.significance.sequential import FIRST_LOOK
 from suite.base.arguments import a_path, num_seeds, positive, program
 from suite.base.errors import SpecError
-from suite.spec import StorageFormat, TrackerName
+from suite.spec.resources import StorageFormat, TrackerName
 
 _MODEL = ("NAME=MODEL", "OPTION=VALUE")
 _OF_SLURM = tuple(field.name for field in fields(SlurmOptions))

@@ -7,7 +7,8 @@ from typing import Any
 from suite import costs
 from suite.base.errors import FOREIGN_ERRORS, SpecError
 from suite.known_flops import Flops, find_flops
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 
 def run_flops(experiment: Experiment, resources: Resources) -> float:

@@ -13,7 +13,8 @@ from suite.base.exit_codes import Exit
 from suite.costs import run_flops
 from suite.known_flops import PATH, Flops, key_of, write_shipped
 from suite.models.flops import count_anew
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.suites import get_suite, list_suites
 
 

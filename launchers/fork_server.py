@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from suite.base.exit_codes import Exit
 from suite.execute import die_with_parent, run
-from suite.spec import WAITING_THREADS, Resources
+from suite.spec.resources import WAITING_THREADS, Resources
 
 _LONGEST_REQUEST = 1 << 16  # bytes
 _ARGUMENTS_START, _ARGUMENTS_END = 47, 48  # places in /proc/<pid>/stat, counted from 0

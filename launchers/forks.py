@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 _TITLE_ROOM = " " * 4096  # runs write their own command line over the server's, for ps
 _PATIENCE_S = 60.0  # with an answer that takes milliseconds

@@ -37,8 +37,8 @@ from suite.base.arguments import program
 from suite.base.commit import commit
 from suite.base.errors import RunError, SpecError, SuiteError
 from suite.base.exit_codes import Exit
-from suite.profiles import Profile
-from suite.spec import Resources
+from suite.spec.profile import Profile
+from suite.spec.resources import Resources
 
 _POLL_S = 0.25
 

@@ -26,7 +26,7 @@ from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append
 from suite.heartbeat import Watch
 from suite.results import Failure
-from suite.spec import WAITING_THREADS, Resources
+from suite.spec.resources import WAITING_THREADS, Resources
 
 PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from suite.spec import Experiment, flat_fields
+from suite.spec.experiment import Experiment, flat_fields
 
 Facts = dict[str, Any]
 

@@ -30,7 +30,8 @@ from suite.execute import die_with_parent, run_as_rank
 from suite.heartbeat import Watch
 from suite.records import RunDirectory
 from suite.results import Failure
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early
 STEP_END_S = 90  # before a time limit: SLURM looks every half a minute, and waits as long before it kills

@@ -34,9 +34,9 @@ from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import disk_error
 from suite.plugins import list_plugins
-from suite.profiles import Profile
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.profile import Profile
+from suite.spec.resources import Resources
 
 _POLL_S = 5.0
 _MAX_REASONS = 10  # of runs that are left; --status shows all

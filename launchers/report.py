@@ -16,12 +16,13 @@ from launchers.cost import run_flops
 from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
 from suite.costs import images_seen, models_to_count, write_hours
-from suite.model_options import BATCH_NORMED
 from suite.plugins import Kind, list_plugins
-from suite.profiles import Profile
-from suite.spec import Experiment, ProfileName, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.model_options import BATCH_NORMED
+from suite.spec.profile import Profile, ProfileName
+from suite.spec.resources import Resources
+from suite.spec.suite import Suite
 from suite.suites import get_suite, list_suites
-from suite.tables import Suite
 
 
 def print_plan(

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers.names import describe
-from suite.profiles import Profile
-from suite.spec import Experiment
-from suite.tables import Suite
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Profile
+from suite.spec.suite import Suite
 
 Fields = dict[str, Any]
 

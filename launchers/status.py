@@ -30,7 +30,7 @@ from suite import attempts, standing
 from suite.attempts import Attempt
 from suite.costs import write_hours
 from suite.heartbeat import find_silence
-from suite.profiles import Profile
+from suite.spec.profile import Profile
 from suite.standing import Standing
 
 JobState = Literal[standing.State, "requeued", "pending", "cancelled"]

@@ -18,8 +18,10 @@ from pydantic import Field, model_validator
 
 from suite.base.errors import RecordError
 from suite.base.files import read_file, write_atomically
+from suite.base.frozen import Frozen
 from suite.base.reading import describe, read_model
-from suite.spec import Experiment, Frozen, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 _FILE = "submission.json"
 _NAME = re.compile(r"(?P<submission>.+)\.(?P<first>\d+)")

@@ -18,8 +18,8 @@ from leaderboards.metrics import PRUNED_HEADS, in_points, is_accuracy
 from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
 from leaderboards.usable_runs import UsableRuns, choose, tell_origins, usable_runs
-from suite.profiles import Entry, Row
-from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
+from suite.spec.profile import Entry, Row
+from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
 
 Cells = Mapping[tuple[Row, str], Cell]
 

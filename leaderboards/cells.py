@@ -9,9 +9,9 @@ from typing import Literal
 from leaderboards.collect import SeedFailure
 from leaderboards.significance.estimates import Estimate, Interval
 from leaderboards.significance.verdicts import Verdict
-from suite.profiles import Row
 from suite.records import RunDirectory
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Row
 
 CellStatus = Literal["done", "partial", "failed", "void", "missing"]
 STATUSES: tuple[CellStatus, ...] = ("done", "partial", "failed", "void", "missing")

@@ -14,8 +14,8 @@ from leaderboards.cell_values import difference_of
 from leaderboards.cells import Cell
 from leaderboards.metrics import is_accuracy
 from leaderboards.significance.estimates import SIGNIFICANCE, holm, p_value
-from suite.challengers import data_of
-from suite.profiles import Entry
+from suite.spec.custom_entries import data_of
+from suite.spec.profile import Entry
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from leaderboards.collect import Collection
 from suite.base.errors import SpecError
 from suite.costs import run_flops
 from suite.known_flops import find_flops
-from suite.profiles import Profile
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Profile
+from suite.spec.resources import Resources
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from leaderboards.cell_values import competitors_of, difference_of
 from leaderboards.cells import Cell
 from leaderboards.metrics import is_accuracy
-from suite.profiles import Place, Row
-from suite.tables import ChangeFrom, Suite, Table
+from suite.spec.profile import Place, Row
+from suite.spec.suite import ChangeFrom, Suite, Table
 
 Key = tuple[Row, str]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from leaderboards.metrics import check_metric
 from suite.base.errors import RecordError, SpecError, unknown_name
-from suite.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
-from suite.profiles import Entry, Place, Profile, Row
-from suite.tables import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Suite, Table
+from suite.spec.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
+from suite.spec.profile import Entry, Place, Profile, Row
+from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Suite, Table
 
 PAPERS = Path(__file__).parent / "papers"
 

@@ -1,7 +1,7 @@
 """The metrics: which numbers of a result a column may show, in the papers' units.
 
 Every number of ``Result`` is one. A column shows it once the column stands in the table's header
-(``papers/<table>.csv``, or ``Table.columns`` in ``suite.tables``) and an ``Entry`` of the suite names both;
+(``papers/<table>.csv``, or ``Table.columns`` in ``suite.spec.suite``) and an ``Entry`` of the suite names both;
 ``suite/suites/convit_imagenet.py`` does so with ``speed_images_per_s``.
 """
 

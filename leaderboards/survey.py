@@ -16,8 +16,8 @@ from leaderboards.claims.judged import JudgedClaim, judge
 from leaderboards.cost import Cost, estimate_cost
 from suite.base.errors import RecordError, SuiteError
 from suite.run_store import list_arms
+from suite.spec.suite import Suite
 from suite.suites import get_suite, list_suites
-from suite.tables import Suite
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from leaderboards.cells import Search
 from leaderboards.collect import ArmRuns, Collection, SeedFailure, pick
-from suite.spec import Experiment, flat_fields, with_ancestors
+from suite.spec.experiment import Experiment, flat_fields, with_ancestors
 
 # The fields of ``Circumstances``, and what several of each are called.
 _CIRCUMSTANCES = {

@@ -27,7 +27,7 @@ from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import RecordError
 from suite.records import RunDirectory
 from suite.run_store import list_runs
-from suite.spec import flat_fields
+from suite.spec.experiment import flat_fields
 from suite.standing import stand_alone
 from suite.suites import get_suite
 

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from imagesets.catalog import ImageSetInfo
 from suite.known_flops import Flops, find_flops
-from suite.model_options import options_that_matter
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.model_options import options_that_matter
+from suite.spec.resources import Resources
 
 TRAINING = 3  # forward passes that one image costs, the backward one included
 

@@ -28,7 +28,7 @@ from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
 from suite.records import RunDirectory
 from suite.results import Failure, FailureKind
-from suite.spec import WAITING_THREADS, Resources
+from suite.spec.resources import WAITING_THREADS, Resources
 from suite.standing import State, stand_alone
 
 _ENDS: dict[int, attempts.End] = {Exit.DONE: "finished", Exit.INTERRUPTED: "interrupted"}

@@ -15,9 +15,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from suite.base.frozen import Frozen
 from suite.base.reading import read_model
 from suite.records import RunDirectory
-from suite.spec import Frozen
 
 Phase = Literal["start", "training", "evaluation", "probe", "checkpoint", "end"]
 

@@ -20,7 +20,7 @@ from typing import Any
 from suite.base.errors import RunError
 from suite.base.files import cache_folder, write_atomically
 from suite.base.reading import read_json
-from suite.model_options import digest_of_sources, options_that_matter
+from suite.spec.model_options import digest_of_sources, options_that_matter
 
 PATH = Path(__file__).with_name("flops.json")
 

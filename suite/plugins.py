@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, unknown_name
 from suite.installed import find_neighbours, find_version
-from suite.spec import ModelSource, hash_source
+from suite.spec.experiment import ModelSource, hash_source
 
 Kind = Literal["models", "suites", "image_sets"]
 _GROUP = "convolutional_prior"

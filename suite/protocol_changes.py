@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 PROTOCOL_VERSION = 2
 """Of what a training does: raised, with an entry in the changelog, when an experiment computes something else than it

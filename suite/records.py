@@ -36,7 +36,7 @@ from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, open_to_append, read_file, write_atomically
 from suite.base.reading import describe, read_metrics_line, read_model, seal, unseal
 from suite.results import RESULT_FORMAT, Failure, Result, format_of
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 EXPERIMENTS = "experiments"  # the folder of all runs in a store
 _CHECKPOINT = re.compile(r"step-(0|[1-9][0-9]{0,8})")  # a complete one's folder

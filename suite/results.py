@@ -14,8 +14,10 @@ from pydantic import (
     model_validator,
 )
 
+from suite.base.frozen import Frozen
 from suite.base.reading import read_json
-from suite.spec import Experiment, Frozen, StorageFormat
+from suite.spec.experiment import Experiment
+from suite.spec.resources import StorageFormat
 
 # Of result.json. Older ones lack: 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its
 # own, digests of maps, and foreign models.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from suite.base.errors import RecordError
 from suite.records import EXPERIMENTS, RunDirectory
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 
 def experiments_folder(store: Path) -> Path:

@@ -16,7 +16,7 @@ from suite.base.errors import RecordError
 from suite.protocol_changes import why_void
 from suite.records import RunDirectory
 from suite.results import Failure, Result
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
 

@@ -9,7 +9,7 @@ import torch
 
 from launchers.local import environment_of_runs
 from suite.base.torchvision_ops import make_torchvision_importable
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 make_torchvision_importable()  # tests import timm directly, to compare with it
 if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes, which share the cores

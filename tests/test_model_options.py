@@ -5,8 +5,8 @@ import inspect
 import pytest
 import torch
 
-from suite.model_options import BATCH_NORMED, changed_options, read_options
 from suite.models import build
+from suite.spec.model_options import BATCH_NORMED, changed_options, read_options
 from suite.training.start import has_batch_norm
 
 

@@ -19,7 +19,7 @@ from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.results import RESULT_FORMAT, Failure, Result
 from suite.run_store import find_runs
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 from suite.standing import reopen, stand, stand_alone
 
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from suite.protocols.deit import DEIT, DEIT_LAPTOP
-from suite.spec import Experiment, Recipe
+from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
 from suite.suites import get_suite
 
 EXPERIMENT = Experiment(model="deit_s", dataset="imagenet", image_size=224, recipe=DEIT)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from suite.base.errors import SpecError, check_name
 from suite.plugins import list_plugins, load_plugin
-from suite.spec import Normalization
+from suite.spec.experiment import Normalization
 
 RGB = tuple[float, float, float]
 

@@ -40,7 +40,8 @@ from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, find_info
 from imagesets.randomness import Samples, epoch_order
 from suite.base.errors import DataError
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 _STEPS_DRAWN_AT_ONCE = 16  # for a small batch this takes hardly longer than one
 _NOT_COUNTED = -1  # the label of what only fills a test batch

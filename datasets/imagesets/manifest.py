@@ -24,8 +24,9 @@ from imagesets.fetch.storage import write_file
 from suite.base.arguments import program
 from suite.base.errors import DataError
 from suite.base.files import open_file, read_file
+from suite.base.frozen import Frozen
 from suite.base.reading import describe, read_model
-from suite.spec import Frozen, StorageFormat
+from suite.spec.resources import StorageFormat
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, Split] = ("train", "test")

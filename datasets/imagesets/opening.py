@@ -14,7 +14,7 @@ from imagesets.formats.stored import StoredImages
 from imagesets.manifest import SPLITS, Manifest, Split, read_index
 from imagesets.prepared import check_order, find_prepared, find_side
 from suite.base.errors import DataError
-from suite.spec import StorageFormat
+from suite.spec.resources import StorageFormat
 
 
 def open_splits(

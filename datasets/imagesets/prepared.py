@@ -16,7 +16,8 @@ from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import default_data_dir, ensure
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, prepared_folder, read_index, read_manifest
 from suite.base.errors import DataError, SpecError
-from suite.spec import Experiment, StorageFormat
+from suite.spec.experiment import Experiment
+from suite.spec.resources import StorageFormat
 
 IMAGENET_MEAN, IMAGENET_STD = CATALOG["imagenet"].mean, CATALOG["imagenet"].std
 

@@ -17,7 +17,7 @@ from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
 from suite.records import RunDirectory
 from suite.run_store import experiments_folder
-from suite.tables import Suite
+from suite.spec.suite import Suite
 
 _FORMATS = ("svg", "pdf")  # that a page carries along
 _DRAWING = threading.Lock()  # Matplotlib's settings are all threads' own

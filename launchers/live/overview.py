@@ -10,12 +10,12 @@ from pathlib import Path
 from launchers.live.board import mark_of
 from launchers.live.kept import Page
 from leaderboards.boards import check_store
-from leaderboards.claims.claim import PaperClaims
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import IndexLine, judge_all, survey
 from suite.run_store import experiments_folder
+from suite.spec.claims import PaperClaims
 
 
 @dataclass(frozen=True)

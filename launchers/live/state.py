@@ -15,7 +15,7 @@ from launchers.troubles import find_troubles
 from suite.base.errors import SuiteError
 from suite.records import RunDirectory
 from suite.run_store import find_runs
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
 COLUMNS = ("Run", "State", "Node", "Step", "Loss", "Top-1 %", "Images/s", "ETA", "Requeued", "Note")

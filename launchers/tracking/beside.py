@@ -12,7 +12,7 @@ from pathlib import Path
 
 from launchers.helper import Helper
 from launchers.tracking.follower import FollowRequest
-from suite.spec import TrackerName
+from suite.spec.resources import TrackerName
 
 _LAST_S = 60.0  # for what is left when the training has ended
 _PATIENCE_S = 60.0  # with one line of one run

@@ -26,11 +26,12 @@ from leaderboards.metrics import read_metric
 from suite.base.errors import RecordError
 from suite.base.exit_codes import Exit
 from suite.base.files import open_file, read_file, write_atomically
+from suite.base.frozen import Frozen
 from suite.base.reading import read_metrics_line
 from suite.records import RunDirectory
 from suite.results import Result
 from suite.run_store import experiments_folder
-from suite.spec import Frozen, TrackerName
+from suite.spec.resources import TrackerName
 from suite.standing import stand_alone
 from suite.suites import get_suite
 

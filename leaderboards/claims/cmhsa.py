@@ -6,8 +6,8 @@ training times, which are of the authors' GPUs.
 
 from __future__ import annotations
 
-from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
-from leaderboards.claims.composition import logged
+from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.spec.composed_effects import logged
 
 _ROWS = {
     "ViT-base": ("12", "12", "768", "3072"),

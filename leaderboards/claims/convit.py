@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
-from leaderboards.claims.composition import above, below, logged, mean_of, scaled, sized
+from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.spec.composed_effects import above, below, logged, mean_of, scaled, sized
 
 _MODELS = {
     ("Ti", "DeiT"): ("3", "192"),

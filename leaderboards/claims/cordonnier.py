@@ -8,8 +8,8 @@ A network of the laptop has three layers of six: claims of layers 4 to 6 are jud
 
 from __future__ import annotations
 
-from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
-from leaderboards.claims.composition import above, logged
+from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.spec.composed_effects import above, logged
 
 _EARLY = 30 / 300
 """The share of the training by which "faster to converge" is read: the text names none."""

@@ -16,12 +16,12 @@ from typing import Any
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.claims.claim import Claim, Effect, Logged, PaperClaims, Term
 from leaderboards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, Sample, derive, single
 from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
 from suite.protocol_changes import void_metrics
 from suite.records import RunDirectory
+from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term
 
 ROUNDED_SHARE = 0.01  # of the training: a reading that is later by no more is taken for on time
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-from leaderboards.claims.claim import Claim, Effect, NotJudged, PaperClaims, number
-from leaderboards.claims.composition import above, mean_of
-from suite.profiles import Row
+from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.spec.composed_effects import above, mean_of
+from suite.spec.profile import Row
 
 _IMPULSES = ("Imp.-3", "Imp.-5")
 _CONVENTIONAL = ("Kaiming Uniform", "Trunc Normal")

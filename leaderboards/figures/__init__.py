@@ -1,6 +1,6 @@
 """A suite's board and the runs behind it -> the figures of its paper, as PNG, SVG and PDF.
 
-What is drawn is data, ``suite.figures``; each kind has a module here:
+What is drawn is data, ``suite.spec.figures``; each kind has a module here:
 
     lines, heatmaps, scatter            of a table's numbers
     curves, pairs, progress, layers     of what trainings log
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from suite.figures import (
+from suite.spec.figures import (
     CentersFigure,
     CurveFigure,
     Figure,

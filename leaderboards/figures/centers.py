@@ -11,7 +11,7 @@ from leaderboards.figures.parts.heads import QUERY_NOTE, Group, Heads, Panel, dr
 from leaderboards.figures.parts.logged import HeadPaths, read_paths
 from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
 from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
-from suite.figures import CentersFigure, PathsFigure
+from suite.spec.figures import CentersFigure, PathsFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
-from suite.figures import CurveFigure
-from suite.profiles import Place
+from suite.spec.figures import CurveFigure
+from suite.spec.profile import Place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from leaderboards.figures.parts import style
 from leaderboards.text.notation import write_value
-from suite.figures import HeatmapFigure
+from suite.spec.figures import HeatmapFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import LayerCurves, read_layers
 from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
-from suite.figures import LayerFigure
+from suite.spec.figures import LayerFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

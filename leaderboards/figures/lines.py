@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.figures.parts import style
-from suite.figures import LineFigure
+from suite.spec.figures import LineFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from leaderboards.figures.parts.blocks import (
 from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
 from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
 from leaderboards.figures.parts.tiles import draw_sheet, sheet_size
-from suite.figures import MapsFigure
+from suite.spec.figures import MapsFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -10,8 +10,8 @@ from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
 from leaderboards.text.notation import write_signed
-from suite.figures import Pair, PairFigure
-from suite.profiles import Place
+from suite.spec.figures import Pair, PairFigure
+from suite.spec.profile import Place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

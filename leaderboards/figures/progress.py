@@ -11,7 +11,7 @@ import numpy as np
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, Floats, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
-from suite.figures import ProgressFigure
+from suite.spec.figures import ProgressFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

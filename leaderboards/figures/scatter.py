@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.transforms import Bbox
 
 from leaderboards.figures.parts import style
-from suite.figures import ScatterFigure
+from suite.spec.figures import ScatterFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

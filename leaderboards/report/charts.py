@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from leaderboards.boards import Leaderboard
 from leaderboards.text.notation import scale_title
-from suite.figures import LineFigure
-from suite.profiles import Place
+from suite.spec.figures import LineFigure
+from suite.spec.profile import Place
 
 if TYPE_CHECKING:
     from leaderboards.figures.lines import Series

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from leaderboards.claims.claim import PaperClaims, Term
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.plots import Marks, Plot, scale
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
@@ -20,6 +19,7 @@ from leaderboards.text.claims import (
     write_seeds_needed,
 )
 from leaderboards.text.notation import NOTHING
+from suite.spec.claims import PaperClaims, Term
 from suite.suites import get_suite
 
 

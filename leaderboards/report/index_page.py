@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from leaderboards.cells import Cell
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.claims.claim import PaperClaims
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.claims_page import count_verdicts
 from leaderboards.report.plots import Marks, Plot, scale
@@ -16,6 +15,7 @@ from leaderboards.survey import IndexLine
 from leaderboards.text.index import LEGEND, write_to_go
 from leaderboards.text.notation import NOTHING, paper_decimals, write_difference, write_signed
 from suite.costs import write_hours
+from suite.spec.claims import PaperClaims
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from leaderboards.report.latex import render_latex
 from leaderboards.report.picture import draw_table
 from leaderboards.report.tables import TableView
 from leaderboards.text.csv_files import render_csv
-from suite.figures import Figure
+from suite.spec.figures import Figure
 
 TYPES = {"CSV": "text/csv", "LaTeX": "application/x-tex", "SVG": "image/svg+xml", "PDF": "application/pdf"}
 SUFFIXES = {"LaTeX": "tex"}  # others are their kind's name

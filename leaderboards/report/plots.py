@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from leaderboards.boards import Board
 from leaderboards.cells import Cell
 from leaderboards.significance.estimates import Interval
-from suite.profiles import Row
+from suite.spec.profile import Row
 
 WIDTH = 100.0
 _EDGE = 5.0  # where the smallest and the largest number stand

@@ -13,10 +13,10 @@ from leaderboards.usable_runs import short_commit
 from suite.base.arguments import program
 from suite.base.errors import RecordError
 from suite.costs import write_hours
-from suite.profiles import Row
 from suite.records import RunDirectory
 from suite.results import Result
-from suite.spec import Experiment, experiment_fields
+from suite.spec.experiment import Experiment, experiment_fields
+from suite.spec.profile import Row
 
 COLUMNS = ("seed", "top-1 %", "device hours", "images/s", "loader", "device", "commit", "finished")
 

@@ -11,7 +11,7 @@ from leaderboards.cells import Cell
 from leaderboards.report.plots import Plot, plot_column
 from leaderboards.report.runs import RunReader, RunsOfCell
 from leaderboards.text.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status
-from suite.profiles import Place, Row
+from suite.spec.profile import Place, Row
 
 
 @dataclass(frozen=True)

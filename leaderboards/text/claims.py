@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leaderboards.claims.claim import PaperClaims
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.text.notation import NOTHING, pad, section, significant_decimals, write_signed
 from leaderboards.text.records import render_records, write_numbers
+from suite.spec.claims import PaperClaims
 
 CSV_COLUMNS = (
     "claim", "paper", "scale", "verdict", "effect", "low", "high", "p", "n", "seeds_needed", "paper_effect", "unit",

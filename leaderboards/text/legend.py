@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leaderboards.boards import Leaderboard
-from suite.tables import Ranked, RankedWithin
+from suite.spec.suite import Ranked, RankedWithin
 
 LEGEND = """\
 Ours is the mean over n training seeds ± half its 95 % confidence interval, conditional on this test set and on this

@@ -28,7 +28,7 @@ from leaderboards.text.notation import (
     write_status,
 )
 from leaderboards.text.notes import Note, find_notes
-from suite.tables import ChangeFrom
+from suite.spec.suite import ChangeFrom
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from leaderboards.boards import Leaderboard
 from leaderboards.cells import Cell
 from leaderboards.usable_runs import short_commit
-from suite.profiles import Row
+from suite.spec.profile import Row
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from imagesets.catalog import statistics
 from imagesets.prepared import find_info
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 INTERPOLATION = "bicubic"
 

@@ -28,7 +28,7 @@ from suite.models.build import build_model
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.records import RunDirectory
 from suite.results import Result
-from suite.spec import Experiment, ModelSource
+from suite.spec.experiment import Experiment, ModelSource
 from suite.standing import stand_alone
 from suite.training.start import trained_network
 

@@ -18,7 +18,7 @@ from suite.models.deit import DeiT
 from suite.models.gpsa import GatedPositionalSelfAttention
 from suite.models.plugged import build_timm
 from suite.models.vit import ViT
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 # timm fixes a ConvMixer's sizes by its name: width, depth, kernel and patch. Its convmixer_768_32 has a ReLU.
 _CONVMIXERS = {(1536, 20, 9, 7): "convmixer_1536_20", (1024, 20, 9, 14): "convmixer_1024_20_ks9_p14"}

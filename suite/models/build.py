@@ -12,7 +12,7 @@ from suite.base.errors import SpecError, check_name
 from suite.models import cmhsa, convit, convmixer, cordonnier, deit, resnet, vit
 from suite.models.layers import ImageSize
 from suite.models.plugged import build_plugged
-from suite.spec import ModelSource
+from suite.spec.experiment import ModelSource
 
 # family, and the input of its paper: image side in pixels, classes
 _FAMILIES: tuple[tuple[dict[str, partial[Any]], int, int], ...] = (

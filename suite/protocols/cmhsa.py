@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from suite.base.frozen import Scalar
 from suite.protocols.deit import DEIT, DEIT_LAPTOP, WITHOUT_AUGMENTATION
-from suite.spec import Experiment, Normalization, Recipe, Scalar
+from suite.spec.experiment import Experiment, Normalization
+from suite.spec.recipe import Recipe
 
 BIAS_STRENGTH = 10.0
 """M of the transferred position bias. The proof's M = 40 leaves attention no gradient that AdamW could see; with 10 it

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, Protocol
 
-from suite.model_options import changed_options
+from suite.base.frozen import Scalar
 from suite.protocols import cordonnier
 from suite.protocols.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE
-from suite.spec import Experiment, Recipe, Scalar
+from suite.spec.experiment import Experiment
+from suite.spec.model_options import changed_options
+from suite.spec.recipe import Recipe
 
 Family = Literal["deit", "convit"]
 TITLES: dict[Family, str] = {"deit": "DeiT", "convit": "ConViT"}

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from suite.spec import Experiment, Recipe, Scalar
+from suite.base.frozen import Scalar
+from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
 
 ATTENTION = Recipe(
     name="cordonnier_attention",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
 
 DEIT = Recipe(
     name="deit",

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from suite.model_options import changed_options
-from suite.profiles import Entry
-from suite.spec import Experiment, Recipe, Scalar
-from suite.tables import ChangeFrom
+from suite.base.frozen import Scalar
+from suite.spec.experiment import Experiment
+from suite.spec.model_options import changed_options
+from suite.spec.profile import Entry
+from suite.spec.recipe import Recipe
+from suite.spec.suite import ChangeFrom
 
 METHODS = {
     "Kaiming Uniform": "kaiming_uniform",

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from suite.base.errors import SpecError, check_name
 from suite.plugins import list_plugins, load_plugin
-from suite.spec import Experiment
-from suite.tables import Suite
+from suite.spec.experiment import Experiment
+from suite.spec.suite import Suite
 
 
 def list_suites() -> list[str]:

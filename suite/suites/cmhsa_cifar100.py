@@ -21,10 +21,10 @@ Where the paper leaves room (there is no public code):
 - The search takes test accuracy, as nothing is said of a validation set; so its rows flatter themselves a little.
 """
 
-from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.cmhsa import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
 from suite.protocols.deit import DEIT_NOTES
-from suite.tables import Headline, RelativeTo, Suite, Table
+from suite.spec.profile import Entry, Place, Profile, Row
+from suite.spec.suite import Headline, RelativeTo, Suite, Table
 
 VIT_BASE: Row = ("ViT-base", "12", "12", "768", "3072")
 DEIT_SMALL: Row = ("DeiT-small", "12", "6", "384", "1536")

@@ -14,11 +14,11 @@ trained in the first 10 layers". The authors' code has none of these switches. T
 
 from collections.abc import Iterable
 
-from suite.figures import CurveFigure
-from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.convit import DESKTOP_NOTE, LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, desktop, gpu, laptop, paper
 from suite.protocols.deit import DEIT_NOTES
-from suite.tables import Headline, Suite, Table
+from suite.spec.figures import CurveFigure
+from suite.spec.profile import Entry, Place, Profile, Row
+from suite.spec.suite import Headline, Suite, Table
 
 _MANY, _FEW = "full_data_top1", "ten_percent_data_top1"
 _FRACTIONS = {_MANY: 1.0, _FEW: 0.1}

@@ -8,12 +8,12 @@ border of 16, and all are normalized by ImageNet's mean and deviation, as in Dei
 other profiles normalize by their sets' own, and the laptop shows whole images in training and test.
 """
 
-from suite.figures import Pair, PairFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, SIZES, TITLES, Family, gpu, laptop, paper
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
-from suite.spec import Experiment
-from suite.tables import Headline, RelativeGain, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.figures import Pair, PairFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, RelativeGain, Suite, Table
 
 _PLUS = tuple(size for size in SIZES if size.endswith("+"))
 

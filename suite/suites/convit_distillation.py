@@ -13,8 +13,6 @@ all train on a tenth of the images, so that there are epochs to follow nonlocali
 
 from collections.abc import Callable
 
-from suite.figures import CurveFigure, LayerFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -26,8 +24,10 @@ from suite.protocols.convit import (
     probed_laptop,
 )
 from suite.protocols.deit import DEIT_NOTES
-from suite.spec import Experiment
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.figures import CurveFigure, LayerFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 _METHODS = ("No distillation", "Hard distillation")
 _STUDENTS: dict[str, tuple[Family, str]] = {

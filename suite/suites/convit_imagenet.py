@@ -13,8 +13,6 @@ Not covered: Fig. 2b's models of other papers, whose numbers it quotes and which
 are sketches.
 """
 
-from suite.figures import Pair, PairFigure, ScatterFigure
-from suite.profiles import Entry, Place, Profile, Row
 from suite.protocols.convit import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -28,7 +26,9 @@ from suite.protocols.convit import (
     paper,
 )
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
-from suite.tables import Headline, RankedWithin, RelativeGain, Suite, Table
+from suite.spec.figures import Pair, PairFigure, ScatterFigure
+from suite.spec.profile import Entry, Place, Profile, Row
+from suite.spec.suite import Headline, RankedWithin, RelativeGain, Suite, Table
 
 _COLUMNS = {
     "params_m": "num_parameters_millions",

@@ -10,11 +10,11 @@ there from the first block, not a DeiT. The strength of Fig. 8 right and of the 
 ConViT's own. Networks are evaluated at other epochs than Fig. 8 right's: of those, the nearest are drawn.
 """
 
-from suite.figures import CurveFigure, HeatmapFigure, ProgressFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, LAPTOP_NOTE, Scale, gpu, laptop, paper
 from suite.protocols.deit import DEIT_NOTES
-from suite.tables import Headline, Suite, Table
+from suite.spec.figures import CurveFigure, HeatmapFigure, ProgressFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 _NUM_LAYERS = ("0", "3", "6", "9")
 _STRENGTHS = ("0.01", "0.1", "1")

@@ -14,12 +14,13 @@ class. On ``laptop`` the models train on a tenth of the images, so that there ar
 
 from collections.abc import Callable
 
-from suite.figures import LayerFigure, MapsFigure
-from suite.profiles import Entry, Place, Profile
+from suite.base.frozen import Scalar
 from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, TITLES, Family, gpu, laptop, paper, probed_laptop
 from suite.protocols.deit import DEIT_NOTES
-from suite.spec import Experiment, Scalar
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.figures import LayerFigure, MapsFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 _SIZES = ("Ti", "S", "B")
 _SIZES_WITH_MAPS = ("Ti", "S")

@@ -7,11 +7,11 @@ Where text and code leave room: the authors' code has no vanilla PSA. It starts 
 but its queries and keys start random: at zero, as in Eq. 5, both would have no gradient for ever.
 """
 
-from suite.figures import CurveFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
-from suite.tables import Headline, Suite, Table
+from suite.spec.figures import CurveFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 _COLUMNS = {"top1": "top1_percent", "best_top1": "best_top1_percent", "mean_nonlocality": "mean_nonlocality"}
 _PSA = "ConViT-B, vanilla PSA"

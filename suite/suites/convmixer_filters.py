@@ -10,10 +10,10 @@ the right and below. The laptop profile has an eighth of each width.
 
 from collections.abc import Callable
 
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RECIPE_NOTE, convmixer, entry, laptop_convmixer
-from suite.spec import Experiment
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 KERNEL_SIZES = (3, 5, 8)
 WIDTHS = (256, 512)

@@ -13,11 +13,11 @@ its published size. FLOPs are two per multiplication of linear layers, as only t
 throughout. The last weights are evaluated.
 """
 
-from suite.figures import CurveFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.cordonnier import DESKTOP, DESKTOP_NOTE, LAPTOP, LAPTOP_NOTE, PAPER, Scale
-from suite.spec import Experiment
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.figures import CurveFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 _COLUMNS = {
     "accuracy": "top1_fraction",

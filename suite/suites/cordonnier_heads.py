@@ -13,11 +13,11 @@ paper; the arXiv text at hand numbers them otherwise (16 heads are its Fig. 10).
 paper is not said there: content on single images is taken for it.
 """
 
-from suite.figures import CentersFigure, MapsFigure, PathsFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.cordonnier import LAPTOP, LAPTOP_NOTE, PAPER, Scale
-from suite.spec import Experiment
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.figures import CentersFigure, MapsFigure, PathsFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 QUADRATIC, QUADRATIC_16 = "SA quadratic, 9 heads", "SA quadratic, 16 heads"
 GENERALIZED, LEARNED, CONTENT = "SA quadratic generalized", "SA learned", "SA learned with content"

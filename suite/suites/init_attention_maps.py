@@ -12,11 +12,11 @@ over a layer's heads. Which layers Fig. 6 shows is not said: all.
 
 from collections.abc import Callable
 
-from suite.figures import MapsFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
-from suite.spec import Experiment
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.figures import MapsFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 METHODS = ("Imp.-3", "Mimetic", "Trunc Normal")
 

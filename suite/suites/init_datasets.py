@@ -14,7 +14,6 @@ the authors' own repository is another (batch 4096 at learning rate .004, cosine
 ``suite.protocols.structured_init.IMAGENET_AS_THE_CODE``.
 """
 
-from suite.profiles import Place, Profile
 from suite.protocols.structured_init import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -26,7 +25,8 @@ from suite.protocols.structured_init import (
     laptop_vit,
     vit,
 )
-from suite.tables import Headline, Suite, Table
+from suite.spec.profile import Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 SMALL = ("cifar10", "cifar100", "svhn")
 

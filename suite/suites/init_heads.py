@@ -7,7 +7,6 @@ Where text and code leave room: as in ``init_datasets``, whose CIFAR-100 column 
 profile keeps ViT-T's two head counts, on CIFAR-10.
 """
 
-from suite.profiles import Place, Profile
 from suite.protocols.structured_init import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -18,7 +17,8 @@ from suite.protocols.structured_init import (
     laptop_vit,
     vit,
 )
-from suite.tables import Headline, Suite, Table
+from suite.spec.profile import Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 MODELS = {"vit_t_h3": ("vit_t", 3), "vit_t_h8": ("vit_t", 8), "vit_s_h6": ("vit_s", 6), "vit_s_h16": ("vit_s", 16)}
 LAPTOP_HEADS = {"vit_t_h3": 3, "vit_t_h8": 8}

@@ -10,10 +10,10 @@ the paper has two numbers. A class token has no position of its own, as in the a
 
 from collections.abc import Callable
 
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
-from suite.spec import Experiment
-from suite.tables import Headline, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
 
 POSITIONS = {"Learnable PE": "learned", "Sinusoidal PE": "sinusoidal"}
 POOLINGS = {"classification_token": "class_token", "average_pooling": "average"}

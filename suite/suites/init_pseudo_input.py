@@ -13,10 +13,10 @@ heads, 3x3 windows and one solution: 9 of the 72 cells.
 from collections.abc import Callable
 from itertools import product
 
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
-from suite.spec import Experiment
-from suite.tables import Headline, MeanOf, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, MeanOf, Suite, Table
 
 PSEUDO_INPUTS = ("PE", "U", "PE+U")
 ROWS = list(product(PSEUDO_INPUTS, repeat=2))

@@ -8,9 +8,9 @@ Where text and code leave room: as in ``init_datasets``. The laptop profile trai
 of 64, in two layers and with 4 and 16 heads: 10 of the 80 cells.
 """
 
-from suite.profiles import Place, Profile
 from suite.protocols.structured_init import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, entry, laptop_vit, vit
-from suite.tables import Headline, RankedWithin, Suite, Table
+from suite.spec.profile import Place, Profile
+from suite.spec.suite import Headline, RankedWithin, Suite, Table
 
 TABLE_OF_WIDTH = {256: 5, 512: 5, 64: 7, 128: 7}
 HEADS = (4, 8, 16, 32)

@@ -11,8 +11,6 @@ follows it) evaluates at the end alone: an evaluation takes a sixth as long as t
 three, in 91 runs a third longer, the last was the best in each.
 """
 
-from suite.figures import LineFigure, Pair, PairFigure
-from suite.profiles import Entry, Place, Profile
 from suite.protocols.convit import (
     DESKTOP_LENGTH,
     EIGHTH,
@@ -25,8 +23,10 @@ from suite.protocols.convit import (
     paper,
 )
 from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
-from suite.spec import Experiment
-from suite.tables import Headline, RelativeGain, Suite, Table
+from suite.spec.experiment import Experiment
+from suite.spec.figures import LineFigure, Pair, PairFigure
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, RelativeGain, Suite, Table
 
 FRACTIONS = {"5": 0.05, "10": 0.1, "30": 0.3, "50": 0.5, "100": 1.0}
 

@@ -22,7 +22,7 @@ from suite.attempts import record_fallback
 from suite.base.errors import LostPeerError, RunError
 from suite.base.files import disk_error, write_atomically
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Layout, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 

@@ -12,8 +12,9 @@ from typing import Self
 from pydantic import Field
 
 from suite.base.files import read_file, sha256_of
+from suite.base.frozen import Frozen
 from suite.base.reading import describe, read_model
-from suite.spec import Frozen, Resources
+from suite.spec.resources import Resources
 
 _NAME = "manifest.json"
 

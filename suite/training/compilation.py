@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from suite.base.errors import RunError
 from suite.base.files import cache_folder, disk_error
-from suite.spec import Recipe, Resources
+from suite.spec.recipe import Recipe
+from suite.spec.resources import Resources
 from suite.training.distributed import Ranks
 from suite.training.environment import processor_name
 

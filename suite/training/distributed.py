@@ -22,8 +22,9 @@ from torch import Tensor, nn
 
 from suite.base.errors import LostPeerError, RunError
 from suite.known_flops import read_shipped
-from suite.model_options import read_options
-from suite.spec import Recipe, Resources
+from suite.spec.model_options import read_options
+from suite.spec.recipe import Recipe
+from suite.spec.resources import Resources
 from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
 from suite.training.plain_engine import PlainEngine

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from suite.base.commit import commit as commit  # results bear it
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h's
 _PACKAGES = ("torch", "timm", "deepspeed", "numpy")

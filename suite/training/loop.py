@@ -24,7 +24,8 @@ from suite.models.build import count_parameters
 from suite.protocol_changes import PROTOCOL_VERSION, Checkpointed, void_metrics, why_void
 from suite.records import RunDirectory
 from suite.results import Result
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.training import checkpoint, probing
 from suite.training.checkpoint_manifest import Origin
 from suite.training.compilation import compile_training, make_code

@@ -10,7 +10,7 @@ from timm.scheduler import CosineLRScheduler, MultiStepLRScheduler
 from timm.scheduler.scheduler import Scheduler
 from torch import nn
 
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
 
 ROUNDING = 1e-9  # epochs: what a step times its length may be off
 

@@ -18,7 +18,8 @@ from suite.models.head_pruning import count_pruned_heads
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.records import RunDirectory
 from suite.results import RESULT_FORMAT, Result
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
 from suite.training.evaluate import Accuracy

@@ -27,7 +27,7 @@ from suite.models.head_pruning import prune_heads
 from suite.models.masking import mask_attention, mask_position_embedding
 from suite.records import RunDirectory
 from suite.results import Result
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 
 @dataclass(frozen=True)

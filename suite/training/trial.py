@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError
 from suite.models.build import count_parameters
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 from suite.training.start import fresh_network
 
 _NUM_IMAGES = 4  # batch norms over a single pixel need more than one

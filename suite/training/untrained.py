@@ -10,7 +10,8 @@ from suite.base.errors import RunError
 from suite.models.build import count_parameters
 from suite.records import RunDirectory
 from suite.results import Result
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
 from suite.training.maps import record_maps

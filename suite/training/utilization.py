@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suite.costs import TRAINING
 from suite.known_flops import Flops
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
 
 # Dense products per second by the makers' data sheets, in 10^12: (fp32, which training never rounds to TF32; bf16), by
 # the name that the driver gives. Another variant of a chip, or a slice of one, has another peak and another name.

@@ -8,7 +8,7 @@ from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
 from suite.results import Result
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 from suite.suites import get_suite
 from suite.training.checkpoint import save_weights
 from suite.training.start import start_network

@@ -14,7 +14,8 @@ from imagesets.loader import ImageLoader
 from suite.models.build import build_model, list_models
 from suite.protocols.deit import DEIT, DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from imagesets.packing import Packed
 from imagesets.prefetch import side_stream, stream_batches
 from suite.protocols.deit import DEIT, DEIT_CIFAR
 from suite.protocols.structured_init import CIFAR
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 META = torch.device("meta")
 JITTER = DEIT_CIFAR.model_copy(update={"color_jitter": 0.4, "cutmix": 1.0})

@@ -13,7 +13,8 @@ from imagesets.fractions import fraction_indices
 from imagesets.loader import ImageLoader
 from imagesets.randomness import Purpose, Samples, uniforms
 from suite.base.errors import SpecError
-from suite.spec import Experiment, Recipe
+from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
 
 RECIPE = Recipe(
     name="test", epochs=4, batch_size=24, learning_rate=1e-3, crop="pad", crop_padding=4, flip_probability=0.5

@@ -12,7 +12,9 @@ from imagesets.loader import ImageLoader
 from imagesets.prepared import find_info
 from launchers.grid import main
 from suite.base.errors import SpecError
-from suite.spec import Experiment, Recipe, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
+from suite.spec.resources import Resources
 
 TULIPS = """
 from imagesets.catalog import ImageSetInfo

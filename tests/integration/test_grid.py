@@ -17,7 +17,7 @@ import pytest
 from imagesets.prepare.__main__ import main as prepare
 from launchers.grid import main
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.standing import stand
 from suite.suites import get_suite
 

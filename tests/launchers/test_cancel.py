@@ -11,7 +11,7 @@ from launchers import on_slurm, slurm
 from launchers.grid import main
 from launchers.submission import Submission, cancel_mark, submissions_folder, write_submission
 from suite.base.exit_codes import Exit
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 NAMES = ("sample_efficiency-smoke-5f00000000000", "sample_efficiency-smoke-5f00000000001")
 COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke"]

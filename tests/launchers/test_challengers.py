@@ -210,7 +210,7 @@ def test_a_suite_of_one_s_own_is_found_by_a_job_in_another_folder(tmp_path, monk
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SUITE = 3", "is int, expected a suite.tables.Suite"),
+        ("SUITE = 3", "is int, expected a suite.spec.suite.Suite"),
         ("import nothing_like_it", "breaks when it is imported: ModuleNotFoundError"),
         ("from suite.suites.sample_efficiency import SUITE", "is called 'sample_efficiency', as one of ours"),
     ],

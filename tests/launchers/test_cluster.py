@@ -9,7 +9,7 @@ from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
 from launchers.plan import make_plan
 from launchers.submission import array_name, find_submissions, task_number, write_submission
 from suite.base.errors import RunError, SpecError
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")

@@ -9,10 +9,10 @@ from launchers.count_models import all_experiments
 from suite import known_flops
 from suite.costs import images_seen, models_to_count, write_hours
 from suite.known_flops import find_flops, read_shipped
-from suite.model_options import read_options
 from suite.models import flops
 from suite.models.flops import count_flops
-from suite.spec import Resources
+from suite.spec.model_options import read_options
+from suite.spec.resources import Resources
 
 RESOURCES = Resources()
 

@@ -5,7 +5,7 @@ import pytest
 from launchers import ending
 from launchers.submission import Submission, write_submission
 from suite.base.exit_codes import Exit
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 
 @pytest.fixture

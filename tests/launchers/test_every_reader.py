@@ -15,7 +15,7 @@ from suite.base.exit_codes import Exit
 from suite.execute import run as execute
 from suite.records import RunDirectory
 from suite.results import Failure
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.standing import stand_alone
 from suite.suites import get_suite
 

@@ -7,7 +7,7 @@ import pytest
 from launchers import cluster
 from launchers.plan import make_plan
 from launchers.starts import LostStart, read_starts
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")

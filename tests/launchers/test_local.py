@@ -16,7 +16,7 @@ from suite.attempts import record_fallback, record_start
 from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
 from suite.results import Failure
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 
 class Process:

@@ -14,7 +14,7 @@ from launchers.grid import main
 from suite import execute
 from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]

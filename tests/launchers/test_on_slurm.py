@@ -9,7 +9,7 @@ from launchers.plan import make_plan
 from launchers.status import RunStatus
 from suite.records import RunDirectory
 from suite.results import Failure
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 
 @pytest.fixture

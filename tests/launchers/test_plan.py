@@ -6,7 +6,7 @@ from launchers.plan import count, find_rows, make_plan, select
 from suite.base.errors import SpecError
 from suite.records import RunDirectory
 from suite.results import Failure
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")

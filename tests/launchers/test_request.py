@@ -16,7 +16,7 @@ from launchers.plan import make_plan
 from launchers.request import GridRequest
 from suite.base.errors import DataError, SpecError
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")

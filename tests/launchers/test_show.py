@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from launchers.show import print_resolved
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
 from suite.suites import get_suite
 
 

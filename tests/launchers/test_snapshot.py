@@ -12,7 +12,7 @@ import pytest
 from launchers.submission import Submission, read_submission, submissions_folder, write_submission
 from suite.base.errors import RecordError
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = {

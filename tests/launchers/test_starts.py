@@ -15,7 +15,7 @@ from suite.attempts import record_start
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.standing import stand
 
 NAME = "s-smoke-5f"

@@ -22,7 +22,7 @@ from suite.base.errors import RecordError, RunError
 from suite.heartbeat import Heartbeat
 from suite.records import RunDirectory
 from suite.results import Failure
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 PROFILE = get_suite("sample_efficiency").profile("smoke")

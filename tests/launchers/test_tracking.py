@@ -17,7 +17,7 @@ from launchers.tracking.beside import Follower, following
 from launchers.tracking.follower import Following, FollowRequest, find_papers
 from suite.base.exit_codes import Exit
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.suites import get_suite
 
 SMOKE = ["--suite", "sample_efficiency", "--profile", "smoke"]

@@ -8,7 +8,7 @@ from leaderboards.collect import collect
 from leaderboards.metrics import check_metric, is_accuracy, read_metric
 from suite.base.errors import RecordError, SpecError
 from suite.results import Failure
-from suite.spec import Experiment
+from suite.spec.experiment import Experiment
 
 
 def arm_id(table2, row=("5",)):

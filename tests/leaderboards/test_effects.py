@@ -8,7 +8,7 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.effects import choose_baseline
 from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import SpecError
-from suite.profiles import Place
+from suite.spec.profile import Place
 from suite.suites import get_suite
 
 

@@ -15,8 +15,8 @@ from leaderboards.text.notation import write_signed, write_value
 from leaderboards.text.terminal import print_summary
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.records import RunDirectory
+from suite.spec.suite import ChangeFrom, MeanOf, RelativeGain
 from suite.suites import get_suite, list_suites
-from suite.tables import ChangeFrom, MeanOf, RelativeGain
 
 NUM_SEEDS = 2
 CASES = [(name, profile) for name in list_suites() for profile in (*get_suite(name).profiles, "smoke")]

@@ -3,9 +3,9 @@ import pytest
 from leaderboards import layout
 from leaderboards.layout import check_layout, lay_out, load_paper_table
 from suite.base.errors import RecordError, SpecError
-from suite.figures import CurveFigure, LayerFigure, Pair, PairFigure
-from suite.profiles import Place
-from suite.tables import ChangeFrom, Headline, MeanOf, RankedWithin, RelativeGain, RelativeTo, Table
+from suite.spec.figures import CurveFigure, LayerFigure, Pair, PairFigure
+from suite.spec.profile import Place
+from suite.spec.suite import ChangeFrom, Headline, MeanOf, RankedWithin, RelativeGain, RelativeTo, Table
 
 
 @pytest.fixture

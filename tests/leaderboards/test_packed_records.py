@@ -15,11 +15,11 @@ from leaderboards.packed_records import SUFFIX, pack_records, unpacked
 from leaderboards.published_boards import PUBLISHED, is_outdated, read_runs
 from leaderboards.text.csv_files import render_accounting
 from suite.base.errors import RecordError
-from suite.challenger import Challenger
-from suite.challengers import record_challengers, with_challengers
 from suite.records import RunDirectory
 from suite.run_store import list_runs
-from suite.spec import with_ancestors
+from suite.spec.custom_entries import record_challengers, with_challengers
+from suite.spec.custom_model import Challenger
+from suite.spec.experiment import with_ancestors
 from suite.standing import stand
 from suite.suites import get_suite
 

@@ -6,7 +6,7 @@ import pytest
 
 from leaderboards.layout import check_layout, lay_out
 from suite.protocols.deit import DEIT
-from suite.spec import ProfileName
+from suite.spec.profile import ProfileName
 from suite.suites import get_suite
 
 CIFAR100, WARMUP = (get_suite(name) for name in ("cmhsa_cifar100", "cmhsa_warmup"))

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from leaderboards.layout import check_layout, lay_out
-from suite.figures import CentersFigure, PathsFigure
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.protocols.cordonnier import LAPTOP, PAPER
-from suite.spec import ProfileName
+from suite.spec.figures import CentersFigure, PathsFigure
+from suite.spec.profile import ProfileName
 from suite.suites import get_suite
 
 CIFAR10, HEADS = (get_suite(name) for name in ("cordonnier_cifar10", "cordonnier_heads"))

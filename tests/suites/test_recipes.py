@@ -8,7 +8,7 @@ import pytest
 
 from imagesets.catalog import get_info, statistics
 from suite.protocols.structured_init import IMAGENET_AS_THE_CODE, imagenet_vit
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
 from suite.suites import get_suite, list_suites
 
 OFF = {

@@ -6,9 +6,9 @@ import torch
 
 from leaderboards.layout import check_layout, load_paper_table
 from suite.protocols import structured_init as protocol
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
+from suite.spec.suite import RankedWithin
 from suite.suites import get_suite
-from suite.tables import RankedWithin
 from suite.training.optim import LearningRate
 
 # distinct trainings in laptop, gpu, paper

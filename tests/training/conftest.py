@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training import distributed
 
 RESOURCES = Resources()

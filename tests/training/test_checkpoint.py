@@ -13,7 +13,7 @@ from suite.base.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Origin
 from suite.training.optim import build_optimizer

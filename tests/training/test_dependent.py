@@ -22,7 +22,9 @@ from suite.models.masking import mask_attention, mask_position_embedding
 from suite.models.probes import attention_maps, gating_values, nonlocality
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment, Recipe, Resources, with_ancestors
+from suite.spec.experiment import Experiment, with_ancestors
+from suite.spec.recipe import Recipe
+from suite.spec.resources import Resources
 from suite.standing import stand_alone
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.distributed import Ranks
 from suite.training.environment import describe

@@ -12,7 +12,7 @@ from suite.protocols.cmhsa import CMHSA
 from suite.protocols.cordonnier import ATTENTION, FINE_TUNING
 from suite.protocols.deit import DEIT
 from suite.protocols.structured_init import CIFAR
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
 from suite.training.optim import LearningRate, build_optimizer
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from suite.heartbeat import Heartbeat
 from suite.known_flops import Flops
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training import evaluate, loop
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training

@@ -16,7 +16,8 @@ from suite.models.build import build_model
 from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.records import RunDirectory
-from suite.spec import Experiment, ModelSource, Resources, hash_source
+from suite.spec.experiment import Experiment, ModelSource, hash_source
+from suite.spec.resources import Resources
 from suite.standing import stand
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_manifest import Origin

@@ -27,7 +27,7 @@ from imagesets.augment.policies import Operations, RandAugment
 from imagesets.catalog import RGB
 from imagesets.kept_memory import KeptMemory
 from imagesets.randomness import Samples
-from suite.spec import Recipe
+from suite.spec.recipe import Recipe
 
 
 class Draws(NamedTuple):

@@ -1,4 +1,4 @@
-"""How a storage format is looked up: a name in ``suite.spec.StorageFormat`` -> the module here that serves it.
+"""How a storage format is looked up: a name in ``suite.spec.resources.StorageFormat`` -> the module here that serves it.
 
     stored   what the loader asks of a format        sinks   what ``prepare`` asks of it, by ``portions`` of a split
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagesets.manifest import Index, Manifest, Split
-from suite.spec import StorageFormat
+from suite.spec.resources import StorageFormat
 
 if TYPE_CHECKING:
     from imagesets.formats.sinks import Output, Sink

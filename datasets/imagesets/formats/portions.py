@@ -15,7 +15,7 @@ from pydantic import Field
 
 from imagesets.manifest import Index, Split, StoredFile
 from imagesets.originals.samples import OriginalSamples
-from suite.spec import Frozen
+from suite.base.frozen import Frozen
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import DataError, SpecError
 from suite.base.exit_codes import Exit
-from suite.spec import StorageFormat
+from suite.spec.resources import StorageFormat
 
 _MAX_LISTED = 20
 

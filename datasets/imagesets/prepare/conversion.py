@@ -43,7 +43,7 @@ from imagesets.prepare.request import Prepared, PrepareRequest
 from imagesets.prepare.work import convert_splits
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
-from suite.spec import StorageFormat
+from suite.spec.resources import StorageFormat
 
 
 def prepare(request: PrepareRequest, console: Console) -> Prepared:

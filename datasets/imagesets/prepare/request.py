@@ -10,7 +10,7 @@ from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.originals.treatment import DEFAULT_QUALITY
 from suite.base.errors import SpecError
-from suite.spec import StorageFormat
+from suite.spec.resources import StorageFormat
 
 URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdataset opens without a password or shell
 

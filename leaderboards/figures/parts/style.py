@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from leaderboards.text.notation import scale_title
-from suite.figures import Figure
+from suite.spec.figures import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,7 +25,8 @@ from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_info
 from suite.base.errors import DataError, SpecError
 from suite.protocols.deit import DEIT
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment
+from suite.spec.resources import Resources
 
 ENCODED = ["folder", "webdataset", "ffcv"]
 FORMATS = [*ENCODED, "memory"]

@@ -7,7 +7,7 @@ from typing import get_args
 
 import imagesets.formats
 from imagesets.formats import find_format
-from suite.spec import StorageFormat
+from suite.spec.resources import StorageFormat
 
 
 def test_every_module_with_a_format_is_one_that_commands_offer_and_the_other_way_round():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from leaderboards.claims.claim import Logged, number
-from leaderboards.claims.composition import above, below, logged, mean_of, scaled, sized
+from suite.spec.claims import Logged, number
+from suite.spec.composed_effects import above, below, logged, mean_of, scaled, sized
 
 NUMBERS = {"a": 3.0, "b": 10.0, "c": 2.0}
 A, B, C = (number("any", row, "top1") for row in NUMBERS)

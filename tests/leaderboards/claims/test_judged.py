@@ -6,12 +6,13 @@ import pytest
 
 from leaderboards.boards import make_leaderboard
 from leaderboards.build import main
-from leaderboards.claims.claim import Claim, Logged, NotJudged, PaperClaims, number
 from leaderboards.claims.judged import judge, read_logged
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
 from suite.base.errors import SpecError
-from suite.profiles import Entry
-from suite.spec import Experiment, Recipe
+from suite.spec.claims import Claim, Logged, NotJudged, PaperClaims, number
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Entry
+from suite.spec.recipe import Recipe
 from suite.suites import get_suite
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)

@@ -18,7 +18,7 @@ from leaderboards.figures.parts.blocks import (
 from leaderboards.figures.parts.recorded import read_recorded
 from leaderboards.figures.parts.style import draw_bar, log_scale
 from leaderboards.figures.parts.tiles import WIDEST_IN, sheet_size
-from suite.figures import MapsFigure
+from suite.spec.figures import MapsFigure
 
 
 def test_recorded_maps_are_read_with_what_the_file_says_of_them(leave_run, make_arrays):

@@ -9,7 +9,7 @@ from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
 from suite.base.errors import RecordError
 from suite.base.files import sha256_of
-from suite.figures import (
+from suite.spec.figures import (
     CentersFigure,
     CurveFigure,
     HeatmapFigure,

@@ -5,8 +5,8 @@ import pytest
 
 from leaderboards.boards import make_leaderboard
 from leaderboards.figures.pairs import draw_pairs, find_pairs
-from suite.figures import Pair, PairFigure
-from suite.profiles import Place
+from suite.spec.figures import Pair, PairFigure
+from suite.spec.profile import Place
 
 
 def pair_of(row):

@@ -11,7 +11,7 @@ from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
 from leaderboards.layout import PaperTable
 from leaderboards.significance.estimates import Estimate
-from suite.figures import HeatmapFigure, LineFigure, ScatterFigure
+from suite.spec.figures import HeatmapFigure, LineFigure, ScatterFigure
 
 KEYS = ("num_layers", "strength", "method")
 LINE = LineFigure(

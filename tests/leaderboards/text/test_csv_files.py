@@ -6,8 +6,9 @@ import pytest
 from leaderboards.boards import make_leaderboard
 from leaderboards.text.csv_files import LONG_COLUMNS, render_long_csv
 from leaderboards.text.markdown import render_markdown
-from suite.profiles import Entry
-from suite.spec import Experiment, Recipe
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Entry
+from suite.spec.recipe import Recipe
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 

@@ -5,9 +5,9 @@ from scipy import stats
 
 from leaderboards import survey
 from leaderboards.build import build_all, main
-from suite.challenger import Challenger
-from suite.challengers import record_challengers, with_challengers
 from suite.records import RunDirectory
+from suite.spec.custom_entries import record_challengers, with_challengers
+from suite.spec.custom_model import Challenger
 
 
 @pytest.fixture

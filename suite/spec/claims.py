@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from suite.profiles import Place
-from suite.spec import Frozen
+from suite.base.frozen import Frozen
+from suite.spec.profile import Place
 
 Relation = Literal["greater", "equal"]
 

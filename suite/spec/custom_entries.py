@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from suite.base.errors import RecordError, SpecError
 from suite.base.files import disk_error, read_file, write_atomically
 from suite.base.reading import describe, read_model
-from suite.challenger import Challenger
-from suite.model_options import read_options
-from suite.profiles import Entry, Profile, Row
-from suite.spec import Experiment, ProfileName
-from suite.tables import Suite, Table
+from suite.spec.custom_model import Challenger
+from suite.spec.experiment import Experiment
+from suite.spec.model_options import read_options
+from suite.spec.profile import Entry, Profile, ProfileName, Row
+from suite.spec.suite import Suite, Table
 
 CHALLENGERS = "challengers"  # their folder in a store
 _METRICS = {  # that any model has, and how its columns are called

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from suite.spec import Scalar
+from suite.base.frozen import Scalar
 
 BATCH_NORMED = ("convmixer", "resnet18_cifar")  # models whose outputs depend on how many images they see at once
 

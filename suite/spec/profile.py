@@ -8,11 +8,14 @@ from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from suite.spec import Experiment, Frozen, with_ancestors
+from suite.base.frozen import Frozen
+from suite.spec.experiment import Experiment, with_ancestors
 
 Row = tuple[str, ...]
 SAMPLE_TRAIN_IMAGES = 320
 _SMOKE_SHARE = 0.4  # of those at least for a suite's largest share, so that the smaller ones stay apart
+
+ProfileName = Literal["laptop", "desktop", "gpu", "paper", "smoke"]
 
 
 class Place(Frozen):

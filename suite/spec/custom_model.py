@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from suite.spec import Frozen, ModelSource, Scalar
+from suite.base.frozen import Frozen, Scalar
+from suite.spec.experiment import ModelSource
 
 NAME = r"[A-Za-z][A-Za-z0-9_]*"  # of a challenger, as columns are called by it
 

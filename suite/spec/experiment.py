@@ -1,124 +1,31 @@
 """The head of the data's path: what is to be trained or measured, as frozen data, and its identity.
 
-Suite -> Profile -> Entry (a place in a table; these three in ``tables``) -> Experiment (with a Recipe).
-An Experiment holds only what changes results; how and where it runs is in ``Resources``.
-No torch here, so that planning starts at once.
+    Suite -> Profile -> Entry (a place in a table) -> Experiment (with a Recipe) -> Job (with Resources) -> run directory
+
+An Experiment holds only what changes results; how and where it runs is in ``resources``. No torch, so that planning
+starts at once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     model_validator,
 )
 
 from suite.base.errors import SpecError, check_name
+from suite.base.frozen import Frozen, Scalar
+from suite.spec.recipe import Recipe
 
-Scalar = bool | int | float | str
-ProfileName = Literal["laptop", "desktop", "gpu", "paper", "smoke"]
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
-StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]  # each a module of ``imagesets.formats``
-TrackerName = Literal["tensorboard", "trackio", "wandb"]  # packages, and extras, of these names
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
-
-
-# Of a run's environment before torch is loaded, unless the user says otherwise. OpenMP's threads spin while they wait
-# for each other, which is its default, and so keep each other from cores that others use too.
-WAITING_THREADS = ("OMP_WAIT_POLICY", "PASSIVE")
-
-
-class Frozen(BaseModel):
-    """Immutable data whose misspelt fields are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values, validated like new ones: pydantic's own would keep an int where a float belongs,
-        which is another identity, and carry cached properties over."""
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self).model_validate({**fields, **(update or {})})
-
-
-class Recipe(Frozen):
-    """How a model is trained. Every optional part defaults to "off", so a new field keeps old ids.
-
-    Lengths are in epochs of the (sub-sampled) training set, ``batch_size`` counts all ranks, and
-    ``learning_rate`` is the peak value at that batch size. ``name`` is a label, no part of the identity.
-
-    Of the G = ``batch_size / mix_group`` groups, the image at position p of the batch belongs to group p mod G, and so
-    to what process p mod G of G held where a paper's code draws in each process.
-    """
-
-    name: str
-    epochs: PositiveFloat
-    batch_size: PositiveInt
-    learning_rate: PositiveFloat
-    optimizer: Literal["adamw", "sgd"] = "adamw"
-    adam_epsilon: PositiveFloat = 1e-8
-    momentum: NonNegativeFloat = 0.0
-    weight_decay: NonNegativeFloat = 0.0
-    decay_biases: bool = False  # decay every parameter that the model does not exempt, also biases and norms
-    clip_grad_norm: NonNegativeFloat = 0.0  # 0 = no clipping
-    schedule: Literal["constant", "cosine", "multistep", "one_cycle"] = "constant"
-    schedule_unit: Literal["step", "epoch"] = "step"  # how often the learning rate changes
-    schedule_epochs: NonNegativeFloat = 0.0  # that the schedule is laid out for; 0 = ``epochs``
-    schedule_lag_epochs: NonNegativeInt = 0  # by which the schedule is late: its start holds for so many epochs more
-    milestones: tuple[PositiveFloat, ...] = ()  # epochs after which "multistep" divides it by ten
-    warmup_epochs: NonNegativeFloat = 0.0
-    cosine_after_warmup: bool = False  # the cosine begins when the warm-up ends, not with the training
-    warmup_learning_rate: NonNegativeFloat = 0.0
-    min_learning_rate: NonNegativeFloat = 0.0
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
-    drop_path: float = Field(0.0, ge=0, lt=1)
-    crop: Literal["none", "pad", "random_resized"] = "none"
-    crop_padding: int = Field(0, ge=0)  # pixels, for crop="pad"
-    train_interpolation: Literal["bicubic", "random"] = "bicubic"  # random: bilinear or bicubic, drawn for each image
-    test_crop: float = Field(0.875, gt=0, le=1)  # share of the resized test image's shorter side that is kept
-    flip_probability: float = Field(0.0, ge=0, le=1)
-    rand_augment: str = ""  # timm's notation, "" = off
-    color_jitter: NonNegativeFloat = 0.0
-    random_erasing: float = Field(0.0, ge=0, le=1)
-    mixup: NonNegativeFloat = 0.0
-    cutmix: NonNegativeFloat = 0.0
-    mix_switch_probability: float = Field(0.0, ge=0, le=1)
-    mix_group: NonNegativeInt = 0  # images of a batch that share one draw of mixup or cutmix; 0 = all
-    repeated_augmentation: PositiveInt = 1
-    precision: Literal["fp32", "bf16"] = "fp32"  # bf16: autocast, weights and optimizer stay fp32
-
-    @model_validator(mode="after")
-    def _check_mix_group(self) -> Self:
-        if self.mix_group and (self.batch_size % self.mix_group or self.mix_group % 2):
-            raise SpecError(
-                f"recipe {self.name!r} has a mix_group of {self.mix_group} for a batch of {self.batch_size}; expected "
-                "an even divisor of it, as images are mixed in pairs, or 0 for the whole batch"
-            )
-        return self
-
-    @property
-    def num_mix_groups(self) -> int:
-        return self.batch_size // self.mix_group if self.mix_group else 1
-
-    def num_steps(self, num_train_images: int) -> int:
-        """Count the batches in a whole training: floor(epochs * images / batch), at least one."""
-        return max(1, int(self.epochs * num_train_images / self.batch_size + 1e-6))
-
-    def with_epochs(self, epochs: float, warmup_epochs: float | None = None) -> Recipe:
-        """Change the recipe's length; warm-up keeps its number of epochs unless given."""
-        warmup = self.warmup_epochs if warmup_epochs is None else warmup_epochs
-        laid_out = self.schedule_epochs * epochs / self.epochs
-        return self.model_copy(update={"epochs": epochs, "warmup_epochs": warmup, "schedule_epochs": laid_out})
 
 
 class ModelSource(Frozen):
@@ -279,40 +186,6 @@ def with_ancestors(experiments: Iterable[Experiment]) -> list[Experiment]:
         found |= {ancestor.id: ancestor for ancestor in with_ancestors(experiment.parents)}
         found[experiment.id] = experiment
     return list(found.values())
-
-
-class Resources(Frozen):
-    """How a run is carried out. Never part of its identity."""
-
-    device: Literal["cpu", "gpu"] = "cpu"
-    num_ranks: PositiveInt = 1
-    threads_per_rank: PositiveInt = 1
-    micro_batch_size: PositiveInt | None = None  # images a rank holds at once; None = its whole share
-    zero_stage: int = Field(0, ge=0, le=3)
-    compiled: bool = False  # training steps by torch.compile, and a fused optimizer
-    checkpoint_every_s: NonNegativeFloat = 300.0  # or less often, where that takes over 1 % of the time
-    num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
-    evaluate_every_epoch: bool = False  # beside these, for an accuracy that is the best of all epochs
-    data_dir: str | None = None
-    loader: StorageFormat = "memory"
-    num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with
-    skip_corrupt: bool = False  # go on without images that cannot be decoded, and count them
-    teacher_weights: str | None = None  # file of a timm teacher's weights, for distillation
-    track: tuple[TrackerName, ...] = ()  # what also shows its metrics
-
-    def split_batch(self, batch_size: int) -> tuple[int, int]:
-        """Share a batch among all ranks: (images that a rank holds at once, accumulation steps).
-
-        Raises:
-            SpecError: if they do not divide it.
-        """
-        share, rest = divmod(batch_size, self.num_ranks)
-        if rest:
-            raise SpecError(f"a batch of {batch_size} cannot be shared by {self.num_ranks} ranks; choose a divisor")
-        micro = min(self.micro_batch_size or share, share)
-        if share % micro:
-            raise SpecError(f"micro-batches of {micro} do not divide a rank's share of {share} images")
-        return micro, share // micro
 
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leaderboards.claims.claim import Effect, Logged, number
+from suite.spec.claims import Effect, Logged, number
 
 
 def logged(

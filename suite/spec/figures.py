@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from suite.profiles import Place
-from suite.spec import Frozen
+from suite.base.frozen import Frozen
+from suite.spec.profile import Place
 
 
 class LineFigure(Frozen):

@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import PositiveInt
 
 from suite.base.errors import SpecError, unknown_name
-from suite.challenger import Challenger
-from suite.figures import Figure
-from suite.profiles import Entry, Place, Profile, Row
-from suite.spec import Frozen, ProfileName
+from suite.base.frozen import Frozen
+from suite.spec.custom_model import Challenger
+from suite.spec.figures import Figure
+from suite.spec.profile import Entry, Place, Profile, ProfileName, Row
 
 
 class RelativeGain(Frozen):
