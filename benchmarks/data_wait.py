@@ -24,10 +24,10 @@ from timing import describe_machine, load
 
 from imagesets.loader import Batch
 from suite.protocols.deit import DEIT
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training import distributed
 from suite.training.evaluate import wait_for
 from suite.training.loop import Training

@@ -29,8 +29,8 @@ from imagesets.opening import open_splits
 from imagesets.prepare.check import check_prepared
 from leaderboards.figures.parts.recorded import read_recorded
 from suite.base.errors import SuiteError
-from suite.records import RunDirectory
 from suite.spec.resources import StorageFormat
+from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 

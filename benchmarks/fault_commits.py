@@ -25,9 +25,9 @@ from fault_records import EXPERIMENT, make_begun_run, make_result
 from suite.base.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
-from suite.standing import stand
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_manifest import CheckpointManifest, Layout, Origin
 from suite.training.optim import build_optimizer

@@ -40,12 +40,12 @@ from launchers.submission import read_submission
 from launchers.tracking.follower import flatten
 from leaderboards.figures.parts.logged import read_curve, read_layers, read_paths
 from leaderboards.figures.parts.recorded import read_recorded
-from suite.attempts import read_attempts
 from suite.base.errors import SuiteError
-from suite.heartbeat import find_silence, read_beat
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
-from suite.standing import stand
+from suite.store.attempts import read_attempts
+from suite.store.heartbeat import find_silence, read_beat
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 

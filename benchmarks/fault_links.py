@@ -17,10 +17,10 @@ from fault_counts import Counts, Fault
 from fault_records import EXPERIMENT, make_begun_run, make_result, write_maps
 
 from launchers.starts import note_bad_node
-from suite import attempts
 from suite.base.errors import SuiteError
-from suite.heartbeat import Heartbeat
-from suite.records import RunDirectory
+from suite.store import attempts
+from suite.store.heartbeat import Heartbeat
+from suite.store.run_directory import RunDirectory
 
 Work = Callable[[Path], bool]  # works in a folder; whether it was refused
 _FOLDERS = (

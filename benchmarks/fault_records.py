@@ -12,16 +12,16 @@ import torch
 from safetensors.numpy import save_file
 
 from launchers.submission import Submission, write_submission
-from suite.attempts import record_end, record_start
 from suite.base.files import sha256_of
-from suite.heartbeat import Heartbeat
 from suite.models.build import build_model
-from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
-from suite.results import RESULT_FORMAT, Failure, Result
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.attempts import record_end, record_start
+from suite.store.heartbeat import Heartbeat
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import RESULT_FORMAT, Failure, Result
+from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint import save_weights
 
 EXPERIMENT = Experiment(

@@ -24,14 +24,14 @@ from typing import Any
 
 from fault_counts import Counts, Fault, judge
 
-from suite import heartbeat
 from suite.base.exit_codes import Exit
-from suite.heartbeat import Watch, read_beat
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
-from suite.standing import reopen, stand
+from suite.store import heartbeat
+from suite.store.heartbeat import Watch, read_beat
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import reopen, stand
 
 _RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 15.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=_RECIPE)

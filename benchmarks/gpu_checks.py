@@ -30,9 +30,9 @@ import short_runs
 import torch
 
 from suite.models.build import list_models, reference_input
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training import distributed
 from suite.training.environment import StopRequest
 from suite.training.loop import Interrupted, Training

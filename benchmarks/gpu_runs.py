@@ -14,9 +14,9 @@ import short_runs
 import torch
 from safetensors.torch import load_file
 
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 
 _SAME_STEPS = 1e-4  # relative difference of weights, whose gradients ZeRO sums in another order
 

@@ -25,10 +25,10 @@ from launchers.live.overview import Overview, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from launchers.request import GridRequest
 from leaderboards.report.suite_page import LiveTable
-from suite import attempts
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.experiment import Experiment
+from suite.store import attempts
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 
 _NUM_LINES = 40  # that a laptop's run logs
 

@@ -20,12 +20,12 @@ from measured import note
 from launchers.plan import Job
 from launchers.status import read_status
 from leaderboards.collect import collect
-from suite.records import RunDirectory
-from suite.results import Result
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Profile
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 
 RECIPE = Recipe(
     name="deit",

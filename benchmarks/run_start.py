@@ -21,10 +21,10 @@ from timing import describe_machine, load
 from launchers.forks import ForkServer
 from launchers.local import LocalPool, environment_of_runs
 from launchers.plan import make_plan
-from suite.heartbeat import read_beat
 from suite.protocols.convit import micro
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.heartbeat import read_beat
 
 
 def time_start(store: Path, experiment: Experiment, server: ForkServer | None) -> tuple[float, float]:

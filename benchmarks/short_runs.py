@@ -13,10 +13,10 @@ from typing import Any
 
 from suite.protocols import convit
 from suite.protocols.deit import DEIT
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 _NUM_IMAGES = 320  # for training, in the packaged set

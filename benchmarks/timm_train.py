@@ -37,10 +37,10 @@ from timing import Contender, describe_machine, load, rates_in_turn
 from imagesets.loader import ImageLoader
 from suite.base.torchvision_ops import make_torchvision_importable
 from suite.protocols.deit import DEIT
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training.environment import keep_freed_memory
 
 _COMMIT = "aa4b5850c1543fa488abf260f18390eda46cf85d"

@@ -30,9 +30,9 @@ from imagesets.prepared import find_info
 from suite.models.build import build_model
 from suite.protocols.convit import micro
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training import distributed
 from suite.training.environment import StopRequest
 from suite.training.evaluate import Accuracy

@@ -12,7 +12,7 @@ from imagesets.prepared import find_info
 from launchers.options import GridOptions
 from suite.base.errors import SpecError, check_name
 from suite.base.frozen import Scalar
-from suite.plugins import find_model
+from suite.plugins.entry_points import find_model
 from suite.spec.custom_model import NAME, Challenger
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import read_options

@@ -13,7 +13,7 @@ from launchers.challengers import count_classes, distinct_networks, parse_challe
 from launchers.cost import count_flops
 from launchers.options import GridOptions
 from suite.base.exit_codes import Exit
-from suite.costs import options_to_count
+from suite.cost.costs import options_to_count
 from suite.spec.custom_entries import with_challengers
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from suite import costs
 from suite.base.errors import FOREIGN_ERRORS, SpecError
-from suite.known_flops import Flops, find_flops
+from suite.cost import costs
+from suite.cost.known_flops import Flops, find_flops
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 
 
 def run_flops(experiment: Experiment, resources: Resources) -> float:
-    """Of a whole run, see ``suite.costs``; a model that is new is counted."""
+    """Of a whole run, see ``suite.cost.costs``; a model that is new is counted."""
     flops = costs.run_flops(experiment, resources, count_flops)
     assert flops is not None
     return flops

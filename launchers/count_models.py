@@ -1,6 +1,6 @@
 """``python -m launchers.count_models``: count the operations of every suite's models anew, and ship them as data.
 
-For developers, whenever a file of ``suite/models/`` has changed; ``suite.known_flops`` reads them.
+For developers, whenever a file of ``suite/models/`` has changed; ``suite.cost.known_flops`` reads them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from suite.base.endings import ends_in_message
 from suite.base.exit_codes import Exit
-from suite.costs import run_flops
-from suite.known_flops import PATH, Flops, key_of, write_shipped
+from suite.cost.costs import run_flops
+from suite.cost.known_flops import PATH, Flops, key_of, write_shipped
 from suite.models.flops import count_anew
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources

@@ -13,7 +13,7 @@ from launchers.local import LocalPool, LocalRun, PoolState
 from launchers.names import describe
 from launchers.progress import LONGEST_S, read_progress
 from leaderboards.text.escaping import spell_controls
-from suite.heartbeat import find_silence
+from suite.store.heartbeat import find_silence
 
 _STYLES: dict[PoolState, str] = {
     "waiting": "dim",

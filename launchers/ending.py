@@ -21,12 +21,12 @@ from launchers import slurm
 from launchers.slurm_calls import ask
 from launchers.starts import LostStart, bad_nodes, judge_start, read_starts
 from launchers.submission import cancel_mark, read_submission, submissions_folder, this_task
-from suite import attempts
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
-from suite.records import RunDirectory
-from suite.results import Failure
-from suite.standing import stand_alone
+from suite.store import attempts
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand_alone
 
 _MAX_ATTEMPTS_WITHOUT_PROGRESS = 3
 _HELD_S = 60  # until a run that another process holds is looked at again

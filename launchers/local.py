@@ -19,14 +19,14 @@ from typing import Literal
 
 from launchers.forks import ForkedProcess, ForkServer
 from launchers.plan import Job, PlannedRun
-from suite import standing
-from suite.attempts import read_attempts, tell_passed_over
 from suite.base.errors import SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append
-from suite.heartbeat import Watch
-from suite.results import Failure
 from suite.spec.resources import WAITING_THREADS, Resources
+from suite.store import run_status as standing
+from suite.store.attempts import read_attempts, tell_passed_over
+from suite.store.heartbeat import Watch
+from suite.store.results import Failure
 
 PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]
 

@@ -22,16 +22,16 @@ from launchers.fork_server import end_with, import_training, log_to
 from launchers.starts import note_bad_node, note_held, note_late
 from launchers.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.beside import following
-from suite import attempts
 from suite.base.errors import RunError, SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append
 from suite.execute import die_with_parent, run_as_rank
-from suite.heartbeat import Watch
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store import attempts
+from suite.store.heartbeat import Watch
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 
 WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early
 STEP_END_S = 90  # before a time limit: SLURM looks every half a minute, and waits as long before it kills

@@ -33,10 +33,10 @@ from launchers.troubles import find_troubles
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import disk_error
-from suite.plugins import list_plugins
-from suite.records import RunDirectory
+from suite.plugins.entry_points import list_plugins
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 
 _POLL_S = 5.0
 _MAX_REASONS = 10  # of runs that are left; --status shows all

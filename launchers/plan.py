@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from suite.base.errors import SpecError, check_name, unknown_name
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment, experiment_fields, with_ancestors
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
-from suite.standing import Standing, after_retry, stand, stand_alone
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import Standing, after_retry, stand, stand_alone
 
 Rows = dict[str, list[tuple[str, str]]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.records import RunDirectory
+from suite.store.run_directory import RunDirectory
 
 LONGEST_S = 1e9  # that a time to go is shown as: rates may be damaged
 

@@ -15,8 +15,8 @@ from rich.text import Text
 from launchers.cost import run_flops
 from launchers.names import describe
 from launchers.plan import Job, PlannedRun, count
-from suite.costs import images_seen, models_to_count, write_hours
-from suite.plugins import Kind, list_plugins
+from suite.cost.costs import images_seen, models_to_count, write_hours
+from suite.plugins.entry_points import Kind, list_plugins
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import BATCH_NORMED
 from suite.spec.profile import Profile, ProfileName

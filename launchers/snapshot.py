@@ -18,7 +18,7 @@ from pathlib import Path
 from launchers.submission import submissions_folder
 from suite.base.commit import PINNED, commit
 from suite.base.files import disk_error
-from suite.installed import OUR_PACKAGES
+from suite.plugins.versions import OUR_PACKAGES
 
 _DIGITS = 16
 

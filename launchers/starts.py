@@ -15,12 +15,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from suite import attempts
 from suite.base.exit_codes import Exit
 from suite.base.files import open_file, open_to_append, read_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_model
-from suite.records import RunDirectory
+from suite.store import attempts
+from suite.store.run_directory import RunDirectory
 
 _FILE = "starts.jsonl"  # job_end.sh writes to it too
 _MAX_REASON = 1_000  # characters: a line is appended at once

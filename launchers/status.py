@@ -26,12 +26,13 @@ from launchers.reasons import explain_end, explain_wait
 from launchers.slurm import EndedJob, QueuedJob
 from launchers.starts import LostStart, read_starts
 from launchers.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
-from suite import attempts, standing
-from suite.attempts import Attempt
-from suite.costs import write_hours
-from suite.heartbeat import find_silence
+from suite.cost.costs import write_hours
 from suite.spec.profile import Profile
-from suite.standing import Standing
+from suite.store import attempts
+from suite.store import run_status as standing
+from suite.store.attempts import Attempt
+from suite.store.heartbeat import find_silence
+from suite.store.run_status import Standing
 
 JobState = Literal[standing.State, "requeued", "pending", "cancelled"]
 

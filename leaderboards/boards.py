@@ -13,11 +13,11 @@ from leaderboards.effects import CellEffect, find_effects
 from leaderboards.layout import PaperTable, check_layout, lay_out
 from suite.base.arguments import program
 from suite.base.errors import SpecError
-from suite.records import RunDirectory
-from suite.run_store import experiments_folder, list_arms
 from suite.spec.custom_entries import with_recorded_challengers
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
+from suite.store.run_directory import RunDirectory
+from suite.store.run_store import experiments_folder, list_arms
 
 
 @dataclass(frozen=True)

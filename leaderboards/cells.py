@@ -9,9 +9,9 @@ from typing import Literal
 from leaderboards.collect import SeedFailure
 from leaderboards.significance.estimates import Estimate, Interval
 from leaderboards.significance.verdicts import Verdict
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Row
+from suite.store.run_directory import RunDirectory
 
 CellStatus = Literal["done", "partial", "failed", "void", "missing"]
 STATUSES: tuple[CellStatus, ...] = ("done", "partial", "failed", "void", "missing")

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Literal
 
 from leaderboards.metrics import read_metric
-from suite.attempts import device_hours, read_attempts
 from suite.base.errors import RecordError
-from suite.protocol_changes import void_metrics
-from suite.records import RunDirectory
-from suite.results import Result
-from suite.run_store import find_runs
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.profile import Profile
 from suite.spec.suite import RelativeTo, Table
-from suite.standing import NEW, Standing, beside_needed, stand
+from suite.store.attempts import device_hours, read_attempts
+from suite.store.protocol_changes import void_metrics
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import NEW, Standing, beside_needed, stand
+from suite.store.run_store import find_runs
 
 ALWAYS_READ = (
     "top1_percent",

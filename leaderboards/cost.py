@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from leaderboards.collect import Collection
 from suite.base.errors import SpecError
-from suite.costs import run_flops
-from suite.known_flops import find_flops
+from suite.cost.costs import run_flops
+from suite.cost.known_flops import find_flops
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources

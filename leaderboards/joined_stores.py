@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from suite.base.errors import RecordError
-from suite.records import RunDirectory
-from suite.results import Result
-from suite.run_store import experiments_folder, list_runs
 from suite.spec.custom_entries import read_challengers, record_challengers
 from suite.spec.custom_model import Challenger
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+from suite.store.run_store import experiments_folder, list_runs
 
 _OUTCOME = ("top1_percent", "top5_percent", "test_loss", "best_top1_percent", "num_steps", "protocol_version")
 

@@ -8,7 +8,7 @@ Every number of ``Result`` is one. A column shows it once the column stands in t
 from __future__ import annotations
 
 from suite.base.errors import check_name
-from suite.results import Result
+from suite.store.results import Result
 
 # A paper that prints fractions or millions gets our value in its unit, so that the difference means something.
 SCALED_METRICS = {

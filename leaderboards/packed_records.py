@@ -23,10 +23,10 @@ from leaderboards.boards import Leaderboard
 from suite.base.archives import StrictHeader, unpack_files
 from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, read_file
-from suite.protocol_changes import why_void
-from suite.records import EXPERIMENTS, RunDirectory
-from suite.run_store import list_runs
 from suite.spec.custom_entries import CHALLENGERS, as_record, record_name
+from suite.store.protocol_changes import why_void
+from suite.store.run_directory import EXPERIMENTS, RunDirectory
+from suite.store.run_store import list_runs
 
 SUFFIX = "records.tar.xz"
 _ANY_RUN = RunDirectory(Path())

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from suite.base.errors import RecordError
 from suite.base.frozen import Frozen
-from suite.protocol_changes import PROTOCOL_VERSION
 from suite.spec.profile import ProfileName
+from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.suites import get_suite, list_suites
 
 PUBLISHED = Path(__file__).parent / "published"

@@ -15,8 +15,8 @@ from leaderboards.cells import Cell
 from leaderboards.claims.judged import JudgedClaim, judge
 from leaderboards.cost import Cost, estimate_cost
 from suite.base.errors import RecordError, SuiteError
-from suite.run_store import list_arms
 from suite.spec.suite import Suite
+from suite.store.run_store import list_arms
 from suite.suites import get_suite, list_suites
 
 

@@ -25,10 +25,10 @@ from imagesets.prepared import find_info
 from leaderboards.boards import check_store, make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import RecordError
-from suite.records import RunDirectory
-from suite.run_store import list_runs
 from suite.spec.experiment import flat_fields
-from suite.standing import stand_alone
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand_alone
+from suite.store.run_store import list_runs
 from suite.suites import get_suite
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def load_runs(store: str | Path) -> pd.DataFrame:
     """Load every run of a store, a line each, in the order of their folders.
 
     Returns:
-        Columns: ``run`` (its id), ``state`` and ``reason`` as ``suite.standing`` tells them, every field that
+        Columns: ``run`` (its id), ``state`` and ``reason`` as ``suite.store.run_status`` tells them, every field that
         identifies the experiment (recipe and options flat; those of parents after "parent."), every field of
-        ``suite.results.Result`` (missing where the run is not finished), and ``path``.
+        ``suite.store.results.Result`` (missing where the run is not finished), and ``path``.
 
     Raises:
         SpecError: there is no such store.

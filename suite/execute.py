@@ -3,7 +3,7 @@
 ``python -m suite.execute RUN_DIRECTORY`` calls it. With several ranks, this process holds the claim and starts them
 under torchrun; each rank comes back here with RANK set.
 
-No process can tell that it hangs: whoever starts this one holds a ``suite.heartbeat.Watch`` beside it, as the launchers
+No process can tell that it hangs: whoever starts this one holds a ``suite.store.heartbeat.Watch`` beside it, as the launchers
 do, or a limit of time. Started by hand, nothing ends it.
 """
 
@@ -21,15 +21,15 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from suite import attempts
 from suite.base.endings import ends_in_message
 from suite.base.errors import FOREIGN_ERRORS, LostPeerError, RecordError, SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
-from suite.records import RunDirectory
-from suite.results import Failure, FailureKind
 from suite.spec.resources import WAITING_THREADS, Resources
-from suite.standing import State, stand_alone
+from suite.store import attempts
+from suite.store.results import Failure, FailureKind
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import State, stand_alone
 
 _ENDS: dict[int, attempts.End] = {Exit.DONE: "finished", Exit.INTERRUPTED: "interrupted"}
 _RETRY = "; --retry-failed starts it again"

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from suite import attempts
-from suite.attempts import device_hours, num_requeues, read_attempts, record_end, record_start
-from suite.records import RunDirectory
+from suite.store import attempts
+from suite.store.attempts import device_hours, num_requeues, read_attempts, record_end, record_start
+from suite.store.run_directory import RunDirectory
 
 
 @pytest.fixture

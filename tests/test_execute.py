@@ -7,8 +7,8 @@ import pytest
 
 from suite.base.exit_codes import Exit
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
+from suite.store.run_directory import RunDirectory
 
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
 

@@ -52,7 +52,7 @@ CHANGED = {
     **{("convmixer_filters", profile): 24 for profile in ("gpu", "paper")},
 }
 """What is another experiment since protocol 1, (suite, profile) -> how many: the changes that a field shows. Those that
-none shows are in ``suite.protocol_changes``."""
+none shows are in ``suite.store.protocol_changes``."""
 
 
 def present_lines():

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from suite import heartbeat
-from suite.heartbeat import Heartbeat, Watch, find_silence, read_beat
-from suite.records import RunDirectory
+from suite.store import heartbeat
+from suite.store.heartbeat import Heartbeat, Watch, find_silence, read_beat
+from suite.store.run_directory import RunDirectory
 
 
 @pytest.fixture

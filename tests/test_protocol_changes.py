@@ -2,12 +2,12 @@
 
 import pytest
 
-from suite.protocol_changes import PROTOCOL_VERSION, void_metrics, why_void
 from suite.protocols import cmhsa, convit, cordonnier
 from suite.protocols import structured_init as structured
-from suite.records import RunDirectory
-from suite.results import Result
-from suite.standing import stand_alone
+from suite.store.protocol_changes import PROTOCOL_VERSION, void_metrics, why_void
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand_alone
 
 CPU, GPU = "AMD EPYC 7B13", "NVIDIA H200"
 FROZEN = convit.laptop("convit", "S+", train_gpsa=False)

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from suite.attempts import read_attempts, record_start
 from suite.base.errors import RecordError, RunError
 from suite.base.files import open_to_append, write_atomically
 from suite.base.reading import seal
-from suite.heartbeat import Heartbeat
-from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
-from suite.results import RESULT_FORMAT, Failure, Result
-from suite.run_store import find_runs
 from suite.spec.experiment import Experiment
-from suite.standing import reopen, stand, stand_alone
+from suite.store.attempts import read_attempts, record_start
+from suite.store.heartbeat import Heartbeat
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import RESULT_FORMAT, Failure, Result
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import reopen, stand, stand_alone
+from suite.store.run_store import find_runs
 
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
 RESULT = Result(
@@ -272,7 +272,7 @@ def test_a_write_to_a_disk_that_only_reads_is_an_error_of_ours(tmp_path, monkeyp
 
 
 def test_a_write_on_a_full_disk_names_the_path_and_the_next_step(run, monkeypatch):
-    monkeypatch.setattr("suite.records.open_to_append", lambda path: Path("/dev/full").open("ab"))  # noqa: SIM115
+    monkeypatch.setattr("suite.store.run_directory.open_to_append", lambda path: Path("/dev/full").open("ab"))  # noqa: SIM115
     with pytest.raises(RunError, match=r"metrics\.jsonl: no space left on the disk\. Free space"):
         run.append_metrics({"step": 1})
 

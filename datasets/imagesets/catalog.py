@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from suite.base.errors import SpecError, check_name
-from suite.plugins import list_plugins, load_plugin
+from suite.plugins.entry_points import list_plugins, load_plugin
 from suite.spec.experiment import Normalization
 
 RGB = tuple[float, float, float]

@@ -12,10 +12,10 @@ PAGES = {
     "running": (
         "suite.api",
         "suite.spec",
-        "suite.results",
-        "suite.records",
-        "suite.run_store",
-        "suite.standing",
+        "suite.store.results",
+        "suite.store.run_directory",
+        "suite.store.run_store",
+        "suite.store.run_status",
         "suite.base.errors",
     ),
     "suites": (
@@ -23,7 +23,7 @@ PAGES = {
         "suite.spec.profile",
         "suite.spec.figures",
         "suite.spec.custom_entries",
-        "suite.plugins",
+        "suite.plugins.entry_points",
     ),
     "models": ("suite.models.*",),
     "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),

@@ -15,9 +15,9 @@ from leaderboards.boards import Leaderboard, enter_challengers, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
-from suite.records import RunDirectory
-from suite.run_store import experiments_folder
 from suite.spec.suite import Suite
+from suite.store.run_directory import RunDirectory
+from suite.store.run_store import experiments_folder
 
 _FORMATS = ("svg", "pdf")  # that a page carries along
 _DRAWING = threading.Lock()  # Matplotlib's settings are all threads' own

@@ -14,8 +14,8 @@ from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import IndexLine, judge_all, survey
-from suite.run_store import experiments_folder
 from suite.spec.claims import PaperClaims
+from suite.store.run_store import experiments_folder
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from launchers.status import Need, RunStatus, duration, in_order, read_status, s
 from launchers.submission import find_submissions
 from launchers.troubles import find_troubles
 from suite.base.errors import SuiteError
-from suite.records import RunDirectory
-from suite.run_store import find_runs
 from suite.spec.experiment import Experiment
+from suite.store.run_directory import RunDirectory
+from suite.store.run_store import find_runs
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
 COLUMNS = ("Run", "State", "Node", "Step", "Loss", "Top-1 %", "Images/s", "ETA", "Requeued", "Note")

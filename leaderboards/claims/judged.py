@@ -19,9 +19,9 @@ from leaderboards.claims import ALL_CLAIMS
 from leaderboards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, Sample, derive, single
 from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
-from suite.protocol_changes import void_metrics
-from suite.records import RunDirectory
 from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term
+from suite.store.protocol_changes import void_metrics
+from suite.store.run_directory import RunDirectory
 
 ROUNDED_SHARE = 0.01  # of the training: a reading that is later by no more is taken for on time
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down

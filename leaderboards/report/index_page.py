@@ -14,7 +14,7 @@ from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.index import LEGEND, write_to_go
 from leaderboards.text.notation import NOTHING, paper_decimals, write_difference, write_signed
-from suite.costs import write_hours
+from suite.cost.costs import write_hours
 from suite.spec.claims import PaperClaims
 
 

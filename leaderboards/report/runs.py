@@ -12,11 +12,11 @@ from leaderboards.cells import Cell
 from leaderboards.usable_runs import short_commit
 from suite.base.arguments import program
 from suite.base.errors import RecordError
-from suite.costs import write_hours
-from suite.records import RunDirectory
-from suite.results import Result
+from suite.cost.costs import write_hours
 from suite.spec.experiment import Experiment, experiment_fields
 from suite.spec.profile import Row
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 
 COLUMNS = ("seed", "top-1 %", "device hours", "images/s", "loader", "device", "commit", "finished")
 

@@ -1,6 +1,6 @@
 """The published forms of ``result.json`` and ``<profile>.long.csv``, as JSON Schemas with a version each.
 
-    result.schema.json   one finished run, as ``suite.results.Result`` writes and reads it
+    result.schema.json   one finished run, as ``suite.store.results.Result`` writes and reads it
     long.schema.json     one line of the CSV: a cell of a table; an empty field is null
 
 ``python -m leaderboards.schemas`` writes the files beside this one. A change of the form is a new version: results of
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leaderboards.schemas.long_line import LONG_FORMAT, LongLine
-from suite.results import RESULT_FORMAT, Result
+from suite.store.results import RESULT_FORMAT, Result
 
 FOLDER = Path(__file__).parent
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -19,7 +19,7 @@ from leaderboards.text.notation import write_value
 from leaderboards.text.records import render_records, write_numbers
 from leaderboards.usable_runs import short_commit
 from suite.base.errors import RecordError
-from suite.results import Result
+from suite.store.results import Result
 
 LONG_COLUMNS = tuple(LongLine.model_fields)
 

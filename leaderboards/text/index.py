@@ -17,7 +17,7 @@ from leaderboards.text.notation import (
     write_signed,
 )
 from leaderboards.text.records import render_records, write_numbers
-from suite.costs import write_hours
+from suite.cost.costs import write_hours
 
 CSV_COLUMNS = (
     "suite", "item", "profile", "cells_done", "cells", "headline", "difference", "low", "high", "paper_difference",

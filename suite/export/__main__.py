@@ -13,10 +13,10 @@ from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
 from suite.export.timm_results import render_timm_results
-from suite.records import RunDirectory
-from suite.results import Result
-from suite.run_store import experiments_folder, list_runs
-from suite.standing import stand_alone
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand_alone
+from suite.store.run_store import experiments_folder, list_runs
 
 
 @ends_in_message

@@ -26,10 +26,10 @@ from suite.export.evaluation_images import describe_input
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.models.build import build_model
 from suite.models.cordonnier import SelfAttentionNetwork
-from suite.records import RunDirectory
-from suite.results import Result
 from suite.spec.experiment import Experiment, ModelSource
-from suite.standing import stand_alone
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand_alone
 from suite.training.start import trained_network
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"

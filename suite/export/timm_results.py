@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from suite.base.errors import SpecError
 from suite.export.evaluation_images import INTERPOLATION, evaluation_crop
-from suite.results import Result
+from suite.store.results import Result
 
 COLUMNS = (
     "model", "top1", "top1_err", "top5", "top5_err", "param_count", "img_size", "crop_pct", "interpolation",

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, check_name
-from suite.plugins import check_version, load_builder
+from suite.plugins.entry_points import check_version, load_builder
 from suite.spec.experiment import ModelSource
 
 _FIXED = ("num_classes", "image_size")

@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Iterable
 
 from suite.base.errors import SpecError, check_name
-from suite.plugins import list_plugins, load_plugin
+from suite.plugins.entry_points import list_plugins, load_plugin
 from suite.spec.experiment import Experiment
 from suite.spec.suite import Suite
 

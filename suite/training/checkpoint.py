@@ -18,11 +18,11 @@ from typing import Any
 from safetensors.torch import save as serialize
 from torch import Tensor
 
-from suite.attempts import record_fallback
 from suite.base.errors import LostPeerError, RunError
 from suite.base.files import disk_error, write_atomically
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
+from suite.store.attempts import record_fallback
+from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Layout, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from imagesets.catalog import ImageSetInfo, statistics
 from suite.base.errors import DataError, missing_weights
 from suite.base.files import sha256_of
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training.start import choose_parent, lay_out, trained_network
 
 _UNREADABLE = (  # what timm, torch and safetensors say of files that are no weights

@@ -21,7 +21,7 @@ from timm.utils import distribute_bn
 from torch import Tensor, nn
 
 from suite.base.errors import LostPeerError, RunError
-from suite.known_flops import read_shipped
+from suite.cost.known_flops import read_shipped
 from suite.spec.model_options import read_options
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources

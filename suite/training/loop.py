@@ -17,15 +17,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
-from suite.attempts import read_attempts
 from suite.base.errors import RunError
-from suite.heartbeat import Heartbeat
 from suite.models.build import count_parameters
-from suite.protocol_changes import PROTOCOL_VERSION, Checkpointed, void_metrics, why_void
-from suite.records import RunDirectory
-from suite.results import Result
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.attempts import read_attempts
+from suite.store.heartbeat import Heartbeat
+from suite.store.protocol_changes import PROTOCOL_VERSION, Checkpointed, void_metrics, why_void
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 from suite.training import checkpoint, probing
 from suite.training.checkpoint_manifest import Origin
 from suite.training.compilation import compile_training, make_code

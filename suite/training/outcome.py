@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from torch import nn
 
 from imagesets.loader import ImageLoader
-from suite.attempts import device_hours, num_requeues, read_attempts
-from suite.costs import options_to_count
-from suite.known_flops import Flops
+from suite.cost.costs import options_to_count
+from suite.cost.known_flops import Flops
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.models.head_pruning import count_pruned_heads
-from suite.protocol_changes import PROTOCOL_VERSION
-from suite.records import RunDirectory
-from suite.results import RESULT_FORMAT, Result
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.attempts import device_hours, num_requeues, read_attempts
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import RESULT_FORMAT, Result
+from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
 from suite.training.evaluate import Accuracy

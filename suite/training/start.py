@@ -25,9 +25,9 @@ from suite.models.cmhsa import AttentionPhase, ConvolutionPhase, transfer
 from suite.models.cordonnier import SelfAttentionNetwork
 from suite.models.head_pruning import prune_heads
 from suite.models.masking import mask_attention, mask_position_embedding
-from suite.records import RunDirectory
-from suite.results import Result
 from suite.spec.experiment import Experiment
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)

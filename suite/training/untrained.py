@@ -8,10 +8,10 @@ import math
 from imagesets.loader import ImageLoader
 from suite.base.errors import RunError
 from suite.models.build import count_parameters
-from suite.records import RunDirectory
-from suite.results import Result
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
 from suite.training.maps import record_maps

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from suite.costs import TRAINING
-from suite.known_flops import Flops
+from suite.cost.costs import TRAINING
+from suite.cost.known_flops import Flops
 from suite.spec.recipe import Recipe
 
 # Dense products per second by the makers' data sheets, in 10^12: (fp32, which training never rounds to TF32; bf16), by

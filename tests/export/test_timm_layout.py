@@ -11,7 +11,7 @@ from suite.base.errors import RecordError, RunError, SpecError
 from suite.export.folder import export, load_folder
 from suite.export.timm_layout import find_layout
 from suite.models.build import build_model
-from suite.records import RunDirectory
+from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint import save_weights
 from suite.training.start import start_network
 

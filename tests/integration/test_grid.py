@@ -16,9 +16,9 @@ import pytest
 
 from imagesets.prepare.__main__ import main as prepare
 from launchers.grid import main
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
-from suite.standing import stand
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand
 from suite.suites import get_suite
 
 needs_ffcv = pytest.mark.skipif(

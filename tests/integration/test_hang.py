@@ -10,11 +10,11 @@ import pytest
 from launchers import grid
 from launchers.local import LocalPool
 from launchers.plan import make_plan
-from suite import heartbeat
-from suite.attempts import read_attempts
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store import heartbeat
+from suite.store.attempts import read_attempts
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 20.0, "batch_size": 32, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)

@@ -7,11 +7,11 @@ import time
 import pytest
 from safetensors.torch import load_file
 
-from suite.attempts import read_attempts
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.attempts import read_attempts
+from suite.store.run_directory import RunDirectory
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 10.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)

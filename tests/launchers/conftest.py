@@ -2,8 +2,8 @@
 
 import pytest
 
-from suite.records import RunDirectory
-from suite.results import Result
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 FIRST, SECOND, *_ = get_suite("sample_efficiency").profile("smoke").experiments()

@@ -127,7 +127,7 @@ def test_an_image_set_that_is_not_there_is_misuse():
 
 @pytest.fixture
 def checked(model, monkeypatch):
-    monkeypatch.setattr("suite.known_flops.cache_folder", lambda name: __import__("pathlib").Path("cache"))
+    monkeypatch.setattr("suite.cost.known_flops.cache_folder", lambda name: __import__("pathlib").Path("cache"))
 
     def checked(*options, name="mine"):
         console = Console(file=io.StringIO(), width=80)
@@ -187,7 +187,7 @@ def test_a_model_that_cannot_be_trained_is_refused_before_anything_is(model):
 
 @pytest.mark.parametrize("fault", ["exits", "exits early"])
 def test_a_model_that_would_end_the_process_as_it_is_counted_is_named(model, tmp_path, capsys, monkeypatch, fault):
-    monkeypatch.setattr("suite.known_flops.cache_folder", lambda name: tmp_path / "cache")
+    monkeypatch.setattr("suite.cost.known_flops.cache_folder", lambda name: tmp_path / "cache")
     words = ["--suite", "sample_efficiency", "--challenger", model, f"fault={fault}", "--dry-run"]
     assert main([*words, "--runs", str(tmp_path / "runs")]) == Exit.MISUSE
     assert "SystemExit: " in capsys.readouterr().err

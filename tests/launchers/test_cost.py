@@ -6,9 +6,9 @@ import pytest
 
 from launchers.cost import run_flops
 from launchers.count_models import all_experiments
-from suite import known_flops
-from suite.costs import images_seen, models_to_count, write_hours
-from suite.known_flops import find_flops, read_shipped
+from suite.cost import known_flops
+from suite.cost.costs import images_seen, models_to_count, write_hours
+from suite.cost.known_flops import find_flops, read_shipped
 from suite.models import flops
 from suite.models.flops import count_flops
 from suite.spec.model_options import read_options

@@ -10,13 +10,13 @@ from launchers.plan import Job, make_plan
 from launchers.status import read_status
 from launchers.submission import Submission, write_submission
 from leaderboards.collect import collect
-from suite import attempts
 from suite.base.exit_codes import Exit
 from suite.execute import run as execute
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.resources import Resources
-from suite.standing import stand_alone
+from suite.store import attempts
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand_alone
 from suite.suites import get_suite
 
 ERROR, KILLED = (Failure(kind=kind, reason="because", log_path="log.txt") for kind in ("error", "killed"))

@@ -13,9 +13,9 @@ from launchers.forks import ForkServer
 from launchers.local import LocalPool, environment_of_runs
 from launchers.plan import make_plan
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "drop_path": 0.2})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)

@@ -33,11 +33,11 @@ from launchers.request import GridRequest
 from launchers.status import read_status
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
-from suite import attempts
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
-from suite.records import RunDirectory
-from suite.results import Failure
+from suite.store import attempts
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]

@@ -12,11 +12,11 @@ from launchers import grid
 from launchers.display import Display
 from launchers.local import Gpus, LocalPool, LocalRun, environment_of_runs
 from launchers.plan import make_plan
-from suite.attempts import record_fallback, record_start
 from suite.base.exit_codes import Exit
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.resources import Resources
+from suite.store.attempts import record_fallback, record_start
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 
 
 class Process:

@@ -13,8 +13,8 @@ import pytest
 from launchers.grid import main
 from suite import execute
 from suite.base.exit_codes import Exit
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,9 @@ import pytest
 from launchers import on_slurm
 from launchers.plan import make_plan
 from launchers.status import RunStatus
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.resources import Resources
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 
 
 @pytest.fixture

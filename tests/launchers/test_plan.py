@@ -4,9 +4,9 @@ import pytest
 
 from launchers.plan import count, find_rows, make_plan, select
 from suite.base.errors import SpecError
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.resources import Resources
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")

@@ -15,8 +15,8 @@ from launchers.options import make_resources
 from launchers.plan import make_plan
 from launchers.request import GridRequest
 from suite.base.errors import DataError, SpecError
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")

@@ -11,8 +11,8 @@ import pytest
 
 from launchers.submission import Submission, read_submission, submissions_folder, write_submission
 from suite.base.errors import RecordError
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = {

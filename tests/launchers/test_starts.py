@@ -11,12 +11,12 @@ from launchers.starts import judge_start, note_bad_node, note_held, read_starts
 from launchers.status import RunStatus
 from launchers.submission import Submission, cancel_mark, find_submissions, submissions_folder, write_submission
 from launchers.troubles import find_troubles
-from suite.attempts import record_start
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
-from suite.standing import stand
+from suite.store.attempts import record_start
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand
 
 NAME = "s-smoke-5f"
 

@@ -17,12 +17,12 @@ from launchers.starts import note_bad_node
 from launchers.status import Need, RunStatus, read_status, render_status
 from launchers.submission import Submission, cancel_mark, write_submission
 from launchers.troubles import find_troubles
-from suite.attempts import record_end, record_fallback, record_start
 from suite.base.errors import RecordError, RunError
-from suite.heartbeat import Heartbeat
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.resources import Resources
+from suite.store.attempts import record_end, record_fallback, record_start
+from suite.store.heartbeat import Heartbeat
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 PROFILE = get_suite("sample_efficiency").profile("smoke")

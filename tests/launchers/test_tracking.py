@@ -16,8 +16,8 @@ from launchers.tracking import beside
 from launchers.tracking.beside import Follower, following
 from launchers.tracking.follower import Following, FollowRequest, find_papers
 from suite.base.exit_codes import Exit
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 SMOKE = ["--suite", "sample_efficiency", "--profile", "smoke"]

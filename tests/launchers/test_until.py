@@ -7,8 +7,8 @@ from scipy import stats
 from launchers.command_line import parse_options
 from launchers.until import train_until
 from suite.base.errors import SpecError
-from suite.records import RunDirectory
-from suite.results import Result
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 SUITE = get_suite("init_datasets")

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from suite.protocol_changes import PROTOCOL_VERSION
-from suite.records import RunDirectory
-from suite.results import Result
 from suite.spec.experiment import Experiment
 from suite.spec.figures import LineFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.recipe import Recipe
 from suite.spec.suite import Headline, RelativeGain, Suite, Table
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 
 ROWS = ("5", "10", "30", "50", "100")
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)

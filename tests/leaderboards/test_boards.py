@@ -2,7 +2,7 @@ import pytest
 
 from leaderboards.boards import make_leaderboard
 from leaderboards.text.notation import write_headline, write_power, write_value
-from suite.results import Failure
+from suite.store.results import Failure
 
 PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (74.6, 78.2), "100": (79.9, 81.4)}
 

@@ -7,8 +7,8 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.collect import collect
 from leaderboards.metrics import check_metric, is_accuracy, read_metric
 from suite.base.errors import RecordError, SpecError
-from suite.results import Failure
 from suite.spec.experiment import Experiment
+from suite.store.results import Failure
 
 
 def arm_id(table2, row=("5",)):

@@ -3,7 +3,7 @@ import pytest
 from leaderboards.collect import collect
 from leaderboards.cost import estimate_cost
 from leaderboards.text.index import write_to_go
-from suite.known_flops import Flops, keep_flops
+from suite.cost.known_flops import Flops, keep_flops
 
 
 def cost_of(suite, store, num_seeds):

@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 from leaderboards.build import main
-from suite.protocol_changes import PROTOCOL_VERSION
-from suite.records import RunDirectory
-from suite.results import Failure
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite, list_suites
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "boards.sha256"

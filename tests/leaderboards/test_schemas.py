@@ -11,8 +11,8 @@ from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import RecordError
 from suite.base.reading import seal, unseal
-from suite.results import RESULT_FORMAT
-from suite.standing import reopen, stand
+from suite.store.results import RESULT_FORMAT
+from suite.store.run_status import reopen, stand
 
 
 def test_the_published_schemas_are_the_code_s():

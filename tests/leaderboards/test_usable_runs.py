@@ -6,12 +6,12 @@ from leaderboards.figures.parts.logged import curve_behind
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from suite.base.errors import RecordError
-from suite.records import RunDirectory
-from suite.results import Failure
 from suite.spec.claims import Claim, Logged, PaperClaims, number
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place
 from suite.spec.recipe import Recipe
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 TRAINED = Experiment(model="deit_ti", dataset="cifar10", image_size=32, recipe=RECIPE)

@@ -22,9 +22,9 @@ import pytest
 from PIL import Image
 
 from launchers.command_line import parse_options
-from suite.protocol_changes import PROTOCOL_VERSION
-from suite.records import RunDirectory
-from suite.results import Result
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite, list_suites
 from suite.training.checkpoint import save_weights
 from suite.training.start import start_network

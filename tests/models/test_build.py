@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from suite.models.build import _BUILDERS, build_model, list_models
 from suite.models.flops import count_anew, count_flops
 from suite.models.layers import Block
-from suite.plugins import find_model
+from suite.plugins.entry_points import find_model
 
 PARAMETERS = {  # at 1000 classes
     "convit_ti": 5_710_512,

@@ -16,8 +16,8 @@ from typing import Any
 
 from cluster import Cluster
 
-from suite.attempts import read_attempts
-from suite.records import RunDirectory
+from suite.store.attempts import read_attempts
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]

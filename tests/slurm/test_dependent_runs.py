@@ -9,8 +9,8 @@ import pytest
 from cluster import Cluster
 from grids import a_run_in_mid_training, grid, job_of, leaderboard, on_slurm, stopped
 
-from suite.attempts import read_attempts
-from suite.records import RunDirectory
+from suite.store.attempts import read_attempts
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 DEPENDENT = "convit_masking"

@@ -26,8 +26,8 @@ from grids import (
     served_state,
 )
 
-from suite.attempts import read_attempts
-from suite.records import RunDirectory
+from suite.store.attempts import read_attempts
+from suite.store.run_directory import RunDirectory
 
 
 def test_a_grid_over_four_nodes_is_one_array_and_ends_with_the_local_leaderboard(

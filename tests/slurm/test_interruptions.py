@@ -31,8 +31,8 @@ from grids import (
     wait_for,
 )
 
-from suite.attempts import read_attempts
-from suite.records import RunDirectory
+from suite.store.attempts import read_attempts
+from suite.store.run_directory import RunDirectory
 
 
 @pytest.mark.fault

@@ -11,9 +11,9 @@ import pytest
 from cluster import Cluster
 from grids import RUNS, a_run_in_mid_training, grid, on_slurm, wait_for
 
-from suite.attempts import read_attempts
-from suite.heartbeat import read_beat
-from suite.records import RunDirectory
+from suite.store.attempts import read_attempts
+from suite.store.heartbeat import read_beat
+from suite.store.run_directory import RunDirectory
 
 ONE = ["--only", "train_fraction=0.4", "model=convit_micro"]
 TWO_NODES = [*ONE, "--nodes", "2"]

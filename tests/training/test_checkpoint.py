@@ -7,13 +7,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from suite import attempts
 from suite.base.errors import RunError
 from suite.base.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.resources import Resources
+from suite.store import attempts
+from suite.store.run_directory import RunDirectory
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Origin
 from suite.training.optim import build_optimizer

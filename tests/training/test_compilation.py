@@ -6,9 +6,9 @@ import pytest
 from safetensors.torch import load_file
 
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment, ModelSource, hash_source
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint_manifest import Layout
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 30.0, "batch_size": 50, "warmup_epochs": 1.0})

@@ -21,11 +21,11 @@ from suite.models.head_pruning import degenerate_heads
 from suite.models.masking import mask_attention, mask_position_embedding
 from suite.models.probes import attention_maps, gating_values, nonlocality
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
-from suite.standing import stand_alone
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand_alone
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate

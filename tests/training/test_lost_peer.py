@@ -4,9 +4,9 @@ import pytest
 
 from suite.base.errors import LostPeerError
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training.distributed import watch_for_lost_peers
 
 DIES_IN_THE_FOURTH_STEP = """

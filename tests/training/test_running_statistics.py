@@ -10,9 +10,9 @@ from imagesets.loader import ImageLoader
 from suite.base.exit_codes import Exit
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.evaluate import evaluate
 from suite.training.optim import LearningRate, build_optimizer

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from suite.heartbeat import Heartbeat
-from suite.known_flops import Flops
+from suite.cost.known_flops import Flops
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
+from suite.store.heartbeat import Heartbeat
 from suite.training import evaluate, loop
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training

@@ -9,16 +9,16 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from imagesets.loader import ImageLoader
-from suite import attempts
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.models.build import build_model
-from suite.protocol_changes import PROTOCOL_VERSION
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment, ModelSource, hash_source
 from suite.spec.resources import Resources
-from suite.standing import stand
+from suite.store import attempts
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.run_directory import RunDirectory
+from suite.store.run_status import stand
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_manifest import Origin
 from suite.training.loop import Training

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suite.base.errors import RecordError
-from suite.protocol_changes import void_metrics
-from suite.records import RunDirectory
 from suite.spec.profile import Place
+from suite.store.protocol_changes import void_metrics
+from suite.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from suite.base.errors import RecordError
 from suite.base.files import sha256_of
 from suite.base.reading import read_json
-from suite.records import RunDirectory
+from suite.store.run_directory import RunDirectory
 
 Array = NDArray[Any]
 When = Literal["before", "after"]

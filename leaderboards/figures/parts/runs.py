@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from suite.records import RunDirectory
 from suite.spec.profile import Place
+from suite.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from leaderboards.boards import Leaderboard

@@ -12,9 +12,9 @@ from leaderboards.metrics import in_points
 from suite.models.build import build_model
 from suite.models.probes import attention_layers
 from suite.protocols.deit import DEIT_LAPTOP
-from suite.records import RunDirectory
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 CLAIMS = {claim.name: claim for paper in ALL_CLAIMS for claim in paper.claims}

@@ -12,14 +12,14 @@ from safetensors.numpy import save_file
 
 from leaderboards.boards import Leaderboard, make_leaderboard
 from leaderboards.figures.parts.recorded import Recorded
-from suite.protocol_changes import PROTOCOL_VERSION
-from suite.records import RunDirectory
-from suite.results import Result
 from suite.spec.experiment import Experiment, Kind
 from suite.spec.figures import Figure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.recipe import Recipe
 from suite.spec.suite import Headline, Suite, Table
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
 
 MODELS = ("deit", "convit")
 RECIPE = Recipe(name="short", epochs=2, batch_size=8, learning_rate=0.1)

@@ -3,9 +3,9 @@ import numpy as np
 from leaderboards.figures.curves import draw_curves, find_curves
 from leaderboards.figures.parts.logged import read_curve, read_layers
 from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
-from suite.records import RunDirectory
 from suite.spec.figures import CurveFigure, LayerFigure
 from suite.spec.profile import Place
+from suite.store.run_directory import RunDirectory
 
 
 def log(**values):

@@ -12,9 +12,9 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.claims.judged import judge
 from leaderboards.cost import estimate_cost
 from leaderboards.survey import IndexLine
-from suite.protocol_changes import PROTOCOL_VERSION
-from suite.records import RunDirectory
-from suite.results import Failure, Result
+from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import Failure, Result
+from suite.store.run_directory import RunDirectory
 from suite.suites import get_suite
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -31,11 +31,11 @@ from leaderboards.report.suite_page import render_suite_page
 from leaderboards.report.tables import view_table
 from leaderboards.text.csv_files import render_csv
 from leaderboards.text.markdown import render_markdown
-from suite.results import Failure
 from suite.spec.custom_entries import record_challengers, with_challengers
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
+from suite.store.results import Failure
 from suite.suites import get_suite
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

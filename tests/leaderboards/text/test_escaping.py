@@ -11,8 +11,8 @@ from leaderboards.text.escaping import escape_cell, escape_code, escape_markdown
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import pad
 from leaderboards.text.terminal import print_summary
-from suite.records import RunDirectory
-from suite.results import Failure
+from suite.store.results import Failure
+from suite.store.run_directory import RunDirectory
 
 
 @pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])

@@ -5,9 +5,9 @@ from scipy import stats
 
 from leaderboards import survey
 from leaderboards.build import build_all, main
-from suite.records import RunDirectory
 from suite.spec.custom_entries import record_challengers, with_challengers
 from suite.spec.custom_model import Challenger
+from suite.store.run_directory import RunDirectory
 
 
 @pytest.fixture

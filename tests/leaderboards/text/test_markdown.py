@@ -8,10 +8,10 @@ from leaderboards.boards import make_leaderboard
 from leaderboards.layout import PAPERS
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
-from suite.results import Failure
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
+from suite.store.results import Failure
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 SMALL = Experiment(model="small", dataset="cifar10", image_size=32, recipe=RECIPE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from imagesets.catalog import ImageSetInfo
-from suite.known_flops import Flops, find_flops
+from suite.cost.known_flops import Flops, find_flops
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import options_that_matter
 from suite.spec.resources import Resources

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from suite.base.frozen import Frozen
 from suite.base.reading import read_model
-from suite.records import RunDirectory
+from suite.store.run_directory import RunDirectory
 
 Phase = Literal["start", "training", "evaluation", "probe", "checkpoint", "end"]
 

@@ -13,7 +13,7 @@
         log.txt            everything the processes printed
         claim.lock         locked by the process that trains it
 
-What stands in ``result.json`` and ``failure.json`` is ``suite.results``. Training and leaderboards meet only through
+What stands in ``result.json`` and ``failure.json`` is ``suite.store.results``. Training and leaderboards meet only through
 these files.
 """
 
@@ -35,8 +35,8 @@ import filelock
 from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, open_to_append, read_file, write_atomically
 from suite.base.reading import describe, read_metrics_line, read_model, seal, unseal
-from suite.results import RESULT_FORMAT, Failure, Result, format_of
 from suite.spec.experiment import Experiment
+from suite.store.results import RESULT_FORMAT, Failure, Result, format_of
 
 EXPERIMENTS = "experiments"  # the folder of all runs in a store
 _CHECKPOINT = re.compile(r"step-(0|[1-9][0-9]{0,8})")  # a complete one's folder

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from suite.base.errors import RecordError
-from suite.protocol_changes import why_void
-from suite.records import RunDirectory
-from suite.results import Failure, Result
 from suite.spec.experiment import Experiment
+from suite.store.protocol_changes import why_void
+from suite.store.results import Failure, Result
+from suite.store.run_directory import RunDirectory
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
 

@@ -1,4 +1,4 @@
-"""The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``suite.records.RunDirectory``."""
+"""The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``suite.store.run_directory.RunDirectory``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suite.base.errors import RecordError
-from suite.records import EXPERIMENTS, RunDirectory
 from suite.spec.experiment import Experiment
+from suite.store.run_directory import EXPERIMENTS, RunDirectory
 
 
 def experiments_folder(store: Path) -> Path:

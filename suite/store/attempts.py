@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field
 from suite.base.files import disk_error, open_to_append, read_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_object
-from suite.records import RunDirectory
+from suite.store.run_directory import RunDirectory
 
 _Count = Annotated[int, Field(ge=0, le=10**9)]
 _Time = Annotated[float, Field(ge=0, le=1e11)]

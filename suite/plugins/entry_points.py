@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, unknown_name
-from suite.installed import find_neighbours, find_version
+from suite.plugins.versions import find_neighbours, find_version
 from suite.spec.experiment import ModelSource, hash_source
 
 Kind = Literal["models", "suites", "image_sets"]
