@@ -32,11 +32,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from imagesets.manifest import read_index, read_manifest
-from launchers.plan import Job
-from launchers.progress import read_progress
-from launchers.starts import LostStart, read_starts
-from launchers.status import RunStatus, duration
-from launchers.submission import read_submission
+from launchers.core.plan import Job
+from launchers.core.progress import read_progress
+from launchers.slurm.grid_status import RunStatus, duration
+from launchers.slurm.lost_starts import LostStart, read_starts
+from launchers.slurm.submission import read_submission
 from launchers.tracking.follower import flatten
 from leaderboards.figures.parts.logged import read_curve, read_layers, read_paths
 from leaderboards.figures.parts.recorded import read_recorded

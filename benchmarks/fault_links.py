@@ -16,7 +16,7 @@ from fault_commits import commit_checkpoint, run_alone
 from fault_counts import Counts, Fault
 from fault_records import EXPERIMENT, make_begun_run, make_result, write_maps
 
-from launchers.starts import note_bad_node
+from launchers.slurm.lost_starts import note_bad_node
 from suite.base.errors import SuiteError
 from suite.store import attempts
 from suite.store.heartbeat import Heartbeat

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 
-from launchers.submission import Submission, write_submission
+from launchers.slurm.submission import Submission, write_submission
 from suite.base.files import sha256_of
 from suite.models.build import build_model
 from suite.protocols.deit import DEIT_LAPTOP

@@ -21,9 +21,9 @@ from typing import Any
 import short_runs
 from rich.console import Console
 
-from launchers.gpu_sharing import SharedGpus
-from launchers.local import Gpus, LocalPool
-from launchers.plan import make_plan
+from launchers.core.plan import make_plan
+from launchers.local.gpu_sharing import SharedGpus
+from launchers.local.pool import Gpus, LocalPool
 from suite.protocols import convit
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from measured import note
 
-from launchers.plan import Job
-from launchers.status import read_status
+from launchers.core.plan import Job
+from launchers.slurm.grid_status import read_status
 from leaderboards.collect import collect
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Profile

@@ -18,9 +18,9 @@ from pathlib import Path
 from measured import note
 from timing import describe_machine, load
 
-from launchers.forks import ForkServer
-from launchers.local import LocalPool, environment_of_runs
-from launchers.plan import make_plan
+from launchers.core.forked_run import ForkServer
+from launchers.core.plan import make_plan
+from launchers.local.pool import LocalPool, environment_of_runs
 from suite.protocols.convit import micro
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources

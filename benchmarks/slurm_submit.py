@@ -17,10 +17,10 @@ from pathlib import Path
 
 from timing import describe_machine, load, report, time_in_turn
 
-from launchers import slurm
-from launchers.cluster import Allocation, Submitter
-from launchers.plan import PlannedRun, make_plan
-from launchers.submission import leaderboard_name
+from launchers.core.plan import PlannedRun, make_plan
+from launchers.slurm import queries as slurm
+from launchers.slurm.submission import leaderboard_name
+from launchers.slurm.submit import Allocation, Submitter
 from suite.spec.resources import Resources
 from suite.suites import get_suite
 

@@ -17,21 +17,21 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from launchers.check import check
-from launchers.command_line import parse_options
-from launchers.console import SafeConsole
-from launchers.display import Display
-from launchers.forks import ForkServer
-from launchers.gpu_sharing import SharedGpus
-from launchers.live.beside import serving
-from launchers.local import Gpus, LocalPool, environment_of_runs
-from launchers.options import GridOptions, make_resources
-from launchers.plan import Job
-from launchers.report import print_cost, print_failures, print_suites
-from launchers.request import GridRequest, Outcome
-from launchers.show import print_resolved
-from launchers.tracking.beside import Followers, following
-from launchers.until import train_until
+from launchers.command.check import check
+from launchers.command.command_line import parse_options
+from launchers.command.grid_request import GridRequest, Outcome
+from launchers.command.options import GridOptions, make_resources
+from launchers.command.plan_report import print_cost, print_failures, print_suites
+from launchers.command.resolved_profile import print_resolved
+from launchers.command.until_decided import train_until
+from launchers.core.console import SafeConsole
+from launchers.core.forked_run import ForkServer
+from launchers.core.plan import Job
+from launchers.live.serving import serving
+from launchers.local.display import Display
+from launchers.local.gpu_sharing import SharedGpus
+from launchers.local.pool import Gpus, LocalPool, environment_of_runs
+from launchers.tracking.following import Followers, following
 from leaderboards.build import build
 from suite.base.arguments import program
 from suite.base.commit import commit
@@ -86,7 +86,7 @@ def _run(options: GridOptions, console: Console) -> int:
         print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
         return Exit.DONE
     if options.cluster == "slurm" or options.status or options.cancel:
-        from launchers import on_slurm  # imports submitit
+        from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
         if options.cancel:
             return on_slurm.cancel(grid, console)

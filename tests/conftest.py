@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from launchers.local import environment_of_runs
+from launchers.local.pool import environment_of_runs
 from suite.base.torchvision_ops import make_torchvision_importable
 from suite.spec.resources import Resources
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from launchers.live.beside import serve
+from launchers.live.serving import serve
 
 sys.exit(serve())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from launchers.live.kept import Page
+from launchers.live.cached_page import Page
 from leaderboards.boards import Leaderboard, enter_challengers, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page

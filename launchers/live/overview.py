@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launchers.live.board import mark_of
-from launchers.live.kept import Page
+from launchers.live.cached_page import Page
 from leaderboards.boards import check_store
 from leaderboards.claims.judged import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html

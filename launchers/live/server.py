@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from launchers.address import Address, is_loopback
-from launchers.live.kept import Page
+from launchers.command.address import Address, is_loopback
+from launchers.live.cached_page import Page
 from launchers.live.site import Site
 from leaderboards.report.waiting_page import render_waiting
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from launchers.command.grid_request import GridRequest
 from launchers.live.board import ServedBoard
-from launchers.live.kept import KeptPage, Page
+from launchers.live.cached_page import KeptPage, Page
 from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
-from launchers.request import GridRequest
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.packed import spelt

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from launchers.names import describe
-from launchers.options import make_resources
-from launchers.plan import Job
-from launchers.request import GridRequest
-from launchers.status import Need, RunStatus, duration, in_order, read_status, summarize
-from launchers.submission import find_submissions
-from launchers.troubles import find_troubles
+from launchers.command.grid_request import GridRequest
+from launchers.command.options import make_resources
+from launchers.core.plan import Job
+from launchers.core.run_names import describe
+from launchers.slurm.grid_status import Need, RunStatus, duration, in_order, read_status, summarize
+from launchers.slurm.submission import find_submissions
+from launchers.slurm.troubles import find_troubles
 from suite.base.errors import SuiteError
 from suite.spec.experiment import Experiment
 from suite.store.run_directory import RunDirectory
@@ -65,7 +65,7 @@ def jobs_of(grid: GridRequest) -> list[Job]:
     """The grid's jobs; with ``--seeds until`` of as many seeds as were begun."""
     options, profile, store = grid.options, grid.profile, grid.options.runs
     if options.cluster == "slurm":
-        from launchers import on_slurm  # imports submitit
+        from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
         return on_slurm.jobs_of(grid)
     resources = make_resources(options, profile, options.ranks_per_node or 1, 1)

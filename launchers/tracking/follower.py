@@ -19,7 +19,7 @@ from typing import Any
 import filelock
 from pydantic import PositiveFloat
 
-from launchers.helper import NICER
+from launchers.core.sidecar import NICER
 from launchers.tracking.trackers import TRACKERS, TrackedRun, Tracker
 from leaderboards.layout import lay_out
 from leaderboards.metrics import read_metric

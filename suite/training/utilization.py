@@ -1,4 +1,4 @@
-"""How much of a device's peak a training uses. What a run will cost is estimated in ``launchers.cost``."""
+"""How much of a device's peak a training uses. What a run will cost is estimated in ``launchers.core.plan_cost``."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from launchers import grid
-from launchers.local import LocalPool
-from launchers.plan import make_plan
+from launchers.core.plan import make_plan
+from launchers.local.pool import LocalPool
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources

@@ -5,12 +5,12 @@ import io
 import pytest
 from rich.console import Console
 
-from launchers.challengers import parse_challenger, refuse_broken
-from launchers.check import check
-from launchers.command_line import parse_options
+from launchers.command.check import check
+from launchers.command.command_line import parse_options
+from launchers.command.custom_model_words import parse_challenger, refuse_broken
+from launchers.command.grid_request import GridRequest
 from launchers.grid import main
-from launchers.on_slurm import _locate
-from launchers.request import GridRequest
+from launchers.slurm.train_on_slurm import _locate
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.suites import get_suite

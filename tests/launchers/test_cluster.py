@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from launchers import batch, slurm
-from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
-from launchers.plan import make_plan
-from launchers.submission import array_name, find_submissions, task_number, write_submission
+from launchers.core.plan import make_plan
+from launchers.slurm import batch
+from launchers.slurm import queries as slurm
+from launchers.slurm.submission import array_name, find_submissions, task_number, write_submission
+from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
 from suite.base.errors import RunError, SpecError
 from suite.spec.resources import Resources
 from suite.suites import get_suite

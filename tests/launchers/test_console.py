@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from launchers.console import SafeConsole
+from launchers.core.console import SafeConsole
 from leaderboards.text.escaping import spell_controls
 
 

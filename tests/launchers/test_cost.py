@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from launchers.cost import run_flops
+from launchers.core.plan_cost import run_flops
 from launchers.count_models import all_experiments
 from suite.cost import known_flops
 from suite.cost.costs import images_seen, models_to_count, write_hours

@@ -2,8 +2,8 @@
 
 import pytest
 
-from launchers import ending
-from launchers.submission import Submission, write_submission
+from launchers.slurm import requeue as ending
+from launchers.slurm.submission import Submission, write_submission
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
 

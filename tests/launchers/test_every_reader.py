@@ -4,11 +4,11 @@ import contextlib
 
 import pytest
 
-from launchers import ending
-from launchers.local import LocalRun
-from launchers.plan import Job, make_plan
-from launchers.status import read_status
-from launchers.submission import Submission, write_submission
+from launchers.core.plan import Job, make_plan
+from launchers.local.pool import LocalRun
+from launchers.slurm import requeue as ending
+from launchers.slurm.grid_status import read_status
+from launchers.slurm.submission import Submission, write_submission
 from leaderboards.collect import collect
 from suite.base.exit_codes import Exit
 from suite.execute import run as execute

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from launchers.forks import ForkServer
-from launchers.local import LocalPool, environment_of_runs
-from launchers.plan import make_plan
+from launchers.core.forked_run import ForkServer
+from launchers.core.plan import make_plan
+from launchers.local.pool import LocalPool, environment_of_runs
 from suite.protocols.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -23,9 +23,9 @@ LONG = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs
 GRID = """
 import sys, time
 from pathlib import Path
-from launchers.local import LocalPool, environment_of_runs
-from launchers.forks import ForkServer
-from launchers.plan import make_plan
+from launchers.local.pool import LocalPool, environment_of_runs
+from launchers.core.forked_run import ForkServer
+from launchers.core.plan import make_plan
 from suite.spec import Experiment, Resources
 experiments = [Experiment.model_validate_json(text) for text in sys.argv[2:]]
 resources = Resources()

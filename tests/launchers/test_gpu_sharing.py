@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from launchers import grid
-from launchers.gpu_sharing import SharedGpus
-from launchers.options import GridOptions
+from launchers.command.options import GridOptions
+from launchers.local.gpu_sharing import SharedGpus
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.suites import get_suite
@@ -93,7 +93,7 @@ def test_where_one_daemon_does_not_start_none_is_used(mps, console):
 
 
 def test_a_daemon_that_does_not_listen_is_ended(mps, console, monkeypatch):
-    monkeypatch.setattr("launchers.gpu_sharing._QUIT_S", 0.2)
+    monkeypatch.setattr("launchers.local.gpu_sharing._QUIT_S", 0.2)
     with SharedGpus(["3"], console) as gpus:
         folder = Path(gpus.variables(0, 1)["CUDA_MPS_PIPE_DIRECTORY"])
         daemon = int((folder / "nvidia-cuda-mps-control.pid").read_text())
@@ -103,7 +103,7 @@ def test_a_daemon_that_does_not_listen_is_ended(mps, console, monkeypatch):
 
 def test_no_daemon_outlives_a_grid_that_is_killed(mps):
     script = (
-        "import os, rich.console; from launchers.gpu_sharing import SharedGpus\n"
+        "import os, rich.console; from launchers.local.gpu_sharing import SharedGpus\n"
         "gpus = SharedGpus(['3'], rich.console.Console()).__enter__()\n"
         "print(gpus.variables(0, 1)['CUDA_MPS_PIPE_DIRECTORY'], flush=True)\n"
         "os.kill(os.getpid(), 9)\n"

@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from launchers import cluster
-from launchers.plan import make_plan
-from launchers.starts import LostStart, read_starts
+from launchers.core.plan import make_plan
+from launchers.slurm import submit as cluster
+from launchers.slurm.lost_starts import LostStart, read_starts
 from suite.spec.resources import Resources
 from suite.suites import get_suite
 

@@ -21,16 +21,16 @@ from urllib.parse import urljoin
 import pytest
 from rich.console import Console
 
-from launchers.address import Address, parse_address
-from launchers.command_line import parse_options
+from launchers.command.address import Address, parse_address
+from launchers.command.command_line import parse_options
+from launchers.command.grid_request import GridRequest
 from launchers.grid import main
-from launchers.live.beside import serving
-from launchers.live.kept import KeptPage, Page
+from launchers.live.cached_page import KeptPage, Page
 from launchers.live.server import Server
+from launchers.live.serving import serving
 from launchers.live.site import Site, make_site
 from launchers.live.state import StateReader
-from launchers.request import GridRequest
-from launchers.status import read_status
+from launchers.slurm.grid_status import read_status
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite.base.errors import SpecError

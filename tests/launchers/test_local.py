@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from launchers import grid
-from launchers.display import Display
-from launchers.local import Gpus, LocalPool, LocalRun, environment_of_runs
-from launchers.plan import make_plan
+from launchers.core.plan import make_plan
+from launchers.local.display import Display
+from launchers.local.pool import Gpus, LocalPool, LocalRun, environment_of_runs
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
 from suite.store.attempts import record_fallback, record_start
@@ -174,7 +174,7 @@ def test_threads_of_a_run_sleep_while_they_wait_unless_the_user_says_otherwise(m
 @pytest.mark.parametrize(
     "start",
     [
-        "from launchers.fork_server import import_training; import_training(Resources())",  # as a node
+        "from launchers.core.fork_server import import_training; import_training(Resources())",  # as a node
         "import suite.execute; sys.argv = ['execute', folder]; suite.execute.main()",  # by hand
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launchers.names import describe
+from launchers.core.run_names import describe
 from suite.suites import get_suite, list_suites
 
 

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from launchers.node import _meeting_port
+from launchers.slurm.job import _meeting_port
 
 EPHEMERAL = 32_768  # from here on Linux gives ports to outgoing connections, by default
 

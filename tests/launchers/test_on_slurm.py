@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from launchers import on_slurm
-from launchers.plan import make_plan
-from launchers.status import RunStatus
+from launchers.core.plan import make_plan
+from launchers.slurm import train_on_slurm as on_slurm
+from launchers.slurm.grid_status import RunStatus
 from suite.spec.resources import Resources
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launchers.plan import count, find_rows, make_plan, select
+from launchers.core.plan import count, find_rows, make_plan, select
 from suite.base.errors import SpecError
 from suite.spec.resources import Resources
 from suite.store.results import Failure

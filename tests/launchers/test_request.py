@@ -9,11 +9,12 @@ from PIL import Image
 from rich.console import Console
 
 from imagesets.prepare.__main__ import main as prepare
-from launchers import report, request
-from launchers.command_line import parse_options
-from launchers.options import make_resources
-from launchers.plan import make_plan
-from launchers.request import GridRequest
+from launchers.command import grid_request as request
+from launchers.command import plan_report as report
+from launchers.command.command_line import parse_options
+from launchers.command.grid_request import GridRequest
+from launchers.command.options import make_resources
+from launchers.core.plan import make_plan
 from suite.base.errors import DataError, SpecError
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

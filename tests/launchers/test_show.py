@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from launchers.show import print_resolved
+from launchers.command.resolved_profile import print_resolved
 from suite.spec.recipe import Recipe
 from suite.suites import get_suite
 

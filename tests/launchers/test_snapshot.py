@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from launchers.submission import Submission, read_submission, submissions_folder, write_submission
+from launchers.slurm.submission import Submission, read_submission, submissions_folder, write_submission
 from suite.base.errors import RecordError
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
@@ -60,7 +60,7 @@ def submit_and_run(project, edit):
     command += ["--only", "model=deit_micro", "train_fraction=0.03125", "--cluster", "slurm", "--detach"]
     subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True)
     edit()
-    (script,) = (path for path in project.parent.glob("script-*") if "launchers.node" in path.read_text())
+    (script,) = (path for path in project.parent.glob("script-*") if "launchers.slurm.job" in path.read_text())
     done = subprocess.run(["bash", script], cwd=project, env=environment | NUMBERS, capture_output=True, text=True)
     (folder,) = store.glob("experiments/*/*")
     return RunDirectory(folder), done

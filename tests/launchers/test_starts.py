@@ -4,13 +4,13 @@ import os
 
 import pytest
 
-from launchers import ending
-from launchers.node import _write_to_log, run_task
-from launchers.plan import Job
-from launchers.starts import judge_start, note_bad_node, note_held, read_starts
-from launchers.status import RunStatus
-from launchers.submission import Submission, cancel_mark, find_submissions, submissions_folder, write_submission
-from launchers.troubles import find_troubles
+from launchers.core.plan import Job
+from launchers.slurm import requeue as ending
+from launchers.slurm.grid_status import RunStatus
+from launchers.slurm.job import _write_to_log, run_task
+from launchers.slurm.lost_starts import judge_start, note_bad_node, note_held, read_starts
+from launchers.slurm.submission import Submission, cancel_mark, find_submissions, submissions_folder, write_submission
+from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources

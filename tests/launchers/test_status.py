@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from launchers import slurm
-from launchers.plan import Job
-from launchers.slurm import EndedJob, QueuedJob
-from launchers.starts import note_bad_node
-from launchers.status import Need, RunStatus, read_status, render_status
-from launchers.submission import Submission, cancel_mark, write_submission
-from launchers.troubles import find_troubles
+from launchers.core.plan import Job
+from launchers.slurm import queries as slurm
+from launchers.slurm.grid_status import Need, RunStatus, read_status, render_status
+from launchers.slurm.lost_starts import note_bad_node
+from launchers.slurm.queries import EndedJob, QueuedJob
+from launchers.slurm.submission import Submission, cancel_mark, write_submission
+from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RecordError, RunError
 from suite.spec.resources import Resources
 from suite.store.attempts import record_end, record_fallback, record_start
@@ -272,7 +272,7 @@ def test_a_job_that_ended_by_itself_says_why_in_slurm_s_words_and_its_log_s(look
 
 
 def test_a_full_disk_is_named(look, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("launchers.reasons.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    monkeypatch.setattr("launchers.slurm.reasons.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
     assert f"the disk of {tmp_path} is full" in look(ended="FAILED").detail
 
 

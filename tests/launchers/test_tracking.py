@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from launchers import node
 from launchers.grid import main
-from launchers.submission import Submission
-from launchers.tracking import beside
-from launchers.tracking.beside import Follower, following
+from launchers.slurm import job as node
+from launchers.slurm.submission import Submission
+from launchers.tracking import following as beside
 from launchers.tracking.follower import Following, FollowRequest, find_papers
+from launchers.tracking.following import Follower, following
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
@@ -193,7 +193,8 @@ def test_a_tracker_that_is_slow_with_a_long_backlog_is_not_taken_for_one_that_ha
 
 def test_a_tracker_that_cannot_even_begin_is_told_of_and_the_training_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "launchers.helper.tempfile.TemporaryFile", lambda *how, **more: (_ for _ in ()).throw(OSError("no space left"))
+        "launchers.core.sidecar.tempfile.TemporaryFile",
+        lambda *how, **more: (_ for _ in ()).throw(OSError("no space left")),
     )
     said = []
     with following(["tensorboard"], tmp_path, "sample_efficiency", "smoke", [FIRST.id], said.append):

@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from launchers.command_line import parse_options
-from launchers.until import train_until
+from launchers.command.command_line import parse_options
+from launchers.command.until_decided import train_until
 from suite.base.errors import SpecError
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from launchers.command_line import parse_options
+from launchers.command.command_line import parse_options
 from suite.base.exit_codes import Exit
 from suite.base.streams import spell_what_streams_lack
 from suite.suites import get_suite

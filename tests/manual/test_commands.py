@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from launchers.command_line import parse_options
+from launchers.command.command_line import parse_options
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
@@ -199,7 +199,7 @@ def test_options_named_in_prose_are_the_programs():
     texts = [
         path.read_text()
         for path in (
-            ROOT / "launchers/command_line.py",
+            ROOT / "launchers/command/command_line.py",
             ROOT / "datasets/imagesets/prepare/__main__.py",
             ROOT / "leaderboards/build.py",
         )

@@ -150,4 +150,4 @@ def is_of_task(process: Path, store: str) -> bool:
         command = (process / "cmdline").read_bytes().decode().split("\0")
     except (OSError, UnicodeDecodeError):
         return False
-    return store in command and "launchers.node" in command and command[0] == sys.executable
+    return store in command and "launchers.slurm.job" in command and command[0] == sys.executable

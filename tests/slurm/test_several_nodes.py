@@ -102,7 +102,7 @@ def is_rank(process: Path, store: str, rank: str) -> bool:
         of_parent = (process.parent / parent[1] / "cmdline").read_bytes().decode() if parent else ""
     except (OSError, UnicodeDecodeError):
         return False
-    return f"SLURM_PROCID={rank}" in environment and store in command and "launchers.node" in of_parent
+    return f"SLURM_PROCID={rank}" in environment and store in command and "launchers.slurm.job" in of_parent
 
 
 def knows_its_pace(run: RunDirectory) -> bool:

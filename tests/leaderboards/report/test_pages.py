@@ -12,10 +12,10 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-from launchers.challengers import parse_challenger
-from launchers.command_line import parse_options
-from launchers.plan import select
-from launchers.request import GridRequest
+from launchers.command.command_line import parse_options
+from launchers.command.custom_model_words import parse_challenger
+from launchers.command.grid_request import GridRequest
+from launchers.core.plan import select
 from leaderboards.boards import make_leaderboard
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.report import suite_page

@@ -6,9 +6,9 @@ import re
 import shutil
 from pathlib import Path
 
-from launchers.slurm import EndedJob
-from launchers.starts import read_tail
-from launchers.submission import submissions_folder
+from launchers.slurm.lost_starts import read_tail
+from launchers.slurm.queries import EndedJob
+from launchers.slurm.submission import submissions_folder
 
 _FULL_BYTES = 1_000_000
 _ENDED = {

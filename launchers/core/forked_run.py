@@ -1,4 +1,4 @@
-"""Runs that start at once: forked by a process that has the libraries loaded, ``launchers.fork_server``. No torch.
+"""Runs that start at once: forked by a process that has the libraries loaded, ``launchers.core.fork_server``. No torch.
 
     local pool -> ForkServer -> that process -> a run, which is this process's own child
 
@@ -41,7 +41,7 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it can wait for no run
         _adopt_orphans(True)  # a run whose parent has gone on is ours, as if we had made it
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-m", "launchers.fork_server", resources.model_dump_json(exclude_defaults=True)]
+        command = [sys.executable, "-m", "launchers.core.fork_server", resources.model_dump_json(exclude_defaults=True)]
         with theirs:
             self._process = subprocess.Popen(
                 [*command, _TITLE_ROOM],

@@ -15,10 +15,10 @@ from imagesets.catalog import CATALOG
 from imagesets.fractions import fraction_indices
 from imagesets.manifest import read_index
 from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
-from launchers.challengers import parse_challenger, refuse_broken
-from launchers.options import GridOptions
-from launchers.plan import PlannedRun, find_rows, make_plan, select
-from launchers.report import print_plan
+from launchers.command.custom_model_words import parse_challenger, refuse_broken
+from launchers.command.options import GridOptions
+from launchers.command.plan_report import print_plan
+from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit

@@ -14,14 +14,13 @@ import filelock
 from rich.console import Console
 from rich.live import Live
 
-from launchers import slurm
-from launchers.cluster import Allocation, Submitter, parse_more, sbatch_value
-from launchers.options import GridOptions, make_resources
-from launchers.plan import Job, PlannedRun
-from launchers.report import print_cost, print_failures
-from launchers.request import GridRequest, Outcome
-from launchers.status import Need, RunStatus, read_status, render_status
-from launchers.submission import (
+from launchers.command.grid_request import GridRequest, Outcome
+from launchers.command.options import GridOptions, make_resources
+from launchers.command.plan_report import print_cost, print_failures
+from launchers.core.plan import Job, PlannedRun
+from launchers.slurm import queries as slurm
+from launchers.slurm.grid_status import Need, RunStatus, read_status, render_status
+from launchers.slurm.submission import (
     cancel_mark,
     find_submissions,
     find_users,
@@ -29,7 +28,8 @@ from launchers.submission import (
     owner_of,
     submissions_folder,
 )
-from launchers.troubles import find_troubles
+from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
+from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import disk_error

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from launchers.names import describe
+from launchers.core.run_names import describe
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.suite import Suite

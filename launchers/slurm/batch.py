@@ -11,8 +11,8 @@ from typing import Any
 
 import submitit
 
-from launchers import slurm
-from launchers.slurm_calls import ask, words_of
+from launchers.slurm import queries as slurm
+from launchers.slurm.calls import ask, words_of
 from suite.base.errors import RunError
 
 REFUSALS = (RunError, OSError)

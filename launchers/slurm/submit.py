@@ -18,13 +18,13 @@ from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from launchers import slurm
-from launchers.batch import PYTHON, REFUSALS, BatchScript, UnknownError
-from launchers.node import STEP_END_S, WARNING_S
-from launchers.plan import PlannedRun
-from launchers.slurm_calls import ask, words_of
-from launchers.snapshot import Snapshot
-from launchers.submission import (
+from launchers.core.plan import PlannedRun
+from launchers.slurm import queries as slurm
+from launchers.slurm.batch import PYTHON, REFUSALS, BatchScript, UnknownError
+from launchers.slurm.calls import ask, words_of
+from launchers.slurm.code_snapshot import Snapshot
+from launchers.slurm.job import STEP_END_S, WARNING_S
+from launchers.slurm.submission import (
     Submission,
     array_name,
     leaderboard_name,

@@ -10,8 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
-from launchers.address import DEFAULT, parse_address
-from launchers.options import Cluster, GridOptions, SlurmOptions
+from launchers.command.address import DEFAULT, parse_address
+from launchers.command.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.significance.sequential import FIRST_LOOK
 from suite.base.arguments import a_path, num_seeds, positive, program
 from suite.base.errors import SpecError

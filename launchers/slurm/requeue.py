@@ -1,6 +1,6 @@
 """The function that the script of a SLURM job calls when its processes have ended: ``end_task``.
 
-    python -m launchers.ending STORE SUBMISSION FIRST_TASK STATUS
+    python -m launchers.slurm.requeue STORE SUBMISSION FIRST_TASK STATUS
 
 It looks at what they left, and puts the job back into the queue if a run is still open: SLURM then starts the same task
 again, and each run finds its own newest checkpoint. A node where nothing could begin is left out of the next try. No
@@ -17,10 +17,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from launchers import slurm
-from launchers.slurm_calls import ask
-from launchers.starts import LostStart, bad_nodes, judge_start, read_starts
-from launchers.submission import cancel_mark, read_submission, submissions_folder, this_task
+from launchers.slurm import queries as slurm
+from launchers.slurm.calls import ask
+from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
+from launchers.slurm.submission import cancel_mark, read_submission, submissions_folder, this_task
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.store import attempts

@@ -23,7 +23,7 @@ from typing import Self
 
 from rich.console import Console
 
-from launchers.local import Gpus
+from launchers.local.pool import Gpus
 
 _CONTROL = "nvidia-cuda-mps-control"
 _KEEPER = """

@@ -13,8 +13,8 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from launchers.slurm_calls import ask, call, words_of
-from launchers.submission import task_number
+from launchers.slurm.calls import ask, call, words_of
+from launchers.slurm.submission import task_number
 from suite.base.errors import RunError, SpecError
 
 _NUM_LOOKS, _LOOK_S = 10, 1.0  # at what sbatch has said too little about: it may come late

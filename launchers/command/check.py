@@ -9,9 +9,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from launchers.challengers import count_classes, distinct_networks, parse_challenger
-from launchers.cost import count_flops
-from launchers.options import GridOptions
+from launchers.command.custom_model_words import count_classes, distinct_networks, parse_challenger
+from launchers.command.options import GridOptions
+from launchers.core.plan_cost import count_flops
 from suite.base.exit_codes import Exit
 from suite.cost.costs import options_to_count
 from suite.spec.custom_entries import with_challengers

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from launchers.starts import bad_nodes, read_starts
-from launchers.status import RunStatus
-from launchers.submission import Submission, submissions_folder
+from launchers.slurm.grid_status import RunStatus
+from launchers.slurm.lost_starts import bad_nodes, read_starts
+from launchers.slurm.submission import Submission, submissions_folder
 
 _STRAGGLES = 0.5  # of the others' pace
 

@@ -1,6 +1,6 @@
 """The function that each process of a SLURM job calls: ``run_task``. When all have ended, ``ending`` follows.
 
-    python -m launchers.node STORE SUBMISSION FIRST_TASK
+    python -m launchers.slurm.job STORE SUBMISSION FIRST_TASK
 
 srun starts ``run_task`` once per rank. Each run is trained by a forked child, so that Python and its libraries are
 loaded once for all runs of a task, and a run that dies takes no other along. SLURM's signals reach the child as
@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from launchers.fork_server import end_with, import_training, log_to
-from launchers.starts import note_bad_node, note_held, note_late
-from launchers.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
-from launchers.tracking.beside import following
+from launchers.core.fork_server import end_with, import_training, log_to
+from launchers.slurm.lost_starts import note_bad_node, note_held, note_late
+from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
+from launchers.tracking.following import following
 from suite.base.errors import RunError, SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append
@@ -195,7 +195,7 @@ def _write_to_log(run: RunDirectory) -> None:
 
 def _rank_variables(number: int) -> dict[str, str]:
     """torch's names for what SLURM says."""
-    from launchers.batch import rank_of_job
+    from launchers.slurm.batch import rank_of_job
 
     place = rank_of_job()
     port = _meeting_port(int(place.raw_job_id), int(os.environ.get("SLURM_RESTART_COUNT", 0)), number)

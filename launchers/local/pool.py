@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from launchers.forks import ForkedProcess, ForkServer
-from launchers.plan import Job, PlannedRun
+from launchers.core.forked_run import ForkedProcess, ForkServer
+from launchers.core.plan import Job, PlannedRun
 from suite.base.errors import SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append

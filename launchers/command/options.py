@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from launchers.address import Address
+from launchers.command.address import Address
 from leaderboards.significance.sequential import FIRST_LOOK
 from suite.base.errors import SpecError
 from suite.spec.profile import Profile
@@ -42,7 +42,7 @@ class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any. ``challengers`` and ``check`` are words as ``launchers.challengers`` reads
+    look, and ``max_seeds`` the most of any. ``challengers`` and ``check`` are words as ``launchers.command.custom_model_words`` reads
     them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on.
 
     Raises:

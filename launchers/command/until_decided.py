@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from launchers.options import GridOptions
+from launchers.command.options import GridOptions
 from leaderboards.boards import make_leaderboard
 from leaderboards.cells import Cell
 from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened

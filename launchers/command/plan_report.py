@@ -12,9 +12,9 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from launchers.cost import run_flops
-from launchers.names import describe
-from launchers.plan import Job, PlannedRun, count
+from launchers.core.plan import Job, PlannedRun, count
+from launchers.core.plan_cost import run_flops
+from launchers.core.run_names import describe
 from suite.cost.costs import images_seen, models_to_count, write_hours
 from suite.plugins.entry_points import Kind, list_plugins
 from suite.spec.experiment import Experiment

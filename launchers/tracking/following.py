@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from launchers.helper import Helper
+from launchers.core.sidecar import Helper
 from launchers.tracking.follower import FollowRequest
 from suite.spec.resources import TrackerName
 

@@ -1,10 +1,10 @@
 """The process that has torch, timm and DeepSpeed loaded, and forks a run whenever the grid asks for one.
 
-    python -m launchers.fork_server RESOURCES ROOM_FOR_TITLES     started by ``launchers.forks``, with a socket as input
+    python -m launchers.core.fork_server RESOURCES ROOM_FOR_TITLES     started by ``launchers.core.forked_run``, with a socket as input
 
 Each run is forked twice: the process between ends at once, so that the run becomes a child of the grid. It has a
 session of its own, dies with the grid, and stays when this process dies. No GPU may be touched here: what is forked
-after that could use none. ``launchers.node`` forks the runs of a SLURM job with the same steps.
+after that could use none. ``launchers.slurm.job`` forks the runs of a SLURM job with the same steps.
 """
 
 from __future__ import annotations

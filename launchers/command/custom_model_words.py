@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from imagesets.prepared import find_info
-from launchers.options import GridOptions
+from launchers.command.options import GridOptions
 from suite.base.errors import SpecError, check_name
 from suite.base.frozen import Scalar
 from suite.plugins.entry_points import find_model

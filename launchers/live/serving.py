@@ -17,8 +17,8 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from launchers.address import Address
-from launchers.helper import NICER, Helper
+from launchers.command.address import Address
+from launchers.core.sidecar import NICER, Helper
 from suite.base.errors import SuiteError
 from suite.base.exit_codes import Exit
 
@@ -77,10 +77,10 @@ def serve() -> int:
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_grid, daemon=True).start()
     threading.excepthook = _end_with_a_page
-    from launchers.command_line import parse_options
+    from launchers.command.command_line import parse_options
+    from launchers.command.grid_request import GridRequest
     from launchers.live.server import Server
     from launchers.live.site import make_site
-    from launchers.request import GridRequest
 
     try:
         site = make_site(GridRequest.of(parse_options(asked["words"])))

@@ -17,15 +17,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from launchers import slurm
-from launchers.console import Excerpt
-from launchers.names import describe
-from launchers.plan import Job, stand_all
-from launchers.progress import LONGEST_S, read_progress
-from launchers.reasons import explain_end, explain_wait
-from launchers.slurm import EndedJob, QueuedJob
-from launchers.starts import LostStart, read_starts
-from launchers.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
+from launchers.core.console import Excerpt
+from launchers.core.plan import Job, stand_all
+from launchers.core.progress import LONGEST_S, read_progress
+from launchers.core.run_names import describe
+from launchers.slurm import queries as slurm
+from launchers.slurm.lost_starts import LostStart, read_starts
+from launchers.slurm.queries import EndedJob, QueuedJob
+from launchers.slurm.reasons import explain_end, explain_wait
+from launchers.slurm.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
 from suite.cost.costs import write_hours
 from suite.spec.profile import Profile
 from suite.store import attempts
@@ -240,7 +240,7 @@ class Need:
             return status.remaining_s * status.job.resources.num_ranks / 3600
         arm = status.job.experiment.arm_id
         if arm not in self._by_flops:
-            from launchers.cost import run_flops
+            from launchers.core.plan_cost import run_flops
 
             flops = run_flops(status.job.experiment, status.job.resources)
             self._by_flops[arm] = flops / self._rate / 3600
