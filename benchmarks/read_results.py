@@ -19,7 +19,7 @@ from measured import note
 
 from launchers.core.plan import Job
 from launchers.slurm.grid_status import read_status
-from leaderboards.collect import collect
+from leaderboards.boards.collect import collect
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Profile
 from suite.spec.recipe import Recipe

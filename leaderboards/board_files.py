@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards import Leaderboard
+from leaderboards.boards.board import Leaderboard
 from leaderboards.challenges import find_challenges
-from leaderboards.claims.judged import JudgedClaim
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import SUFFIX, pack_records
 from leaderboards.survey import IndexLine
 from leaderboards.text.challenges import render_challenges_csv

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages, write_records
-from leaderboards.boards import check_store, make_leaderboard
+from leaderboards.boards.board import check_store, make_leaderboard
+from leaderboards.boards.joined_stores import joined
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.claims.judged import JudgedClaim
-from leaderboards.joined_stores import joined
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import unpacked
 from leaderboards.published_boards import tell_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey

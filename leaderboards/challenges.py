@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from leaderboards.boards import Board, Leaderboard
-from leaderboards.cell_values import difference_of
-from leaderboards.cells import Cell
-from leaderboards.metrics import is_accuracy
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cell_values import difference_of
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.metrics import is_accuracy
 from leaderboards.significance.estimates import SIGNIFICANCE, holm, p_value
 from suite.spec.custom_entries import data_of
 from suite.spec.profile import Entry

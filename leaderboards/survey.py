@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards import Leaderboard, enter_challengers, make_leaderboard
-from leaderboards.cells import Cell
-from leaderboards.claims.judged import JudgedClaim, judge
-from leaderboards.cost import Cost, estimate_cost
+from leaderboards.boards.board import Leaderboard, enter_challengers, make_leaderboard
+from leaderboards.boards.budget import Cost, estimate_cost
+from leaderboards.boards.cells import Cell
+from leaderboards.judged_claims import JudgedClaim, judge
 from suite.base.errors import RecordError, SuiteError
 from suite.spec.suite import Suite
 from suite.store.run_store import list_arms

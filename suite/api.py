@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from imagesets.prepared import find_info
-from leaderboards.boards import check_store, make_leaderboard
+from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import RecordError
 from suite.spec.experiment import flat_fields

@@ -27,7 +27,7 @@ PAGES = {
     ),
     "models": ("suite.models.*",),
     "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),
-    "boards": ("leaderboards.boards", "leaderboards.cells", "leaderboards.significance.*"),
+    "boards": ("leaderboards.boards.board", "leaderboards.boards.cells", "leaderboards.significance.*"),
 }
 
 

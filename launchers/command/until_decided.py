@@ -8,8 +8,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from launchers.command.options import GridOptions
-from leaderboards.boards import make_leaderboard
-from leaderboards.cells import Cell
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.cells import Cell
 from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
 from leaderboards.text.notation import write_signed
 from suite.base.errors import SpecError

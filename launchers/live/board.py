@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from launchers.live.cached_page import Page
-from leaderboards.boards import Leaderboard, enter_challengers, make_leaderboard
+from leaderboards.boards.board import Leaderboard, enter_challengers, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims

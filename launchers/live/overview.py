@@ -9,8 +9,8 @@ from pathlib import Path
 
 from launchers.live.board import mark_of
 from launchers.live.cached_page import Page
-from leaderboards.boards import check_store
-from leaderboards.claims.judged import JudgedClaim
+from leaderboards.boards.board import check_store
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import IndexLine, judge_all, survey

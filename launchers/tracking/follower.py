@@ -21,8 +21,8 @@ from pydantic import PositiveFloat
 
 from launchers.core.sidecar import NICER
 from launchers.tracking.trackers import TRACKERS, TrackedRun, Tracker
-from leaderboards.layout import lay_out
-from leaderboards.metrics import read_metric
+from leaderboards.boards.layout import lay_out
+from leaderboards.boards.metrics import read_metric
 from suite.base.errors import RecordError
 from suite.base.exit_codes import Exit
 from suite.base.files import open_file, read_file, write_atomically

@@ -16,7 +16,7 @@ from suite.spec.figures import CentersFigure, PathsFigure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
 
 _LAYERS_IN_ROW = 6
 _LAYER_SIDE_IN, _MOMENT_SIDE_IN = 1.6, 2.3

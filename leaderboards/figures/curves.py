@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
 
 Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
 _MOST_MARKERS = 25  # in a line

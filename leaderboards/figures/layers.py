@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
 
 _GATES_IN_ROW = 5
 _MODELS_IN_ROW = 3

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Board, Leaderboard
-    from leaderboards.cells import Cell
+    from leaderboards.boards.board import Board, Leaderboard
+    from leaderboards.boards.cells import Cell
 
 GAIN_MARK = (style.GREEN, "D")
 

@@ -23,7 +23,7 @@ from suite.spec.figures import MapsFigure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
 
 # What is read from a run's file, and what makes blocks of it.
 _KINDS = {

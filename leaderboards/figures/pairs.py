@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Leaderboard
-    from leaderboards.cells import Cell
+    from leaderboards.boards.board import Leaderboard
+    from leaderboards.boards.cells import Cell
 
 Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)
 Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is called -> curve

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
 
 
 @dataclass(frozen=True)

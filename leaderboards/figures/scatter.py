@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from leaderboards.boards import Board, Leaderboard
+    from leaderboards.boards.board import Board, Leaderboard
 
 # Where a label may stand, best first: (horizontal, vertical) alignment and the offset in points that goes with it.
 _SIDES = (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from leaderboards.boards import Leaderboard
+from leaderboards.boards.board import Leaderboard
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import LineFigure
 from suite.spec.profile import Place

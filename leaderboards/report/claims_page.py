@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from leaderboards.claims.judged import JudgedClaim
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.plots import Marks, Plot, scale
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
 from leaderboards.report.tables import anchor_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboards.cells import Cell
+from leaderboards.boards.cells import Cell
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.claims.judged import JudgedClaim
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import count_verdicts
 from leaderboards.report.plots import Marks, Plot, scale
 from leaderboards.report.rendering import FOLLOWED, find_links, render

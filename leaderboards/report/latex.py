@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboards.boards import Board
+from leaderboards.boards.board import Board
 from leaderboards.text.escaping import spell_controls
 from leaderboards.text.notation import NOTHING, write_ours, write_status
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from leaderboards.boards import Board, Leaderboard
+from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.report.charts import Chart
 from leaderboards.report.curves_picture import draw_curves
 from leaderboards.report.latex import render_latex

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from leaderboards.boards import Board
-from leaderboards.cells import Cell
+from leaderboards.boards.board import Board
+from leaderboards.boards.cells import Cell
 from leaderboards.significance.estimates import Interval
 from suite.spec.profile import Row
 

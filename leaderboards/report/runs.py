@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboards.boards import Board, Leaderboard
-from leaderboards.cells import Cell
-from leaderboards.usable_runs import short_commit
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.usable_runs import short_commit
 from suite.base.arguments import program
 from suite.base.errors import RecordError
 from suite.cost.costs import write_hours

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboards.boards import Leaderboard
-from leaderboards.cells import STATUSES
-from leaderboards.claims.judged import JudgedClaim
+from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.cells import STATUSES
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.charts import Chart, find_charts
 from leaderboards.report.library import charts_library
 from leaderboards.report.offers import Pictures, offer_chart, offer_figure, offer_table

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leaderboards.boards import Board
-from leaderboards.cells import Cell
+from leaderboards.boards.board import Board
+from leaderboards.boards.cells import Cell
 from leaderboards.report.plots import Plot, plot_column
 from leaderboards.report.runs import RunReader, RunsOfCell
 from leaderboards.text.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leaderboards.boards import Leaderboard
+from leaderboards.boards.board import Leaderboard
 from leaderboards.challenges import Challenge, find_challenges
 from leaderboards.text.notation import NOTHING, write_difference
 from leaderboards.text.records import render_records, write_numbers

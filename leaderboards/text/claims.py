@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leaderboards.claims.judged import JudgedClaim
+from leaderboards.judged_claims import JudgedClaim
 from leaderboards.text.notation import NOTHING, pad, section, significant_decimals, write_signed
 from leaderboards.text.records import render_records, write_numbers
 from suite.spec.claims import PaperClaims

@@ -11,13 +11,13 @@ import csv
 import io
 from collections.abc import Iterator
 
-from leaderboards.boards import Board, Leaderboard
-from leaderboards.cells import Cell
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.usable_runs import short_commit
 from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.escaping import escape_cell
 from leaderboards.text.notation import write_value
 from leaderboards.text.records import render_records, write_numbers
-from leaderboards.usable_runs import short_commit
 from suite.base.errors import RecordError
 from suite.store.results import Result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from leaderboards.cost import Cost
+from leaderboards.boards.budget import Cost
 from leaderboards.survey import IndexLine
 from leaderboards.text.notation import (
     NOTHING,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboards.boards import Leaderboard
+from leaderboards.boards.board import Leaderboard
 from suite.spec.suite import Ranked, RankedWithin
 
 LEGEND = """\

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from leaderboards.boards import Board, Leaderboard
-from leaderboards.cells import STATUSES, Cell
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import STATUSES, Cell
 from leaderboards.text.challenges import COMPARISON, write_challenges
 from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain

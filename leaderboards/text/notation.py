@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from leaderboards.boards import Leaderboard
-from leaderboards.cells import Cell
-from leaderboards.effects import CellEffect
-from leaderboards.metrics import is_accuracy
+from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.effects import CellEffect
+from leaderboards.boards.metrics import is_accuracy
 from leaderboards.published_boards import BoardHeadline
 from leaderboards.significance.estimates import SIGNIFICANCE
 from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed

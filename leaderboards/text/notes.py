@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from leaderboards.boards import Leaderboard
-from leaderboards.cells import Cell
-from leaderboards.usable_runs import short_commit
+from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.usable_runs import short_commit
 from suite.spec.profile import Row
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaderboards.boards import Board, Leaderboard
-from leaderboards.cells import Cell
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import Cell
 from leaderboards.text.escaping import spell_controls
 from leaderboards.text.notation import (
     NOTHING,

@@ -1,7 +1,7 @@
 """A paper's claim as data: its sense, where it stands, and which cells of the leaderboards it speaks of.
 
 Claim -> Effect (what must be above zero, or equal to it) -> Term (a weighted number) -> a cell of a suite's table. The
-judge is ``leaderboards.claims.judged``.
+judge is ``leaderboards.judged_claims``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import suite.api
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
 from suite.api import load_cells, load_model, load_runs, read_curves
 from suite.base.errors import RecordError, RunError, SpecError

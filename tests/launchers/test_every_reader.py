@@ -9,7 +9,7 @@ from launchers.local.pool import LocalRun
 from launchers.slurm import requeue as ending
 from launchers.slurm.grid_status import read_status
 from launchers.slurm.submission import Submission, write_submission
-from leaderboards.collect import collect
+from leaderboards.boards.collect import collect
 from suite.base.exit_codes import Exit
 from suite.execute import run as execute
 from suite.spec.resources import Resources

@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.notation import write_headline, write_power, write_value
 from suite.store.results import Failure
 

@@ -1,6 +1,6 @@
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_csv
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.terminal import print_summary

@@ -5,7 +5,7 @@ import csv
 import pytest
 from scipy.stats import ttest_ind
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.challenges import find_challenges
 from leaderboards.text.challenges import render_challenges_csv, summarize_challenges
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
-from leaderboards.collect import collect
-from leaderboards.metrics import check_metric, is_accuracy, read_metric
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.collect import collect
+from leaderboards.boards.metrics import check_metric, is_accuracy, read_metric
 from suite.base.errors import RecordError, SpecError
 from suite.spec.experiment import Experiment
 from suite.store.results import Failure
@@ -108,7 +108,7 @@ def test_an_experiment_that_stands_in_two_entries_is_read_once(table2, finish, t
         read.append(experiment.arm_id)
         return {}
 
-    monkeypatch.setattr("leaderboards.collect.find_runs", count)
+    monkeypatch.setattr("leaderboards.boards.collect.find_runs", count)
     collect(doubled, tmp_path)
     assert len(read) == len(set(read)) == 10
 

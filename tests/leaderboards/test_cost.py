@@ -1,7 +1,7 @@
 import pytest
 
-from leaderboards.collect import collect
-from leaderboards.cost import estimate_cost
+from leaderboards.boards.budget import estimate_cost
+from leaderboards.boards.collect import collect
 from leaderboards.text.index import write_to_go
 from suite.cost.known_flops import Flops, keep_flops
 

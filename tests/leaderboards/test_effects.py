@@ -4,8 +4,8 @@ import io
 import pytest
 from scipy import stats
 
-from leaderboards.boards import make_leaderboard
-from leaderboards.effects import choose_baseline
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.effects import choose_baseline
 from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import SpecError
 from suite.spec.profile import Place

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
-from leaderboards.layout import PAPERS
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.layout import PAPERS
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import write_signed, write_value

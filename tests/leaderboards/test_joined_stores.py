@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
+from leaderboards.boards.joined_stores import joined
 from leaderboards.build import main
-from leaderboards.joined_stores import joined
 from suite.base.errors import RecordError
 from suite.spec.custom_entries import read_challengers, record_challengers
 from suite.spec.custom_model import Challenger

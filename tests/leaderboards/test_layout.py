@@ -1,7 +1,7 @@
 import pytest
 
-from leaderboards import layout
-from leaderboards.layout import check_layout, lay_out, load_paper_table
+from leaderboards.boards import layout
+from leaderboards.boards.layout import check_layout, lay_out, load_paper_table
 from suite.base.errors import RecordError, SpecError
 from suite.spec.figures import CurveFigure, LayerFigure, Pair, PairFigure
 from suite.spec.profile import Place

@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.build import main
 from leaderboards.packed_records import SUFFIX, pack_records, unpacked
 from leaderboards.published_boards import PUBLISHED, is_outdated, read_runs

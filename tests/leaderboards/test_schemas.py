@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.schemas import FOLDER, published
 from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.csv_files import render_long_csv

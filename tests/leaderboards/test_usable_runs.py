@@ -1,8 +1,8 @@
 import pytest
 
-from leaderboards.boards import make_leaderboard
-from leaderboards.claims.judged import judge
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.figures.parts.logged import curve_behind
+from leaderboards.judged_claims import judge
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from suite.base.errors import RecordError

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from leaderboards.layout import check_layout, lay_out
+from leaderboards.boards.layout import check_layout, lay_out
 from suite.protocols.deit import DEIT
 from suite.spec.profile import ProfileName
 from suite.suites import get_suite

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from benchmarks import laptop_profile
-from leaderboards.layout import check_layout, load_paper_table, places_of
+from leaderboards.boards.layout import check_layout, load_paper_table, places_of
 from suite.models.convit import MODELS as CONVIT
 from suite.models.convit import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import torch
 
-from leaderboards.layout import check_layout, lay_out
+from leaderboards.boards.layout import check_layout, lay_out
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.protocols.cordonnier import LAPTOP, PAPER

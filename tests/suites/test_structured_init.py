@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from leaderboards.layout import check_layout, load_paper_table
+from leaderboards.boards.layout import check_layout, load_paper_table
 from suite.protocols import structured_init as protocol
 from suite.spec.recipe import Recipe
 from suite.spec.suite import RankedWithin

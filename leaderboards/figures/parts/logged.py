@@ -17,7 +17,7 @@ from suite.store.protocol_changes import void_metrics
 from suite.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
 
 Floats = NDArray[np.float64]
 _MOST_KEPT = 2048  # runs whose numbers are kept at hand

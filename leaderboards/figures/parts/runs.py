@@ -9,7 +9,7 @@ from suite.spec.profile import Place
 from suite.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
 
 Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
 _NO_BREAK = "\N{NO-BREAK SPACE}"

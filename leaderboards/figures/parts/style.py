@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from leaderboards.boards import Leaderboard
+    from leaderboards.boards.board import Leaderboard
     from leaderboards.figures.parts.recorded import Array
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers repeat the distinction in black and white. With

@@ -6,9 +6,9 @@ import re
 import pytest
 import torch
 
+from leaderboards.boards.layout import lay_out
+from leaderboards.boards.metrics import in_points
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.layout import lay_out
-from leaderboards.metrics import in_points
 from suite.models.build import build_model
 from suite.models.probes import attention_layers
 from suite.protocols.deit import DEIT_LAPTOP

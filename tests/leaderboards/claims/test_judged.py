@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.build import main
-from leaderboards.claims.judged import judge, read_logged
+from leaderboards.judged_claims import judge, read_logged
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
 from suite.base.errors import SpecError
 from suite.spec.claims import Claim, Logged, NotJudged, PaperClaims, number

@@ -7,10 +7,10 @@ import io
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.joined_stores import joined
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.claims.judged import judge
-from leaderboards.joined_stores import joined
+from leaderboards.judged_claims import judge
 from leaderboards.packed_records import SUFFIX, unpacked
 from leaderboards.published_boards import PUBLISHED, list_boards
 from leaderboards.text.claims import render_claims_csv

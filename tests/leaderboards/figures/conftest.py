@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from leaderboards.boards import Leaderboard, make_leaderboard
+from leaderboards.boards.board import Leaderboard, make_leaderboard
 from leaderboards.figures.parts.recorded import Recorded
 from suite.spec.experiment import Experiment, Kind
 from suite.spec.figures import Figure

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.figures.maps import draw_maps
 from suite.base.errors import RecordError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.figures.pairs import draw_pairs, find_pairs
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Place

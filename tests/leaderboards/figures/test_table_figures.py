@@ -4,12 +4,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from leaderboards.boards import make_leaderboard
-from leaderboards.cells import Cell, Coverage
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.cells import Cell, Coverage
+from leaderboards.boards.layout import PaperTable
 from leaderboards.figures.heatmaps import find_grids, write_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
-from leaderboards.layout import PaperTable
 from leaderboards.significance.estimates import Estimate
 from suite.spec.figures import HeatmapFigure, LineFigure, ScatterFigure
 

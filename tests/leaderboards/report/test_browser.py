@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from leaderboards.board_files import write_leaderboard, write_pages
-from leaderboards.boards import make_leaderboard
-from leaderboards.claims.judged import judge
-from leaderboards.cost import estimate_cost
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.boards.budget import estimate_cost
+from leaderboards.judged_claims import judge
 from leaderboards.survey import IndexLine
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.results import Failure, Result

@@ -16,7 +16,7 @@ from launchers.command.command_line import parse_options
 from launchers.command.custom_model_words import parse_challenger
 from launchers.command.grid_request import GridRequest
 from launchers.core.plan import select
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.report import suite_page
 from leaderboards.report.charts import find_charts

@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import LONG_COLUMNS, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from suite.spec.experiment import Experiment

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from leaderboards.boards import make_leaderboard
+from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_accounting, render_long_csv
 from leaderboards.text.escaping import escape_cell, escape_code, escape_markdown
 from leaderboards.text.markdown import render_markdown

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
 
-from leaderboards.metrics import read_metric
+from leaderboards.boards.metrics import read_metric
 from suite.base.errors import RecordError
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.profile import Profile

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboards.cell_values import competitors_of, difference_of
-from leaderboards.cells import Cell
-from leaderboards.metrics import is_accuracy
+from leaderboards.boards.cell_values import competitors_of, difference_of
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.metrics import is_accuracy
 from suite.spec.profile import Place, Row
 from suite.spec.suite import ChangeFrom, Suite, Table
 

@@ -10,8 +10,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboards.cells import Search
-from leaderboards.collect import ArmRuns, Collection, SeedFailure, pick
+from leaderboards.boards.cells import Search
+from leaderboards.boards.collect import ArmRuns, Collection, SeedFailure, pick
 from suite.spec.experiment import Experiment, flat_fields, with_ancestors
 
 # The fields of ``Circumstances``, and what several of each are called.

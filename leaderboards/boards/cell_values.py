@@ -11,13 +11,13 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from leaderboards.cells import Cell, CellStatus, Coverage, Provenance, Search
-from leaderboards.collect import ArmRuns, Collection, pick
-from leaderboards.layout import PaperTable
-from leaderboards.metrics import PRUNED_HEADS, in_points, is_accuracy
+from leaderboards.boards.cells import Cell, CellStatus, Coverage, Provenance, Search
+from leaderboards.boards.collect import ArmRuns, Collection, pick
+from leaderboards.boards.layout import PaperTable
+from leaderboards.boards.metrics import PRUNED_HEADS, in_points, is_accuracy
+from leaderboards.boards.usable_runs import UsableRuns, choose, tell_origins, usable_runs
 from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
-from leaderboards.usable_runs import UsableRuns, choose, tell_origins, usable_runs
 from suite.spec.profile import Entry, Row
 from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from leaderboards.collect import SeedFailure
+from leaderboards.boards.collect import SeedFailure
 from leaderboards.significance.estimates import Estimate, Interval
 from leaderboards.significance.verdicts import Verdict
 from suite.spec.experiment import Experiment

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from leaderboards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
-from leaderboards.cells import Cell, CellStatus
-from leaderboards.collect import Collection, collect
-from leaderboards.effects import CellEffect, find_effects
-from leaderboards.layout import PaperTable, check_layout, lay_out
+from leaderboards.boards.cell_values import add_derived, add_ranks, add_verdicts, difference_of, measured_cells
+from leaderboards.boards.cells import Cell, CellStatus
+from leaderboards.boards.collect import Collection, collect
+from leaderboards.boards.effects import CellEffect, find_effects
+from leaderboards.boards.layout import PaperTable, check_layout, lay_out
 from suite.base.arguments import program
 from suite.base.errors import SpecError
 from suite.spec.custom_entries import with_recorded_challengers

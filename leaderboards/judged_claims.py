@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leaderboards.boards import Leaderboard
-from leaderboards.cells import Cell
+from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.cells import Cell
+from leaderboards.boards.metrics import in_points, is_accuracy
 from leaderboards.claims import ALL_CLAIMS
-from leaderboards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, Sample, derive, single
 from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
 from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term

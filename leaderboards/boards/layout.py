@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from leaderboards.metrics import check_metric
+from leaderboards.boards.metrics import check_metric
 from suite.base.errors import RecordError, SpecError, unknown_name
 from suite.spec.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
 from suite.spec.profile import Entry, Place, Profile, Row

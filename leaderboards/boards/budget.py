@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from leaderboards.collect import Collection
+from leaderboards.boards.collect import Collection
 from suite.base.errors import SpecError
 from suite.cost.costs import run_flops
 from suite.cost.known_flops import find_flops
