@@ -23,7 +23,7 @@ import torch
 from timing import describe_machine, load
 
 from imagesets.loader import Batch
-from suite.protocols.deit import DEIT
+from suite.papers.shared.deit import DEIT
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources

@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from suite.models.build import build_model
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.training import distributed

@@ -24,7 +24,7 @@ from fault_records import EXPERIMENT, make_begun_run, make_result
 
 from suite.base.files import sha256_of
 from suite.models.build import build_model
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from launchers.slurm.submission import Submission, write_submission
 from suite.base.files import sha256_of
 from suite.models.build import build_model
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.attempts import record_end, record_start

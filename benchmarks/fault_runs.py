@@ -25,7 +25,7 @@ from typing import Any
 from fault_counts import Counts, Fault, judge
 
 from suite.base.exit_codes import Exit
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store import heartbeat

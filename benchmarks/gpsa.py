@@ -20,7 +20,7 @@ from torch import nn
 
 from suite.models.build import build_model
 from suite.models.gpsa import GatedPositionalSelfAttention
-from suite.protocols.deit import DEIT
+from suite.papers.shared.deit import DEIT
 from suite.training.optim import build_optimizer
 
 import timm  # isort: skip  (after suite.models, which makes torchvision importable)

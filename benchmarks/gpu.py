@@ -29,7 +29,7 @@ from torch import nn
 
 from suite.models.build import build_model
 from suite.models.flops import count_flops
-from suite.protocols.deit import DEIT_CIFAR
+from suite.papers.shared.deit import DEIT_CIFAR
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.training.environment import device_name

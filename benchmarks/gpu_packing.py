@@ -24,7 +24,7 @@ from rich.console import Console
 from launchers.core.plan import make_plan
 from launchers.local.gpu_sharing import SharedGpus
 from launchers.local.pool import Gpus, LocalPool
-from suite.protocols import convit
+from suite.papers.convit import recipes as convit
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 

@@ -30,8 +30,8 @@ from imagesets.opening import open_splits
 from suite.base.errors import SpecError
 from suite.base.frozen import Scalar
 from suite.models.build import build_model
-from suite.protocols.convit import Family
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.convit.recipes import Family
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.training.optim import LearningRate, build_optimizer
 
@@ -137,10 +137,10 @@ _SHORTER = replace(_NINE, images_seen=24_000)
 _NARROW = replace(_LONGER, dim=36)
 _SHORT = replace(_NINE, images_seen=18_000)
 CHOSEN = replace(_SHORT, num_images=500)
-"""The setting of ``suite.protocols.convit.micro`` on the smallest share of its images."""
+"""The setting of ``suite.papers.convit.recipes.micro`` on the smallest share of its images."""
 _TENTH = replace(_NARROW, num_images=2_000)
 _TABLE_3 = replace(_TENTH, images_seen=24_000)
-"""S+ of ``suite.protocols.convit.laptop`` on a tenth of its images."""
+"""S+ of ``suite.papers.convit.recipes.laptop`` on a tenth of its images."""
 _TABLE_1 = replace(_TABLE_3, num_images=20_000)
 _RATES = (1e-3, 2e-3, 4e-3)
 _EIGHT = tuple(range(1000, 1008))

@@ -21,7 +21,7 @@ from timing import describe_machine, load
 from launchers.core.forked_run import ForkServer
 from launchers.core.plan import make_plan
 from launchers.local.pool import LocalPool, environment_of_runs
-from suite.protocols.convit import micro
+from suite.papers.convit.recipes import micro
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.heartbeat import read_beat

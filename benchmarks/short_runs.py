@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from suite.protocols import convit
-from suite.protocols.deit import DEIT
+from suite.papers import get_suite
+from suite.papers.convit import recipes as convit
+from suite.papers.shared.deit import DEIT
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 _NUM_IMAGES = 320  # for training, in the packaged set
 

@@ -21,8 +21,8 @@ from launchers.core.plan import PlannedRun, make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm.submission import leaderboard_name
 from launchers.slurm.submit import Allocation, Submitter
+from suite.papers import get_suite
 from suite.spec.resources import Resources
-from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 _LATER = "now+1days"

@@ -28,8 +28,8 @@ from imagesets.catalog import statistics as channel_statistics
 from imagesets.opening import open_splits
 from imagesets.prepared import find_info
 from suite.models.build import build_model
-from suite.protocols.convit import micro
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.convit.recipes import micro
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

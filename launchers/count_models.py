@@ -13,9 +13,9 @@ from suite.base.exit_codes import Exit
 from suite.cost.costs import run_flops
 from suite.cost.known_flops import PATH, Flops, key_of, write_shipped
 from suite.models.flops import count_anew
+from suite.papers import get_suite, list_suites
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
-from suite.suites import get_suite, list_suites
 
 
 def all_experiments() -> list[Experiment]:

@@ -31,7 +31,7 @@ from suite.base.endings import ends_in_message
 from suite.base.errors import SpecError, SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 
 def build(
@@ -46,7 +46,7 @@ def build(
     """Read the runs of one suite at one scale, write its leaderboard and print it in short.
 
     Args:
-        suite_name: as ``suite.suites.get_suite`` knows it.
+        suite_name: as ``suite.papers.get_suite`` knows it.
         profile: the suite's scale.
         store: the run store that ``launchers/grid.py`` wrote.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.

@@ -16,7 +16,7 @@ from leaderboards.published_boards import PUBLISHED, list_boards, read_headline,
 from leaderboards.significance.power import seeds_needed
 from suite.base.errors import RecordError
 from suite.base.files import write_atomically
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from suite.base.errors import RecordError
 from suite.base.frozen import Frozen
+from suite.papers import get_suite, list_suites
 from suite.spec.profile import ProfileName
 from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.suites import get_suite, list_suites
 
 PUBLISHED = Path(__file__).parent / "published"
 
@@ -87,7 +87,7 @@ def tell_published(suite_name: str, profile: str) -> list[str]:
     """A line that sets the published headline of a scale beside a store's own; none where no such board is here.
 
     Args:
-        suite_name: as ``suite.suites.get_suite`` knows it; one of the user's own has no published board.
+        suite_name: as ``suite.papers.get_suite`` knows it; one of the user's own has no published board.
         profile: the scale.
     """
     board = PUBLISHED / suite_name / f"{profile}.md"

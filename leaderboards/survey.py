@@ -15,9 +15,9 @@ from leaderboards.boards.budget import Cost, estimate_cost
 from leaderboards.boards.cells import Cell
 from leaderboards.judged_claims import JudgedClaim, judge
 from suite.base.errors import RecordError, SuiteError
+from suite.papers import get_suite, list_suites
 from suite.spec.suite import Suite
 from suite.store.run_store import list_arms
-from suite.suites import get_suite, list_suites
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ from imagesets.prepared import find_info
 from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import RecordError
+from suite.papers import get_suite
 from suite.spec.experiment import flat_fields
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand_alone
 from suite.store.run_store import list_runs
-from suite.suites import get_suite
 
 if TYPE_CHECKING:
     from torch import nn

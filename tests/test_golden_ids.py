@@ -6,7 +6,7 @@
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 GOLDEN = Path(__file__).parent / "golden"
 _CONVIT = {

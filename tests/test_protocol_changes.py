@@ -2,8 +2,10 @@
 
 import pytest
 
-from suite.protocols import cmhsa, convit, cordonnier
-from suite.protocols import structured_init as structured
+from suite.papers.cmhsa import recipes as cmhsa
+from suite.papers.convit import recipes as convit
+from suite.papers.cordonnier import recipes as cordonnier
+from suite.papers.structured_init import recipes as structured
 from suite.store.protocol_changes import PROTOCOL_VERSION, void_metrics, why_void
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory

@@ -11,8 +11,8 @@ import links
 
 from leaderboards.claims import ALL_CLAIMS
 from leaderboards.packed_records import SUFFIX
+from suite.papers import get_suite
 from suite.spec.suite import Suite
-from suite.suites import get_suite
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")
 

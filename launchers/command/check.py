@@ -14,10 +14,10 @@ from launchers.command.options import GridOptions
 from launchers.core.plan_cost import count_flops
 from suite.base.exit_codes import Exit
 from suite.cost.costs import options_to_count
+from suite.papers import get_suite
 from suite.spec.custom_entries import with_challengers
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
-from suite.suites import get_suite
 
 _SUITE = "sample_efficiency"  # where none is named
 _MB = 1e6

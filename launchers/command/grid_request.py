@@ -22,6 +22,7 @@ from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
+from suite.papers import get_suite, list_suites
 from suite.spec.custom_entries import record_challengers, with_challengers
 from suite.spec.custom_model import Challenger
 from suite.spec.experiment import Experiment
@@ -30,7 +31,6 @@ from suite.spec.resources import Resources
 from suite.spec.suite import Suite
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
-from suite.suites import get_suite, list_suites
 
 _FEW_STEPS = 50  # a smoke run takes sixty
 

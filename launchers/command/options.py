@@ -9,9 +9,9 @@ from typing import Literal
 from launchers.command.address import Address
 from leaderboards.significance.sequential import FIRST_LOOK
 from suite.base.errors import SpecError
+from suite.papers import are_shown_with_best
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources, StorageFormat, TrackerName
-from suite.suites import are_shown_with_best
 
 Cluster = Literal["local", "slurm"]
 

@@ -16,13 +16,13 @@ from launchers.core.plan import Job, PlannedRun, count
 from launchers.core.plan_cost import run_flops
 from launchers.core.run_names import describe
 from suite.cost.costs import images_seen, models_to_count, write_hours
+from suite.papers import get_suite, list_suites
 from suite.plugins.entry_points import Kind, list_plugins
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import BATCH_NORMED
 from suite.spec.profile import Profile, ProfileName
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
-from suite.suites import get_suite, list_suites
 
 
 def print_plan(

@@ -13,7 +13,7 @@ from leaderboards.boards.cells import Cell
 from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
 from leaderboards.text.notation import write_signed
 from suite.base.errors import SpecError
-from suite.suites import get_suite
+from suite.papers import get_suite
 
 Train = Callable[[GridOptions], int]  # a grid of a fixed number of seeds; gives the exit status
 

@@ -24,7 +24,7 @@ from leaderboards.report.packed import spelt
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import has_runs
 from suite.base.errors import SpecError
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 STATE = "state.json"
 _EVERY_S = 2.0  # between two looks at the runs

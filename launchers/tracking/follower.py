@@ -28,12 +28,12 @@ from suite.base.exit_codes import Exit
 from suite.base.files import open_file, read_file, write_atomically
 from suite.base.frozen import Frozen
 from suite.base.reading import read_metrics_line
+from suite.papers import get_suite
 from suite.spec.resources import TrackerName
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand_alone
 from suite.store.run_store import experiments_folder
-from suite.suites import get_suite
 
 _EVERY_S = 2.0
 _TOLD = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")

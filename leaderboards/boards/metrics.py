@@ -2,7 +2,7 @@
 
 Every number of ``Result`` is one. A column shows it once the column stands in the table's header
 (``papers/<table>.csv``, or ``Table.columns`` in ``suite.spec.suite``) and an ``Entry`` of the suite names both;
-``suite/suites/convit_imagenet.py`` does so with ``speed_images_per_s``.
+``suite/papers/convit/convit_imagenet.py`` does so with ``speed_images_per_s``.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ claim         their form, as data             composition   effects made of seve
 judged        leaderboards of all suites -> the verdict on each claim; it alone knows numbers of ours
 """
 
-from leaderboards.claims.cmhsa import CLAIMS as CMHSA
-from leaderboards.claims.convit import CLAIMS as CONVIT
-from leaderboards.claims.cordonnier import CLAIMS as CORDONNIER
-from leaderboards.claims.structured_init import CLAIMS as STRUCTURED_INIT
+from suite.papers.cmhsa.claims import CLAIMS as CMHSA
+from suite.papers.convit.claims import CLAIMS as CONVIT
+from suite.papers.cordonnier.claims import CLAIMS as CORDONNIER
+from suite.papers.structured_init.claims import CLAIMS as STRUCTURED_INIT
 from suite.spec.claims import PaperClaims
 
 ALL_CLAIMS: tuple[PaperClaims, ...] = (CORDONNIER, CONVIT, CMHSA, STRUCTURED_INIT)

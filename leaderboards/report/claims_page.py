@@ -19,8 +19,8 @@ from leaderboards.text.claims import (
     write_seeds_needed,
 )
 from leaderboards.text.notation import NOTHING
+from suite.papers import get_suite
 from suite.spec.claims import PaperClaims, Term
-from suite.suites import get_suite
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from huggingface_hub import EvalResult, ModelCardData
 
 from imagesets.catalog import statistics
 from imagesets.prepared import find_info
+from suite.papers import get_suite, list_suites
 from suite.spec.experiment import Experiment
 from suite.store.results import Result
-from suite.suites import get_suite, list_suites
 
 _METRICS = {"top1_percent": "top-1 accuracy, %", "top5_percent": "top-5 accuracy, %"}
 

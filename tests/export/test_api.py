@@ -13,7 +13,7 @@ from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_long_csv
 from suite.api import load_cells, load_model, load_runs, read_curves
 from suite.base.errors import RecordError, RunError, SpecError
-from suite.suites import get_suite
+from suite.papers import get_suite
 
 MICRO = get_suite("sample_efficiency").profile("smoke").experiments()[0]
 FIELDS = {name: getattr(MICRO, name) for name in ("dataset", "image_size", "recipe", "train_fraction")}

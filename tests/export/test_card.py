@@ -9,7 +9,7 @@ from huggingface_hub import ModelCard
 
 from suite.export.__main__ import main
 from suite.export.folder import export
-from suite.suites import get_suite
+from suite.papers import get_suite
 
 MICRO = get_suite("sample_efficiency").profile("smoke").experiments()[0]
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from imagesets.loader import ImageLoader
 from suite.models.build import build_model, list_models
-from suite.protocols.deit import DEIT, DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT, DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

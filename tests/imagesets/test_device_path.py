@@ -12,8 +12,8 @@ from imagesets import prefetch
 from imagesets.loader import ImageLoader
 from imagesets.packing import Packed
 from imagesets.prefetch import side_stream, stream_batches
-from suite.protocols.deit import DEIT, DEIT_CIFAR
-from suite.protocols.structured_init import CIFAR
+from suite.papers.shared.deit import DEIT, DEIT_CIFAR
+from suite.papers.structured_init.recipes import CIFAR
 from suite.spec.experiment import Experiment
 
 META = torch.device("meta")

@@ -16,10 +16,10 @@ import pytest
 
 from imagesets.prepare.__main__ import main as prepare
 from launchers.grid import main
+from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand
-from suite.suites import get_suite
 
 needs_ffcv = pytest.mark.skipif(
     importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"

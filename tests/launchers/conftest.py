@@ -2,9 +2,9 @@
 
 import pytest
 
+from suite.papers import get_suite
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 FIRST, SECOND, *_ = get_suite("sample_efficiency").profile("smoke").experiments()
 

@@ -13,7 +13,7 @@ from launchers.grid import main
 from launchers.slurm.train_on_slurm import _locate
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
-from suite.suites import get_suite
+from suite.papers import get_suite
 
 MODEL = """
 import sys
@@ -212,7 +212,7 @@ def test_a_suite_of_one_s_own_is_found_by_a_job_in_another_folder(tmp_path, monk
     [
         ("SUITE = 3", "is int, expected a suite.spec.suite.Suite"),
         ("import nothing_like_it", "breaks when it is imported: ModuleNotFoundError"),
-        ("from suite.suites.sample_efficiency import SUITE", "is called 'sample_efficiency', as one of ours"),
+        ("from suite.papers.convit.sample_efficiency import SUITE", "is called 'sample_efficiency', as one of ours"),
     ],
 )
 def test_a_suite_that_breaks_is_named(tmp_path, text, said):

@@ -10,8 +10,8 @@ from launchers.slurm import queries as slurm
 from launchers.slurm.submission import array_name, find_submissions, task_number, write_submission
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
 from suite.base.errors import RunError, SpecError
+from suite.papers import get_suite
 from suite.spec.resources import Resources
-from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 EXPERIMENTS = SUITE.profile("smoke").experiments(num_seeds=3)

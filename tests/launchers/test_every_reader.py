@@ -12,12 +12,12 @@ from launchers.slurm.submission import Submission, write_submission
 from leaderboards.boards.collect import collect
 from suite.base.exit_codes import Exit
 from suite.execute import run as execute
+from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand_alone
-from suite.suites import get_suite
 
 ERROR, KILLED = (Failure(kind=kind, reason="because", log_path="log.txt") for kind in ("error", "killed"))
 

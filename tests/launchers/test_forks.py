@@ -12,7 +12,7 @@ import pytest
 from launchers.core.forked_run import ForkServer
 from launchers.core.plan import make_plan
 from launchers.local.pool import LocalPool, environment_of_runs
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

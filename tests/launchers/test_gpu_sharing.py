@@ -17,7 +17,7 @@ from launchers.command.options import GridOptions
 from launchers.local.gpu_sharing import SharedGpus
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
-from suite.suites import get_suite
+from suite.papers import get_suite
 
 DAEMON = """#!/bin/sh
 pipes=$CUDA_MPS_PIPE_DIRECTORY

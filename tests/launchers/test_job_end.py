@@ -7,8 +7,8 @@ import pytest
 from launchers.core.plan import make_plan
 from launchers.slurm import submit as cluster
 from launchers.slurm.lost_starts import LostStart, read_starts
+from suite.papers import get_suite
 from suite.spec.resources import Resources
-from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 JOB = {

@@ -35,10 +35,10 @@ from leaderboards.report.index_page import render_index_html
 from leaderboards.survey import read_line
 from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
+from suite.papers import get_suite
 from suite.store import attempts
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -13,9 +13,9 @@ import pytest
 from launchers.grid import main
 from suite import execute
 from suite.base.exit_codes import Exit
+from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]
 COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke"]

@@ -3,7 +3,7 @@
 import pytest
 
 from launchers.core.run_names import describe
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 
 def test_a_name_says_what_differs_between_the_runs_of_a_model_and_no_more(graph):

@@ -4,10 +4,10 @@ import pytest
 
 from launchers.core.plan import count, find_rows, make_plan, select
 from suite.base.errors import SpecError
+from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("laptop")

@@ -16,9 +16,9 @@ from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
 from launchers.core.plan import make_plan
 from suite.base.errors import DataError, SpecError
+from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("smoke")

@@ -3,8 +3,8 @@ import io
 from rich.console import Console
 
 from launchers.command.resolved_profile import print_resolved
+from suite.papers import get_suite
 from suite.spec.recipe import Recipe
-from suite.suites import get_suite
 
 
 def shown(suite_name, profile):

@@ -18,12 +18,12 @@ from launchers.slurm.queries import EndedJob, QueuedJob
 from launchers.slurm.submission import Submission, cancel_mark, write_submission
 from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RecordError, RunError
+from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.attempts import record_end, record_fallback, record_start
 from suite.store.heartbeat import Heartbeat
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 PROFILE = get_suite("sample_efficiency").profile("smoke")
 EXPERIMENTS = PROFILE.experiments()[:2]

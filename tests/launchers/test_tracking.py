@@ -16,9 +16,9 @@ from launchers.tracking import following as beside
 from launchers.tracking.follower import Following, FollowRequest, find_papers
 from launchers.tracking.following import Follower, following
 from suite.base.exit_codes import Exit
+from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 SMOKE = ["--suite", "sample_efficiency", "--profile", "smoke"]
 FIRST = get_suite("sample_efficiency").profile("smoke").experiments()[0]  # DeiT on 5 %, 34.8 in ConViT's Table 2

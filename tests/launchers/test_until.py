@@ -7,9 +7,9 @@ from scipy import stats
 from launchers.command.command_line import parse_options
 from launchers.command.until_decided import train_until
 from suite.base.errors import SpecError
+from suite.papers import get_suite
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 SUITE = get_suite("init_datasets")
 ARMS = [SUITE.find_entry(SUITE.profile("laptop"), place) for place in (SUITE.headline.better, SUITE.headline.baseline)]

@@ -8,7 +8,7 @@ import pytest
 import leaderboards.build as build_module
 from leaderboards import published_boards, survey
 from leaderboards.build import build, main
-from suite.suites import get_suite
+from suite.papers import get_suite
 
 SCRIPT = Path(build_module.__file__)
 
@@ -124,7 +124,7 @@ def misuse(arguments, capsys):
 
 
 def test_an_unknown_suite_exits_2_with_the_nearest_name(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("suite.suites.list_suites", lambda: ["sample_efficiency"])
+    monkeypatch.setattr("suite.papers.list_suites", lambda: ["sample_efficiency"])
     error = misuse(["--suite", "sample_eficiency", "--runs", str(tmp_path)], capsys)
     assert "Did you mean 'sample_efficiency'?" in error
 

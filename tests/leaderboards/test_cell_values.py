@@ -4,11 +4,11 @@ from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_csv
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.terminal import print_summary
+from suite.papers import get_suite
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
 from suite.spec.suite import ChangeFrom, MeanOf, RankedWithin, RelativeTo
-from suite.suites import get_suite
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 BIG, SMALL = (Experiment(model=m, dataset="cifar10", image_size=32, recipe=RECIPE) for m in ("deit_b", "deit_s"))

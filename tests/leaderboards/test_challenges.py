@@ -11,10 +11,10 @@ from leaderboards.text.challenges import render_challenges_csv, summarize_challe
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from suite.base.errors import RecordError, SpecError
+from suite.papers import get_suite, list_suites
 from suite.spec.custom_entries import read_challengers, record_challengers, with_challengers
 from suite.spec.custom_model import Challenger
 from suite.spec.experiment import ModelSource, hash_source
-from suite.suites import get_suite, list_suites
 
 CODE = "class Mine: ..."
 SOURCE = ModelSource(kind="file", name="Mine", version=hash_source(CODE.encode()), code=CODE)

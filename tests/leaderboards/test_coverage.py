@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 FILE = Path(__file__).parents[2] / "leaderboards" / "COVERAGE.md"
 SECTIONS = {part.partition(" (")[0]: part for part in FILE.read_text(encoding="utf-8").split("\n## ")[1:]}

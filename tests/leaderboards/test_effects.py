@@ -8,8 +8,8 @@ from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.effects import choose_baseline
 from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import SpecError
+from suite.papers import get_suite
 from suite.spec.profile import Place
-from suite.suites import get_suite
 
 
 def test_an_effect_is_welchs_difference_from_the_baseline_beside_the_papers(table2, fill, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from launchers.command.command_line import parse_options
 from suite.base.exit_codes import Exit
 from suite.base.streams import spell_what_streams_lack
-from suite.suites import get_suite
+from suite.papers import get_suite
 
 ROOT = Path(__file__).parents[2]
 C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -13,10 +13,10 @@ from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import write_signed, write_value
 from leaderboards.text.terminal import print_summary
+from suite.papers import get_suite, list_suites
 from suite.spec.suite import ChangeFrom, MeanOf, RelativeGain
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite, list_suites
 
 NUM_SEEDS = 2
 CASES = [(name, profile) for name in list_suites() for profile in (*get_suite(name).profiles, "smoke")]

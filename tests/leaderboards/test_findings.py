@@ -14,8 +14,8 @@ from scipy.stats import t as students_t
 
 from leaderboards.packed_records import unpacked
 from leaderboards.published_boards import PUBLISHED
+from suite.papers import get_suite, list_suites
 from suite.store.run_store import find_runs
-from suite.suites import get_suite, list_suites
 
 FINDINGS = (PUBLISHED / "FINDINGS.md").read_text()
 TRIALS = Path(__file__).parents[2] / "benchmarks" / "laptop_profile.jsonl"

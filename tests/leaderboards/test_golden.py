@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 from leaderboards.build import main
+from suite.papers import get_suite, list_suites
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite, list_suites
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "boards.sha256"
 TEXTS = (".csv", ".md")  # pictures depend on the fonts and on matplotlib

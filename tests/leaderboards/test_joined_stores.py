@@ -7,12 +7,12 @@ import pytest
 from leaderboards.boards.joined_stores import joined
 from leaderboards.build import main
 from suite.base.errors import RecordError
+from suite.papers import get_suite
 from suite.spec.custom_entries import read_challengers, record_challengers
 from suite.spec.custom_model import Challenger
 from suite.spec.experiment import ModelSource, hash_source
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import find_runs
-from suite.suites import get_suite
 
 FIRST = get_suite("sample_efficiency").profile("laptop").experiments()[0]
 

@@ -15,13 +15,13 @@ from leaderboards.packed_records import SUFFIX, pack_records, unpacked
 from leaderboards.published_boards import PUBLISHED, is_outdated, read_runs
 from leaderboards.text.csv_files import render_accounting
 from suite.base.errors import RecordError
+from suite.papers import get_suite
 from suite.spec.custom_entries import record_challengers, with_challengers
 from suite.spec.custom_model import Challenger
 from suite.spec.experiment import with_ancestors
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand
 from suite.store.run_store import list_runs
-from suite.suites import get_suite
 
 FIRST, SECOND = get_suite("sample_efficiency").profile("laptop").experiments()[:2]
 SUITE = ["--suite", "sample_efficiency"]

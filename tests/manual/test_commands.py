@@ -22,10 +22,10 @@ import pytest
 from PIL import Image
 
 from launchers.command.command_line import parse_options
+from suite.papers import get_suite, list_suites
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite, list_suites
 from suite.training.checkpoint import save_weights
 from suite.training.start import start_network
 

@@ -9,7 +9,7 @@ from leaderboards import overview
 from leaderboards.overview import FILES, PUBLISHED, render_origins, render_table, replace_table
 from leaderboards.published_boards import BoardHeadline, is_outdated, list_boards, tell_headline
 from suite.base.errors import RecordError
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("furo", reason="the extra docs is not installed")

@@ -16,9 +16,9 @@ from typing import Any
 
 from cluster import Cluster
 
+from suite.papers import get_suite
 from suite.store.attempts import read_attempts
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 ROOT = Path(__file__).parents[2]
 SUITE = "sample_efficiency"

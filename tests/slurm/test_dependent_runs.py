@@ -9,9 +9,9 @@ import pytest
 from cluster import Cluster
 from grids import a_run_in_mid_training, grid, job_of, leaderboard, on_slurm, stopped
 
+from suite.papers import get_suite
 from suite.store.attempts import read_attempts
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 DEPENDENT = "convit_masking"
 NEEDED = [RunDirectory.of(Path(), e).path for e in get_suite(DEPENDENT).profile("smoke").experiments() if e.is_trained]

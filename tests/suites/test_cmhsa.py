@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 
 from leaderboards.boards.layout import check_layout, lay_out
-from suite.protocols.deit import DEIT
+from suite.papers import get_suite
+from suite.papers.shared.deit import DEIT
 from suite.spec.profile import ProfileName
-from suite.suites import get_suite
 
 CIFAR100, WARMUP = (get_suite(name) for name in ("cmhsa_cifar100", "cmhsa_warmup"))
 PROFILES = [name for name in get_args(ProfileName) if name != "desktop"]  # those that every suite has

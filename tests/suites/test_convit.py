@@ -11,12 +11,12 @@ from leaderboards.boards.layout import check_layout, load_paper_table, places_of
 from suite.models.convit import MODELS as CONVIT
 from suite.models.convit import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
-from suite.protocols import convit
-from suite.protocols.deit import DEIT
+from suite.papers import get_suite, list_suites
+from suite.papers.convit import recipes as convit
+from suite.papers.shared.deit import DEIT
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 from suite.spec.profile import ProfileName
-from suite.suites import get_suite, list_suites
 
 NAMES = [name for name in list_suites() if name.startswith("convit_")]
 ALL = [*NAMES, "sample_efficiency"]

@@ -8,10 +8,10 @@ import torch
 from leaderboards.boards.layout import check_layout, lay_out
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
-from suite.protocols.cordonnier import LAPTOP, PAPER
+from suite.papers import get_suite
+from suite.papers.cordonnier.recipes import LAPTOP, PAPER
 from suite.spec.figures import CentersFigure, PathsFigure
 from suite.spec.profile import ProfileName
-from suite.suites import get_suite
 
 CIFAR10, HEADS = (get_suite(name) for name in ("cordonnier_cifar10", "cordonnier_heads"))
 PROFILES = [name for name in get_args(ProfileName) if name != "desktop"]  # those that every suite has

@@ -7,9 +7,9 @@ osiriszjq/structured_init and of ConvMixer with timm's defaults. "bf16" stands f
 import pytest
 
 from imagesets.catalog import get_info, statistics
-from suite.protocols.structured_init import IMAGENET_AS_THE_CODE, imagenet_vit
+from suite.papers import get_suite, list_suites
+from suite.papers.structured_init.recipes import IMAGENET_AS_THE_CODE, imagenet_vit
 from suite.spec.recipe import Recipe
-from suite.suites import get_suite, list_suites
 
 OFF = {
     "optimizer": "adamw", "adam_epsilon": 1e-8, "momentum": 0, "weight_decay": 0, "decay_biases": False,

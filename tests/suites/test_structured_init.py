@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from leaderboards.boards.layout import check_layout, load_paper_table
-from suite.protocols import structured_init as protocol
+from suite.papers import get_suite
+from suite.papers.structured_init import recipes as protocol
 from suite.spec.recipe import Recipe
 from suite.spec.suite import RankedWithin
-from suite.suites import get_suite
 from suite.training.optim import LearningRate
 
 # distinct trainings in laptop, gpu, paper

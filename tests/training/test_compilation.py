@@ -5,7 +5,7 @@ import time
 import pytest
 from safetensors.torch import load_file
 
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment, ModelSource, hash_source
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

@@ -20,7 +20,7 @@ from suite.execute import run
 from suite.models.head_pruning import degenerate_heads
 from suite.models.masking import mask_attention, mask_position_embedding
 from suite.models.probes import attention_maps, gating_values, nonlocality
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources

@@ -8,10 +8,10 @@ import torch
 from timm.scheduler import CosineLRScheduler
 
 from suite.models.build import build_model
-from suite.protocols.cmhsa import CMHSA
-from suite.protocols.cordonnier import ATTENTION, FINE_TUNING
-from suite.protocols.deit import DEIT
-from suite.protocols.structured_init import CIFAR
+from suite.papers.cmhsa.recipes import CMHSA
+from suite.papers.cordonnier.recipes import ATTENTION, FINE_TUNING
+from suite.papers.shared.deit import DEIT
+from suite.papers.structured_init.recipes import CIFAR
 from suite.spec.recipe import Recipe
 from suite.training.optim import LearningRate, build_optimizer
 

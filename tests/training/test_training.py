@@ -12,7 +12,7 @@ from imagesets.loader import ImageLoader
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.models.build import build_model
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment, ModelSource, hash_source
 from suite.spec.resources import Resources
 from suite.store import attempts
@@ -100,7 +100,7 @@ ONE_STEP = """
 import sys, torch, torch.nn.functional as F
 from safetensors.torch import save_file
 from suite.models.build import build_model
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec import Resources
 from suite.training import distributed
 

@@ -11,11 +11,11 @@ from leaderboards.boards.metrics import in_points
 from leaderboards.claims import ALL_CLAIMS
 from suite.models.build import build_model
 from suite.models.probes import attention_layers
-from suite.protocols.deit import DEIT_LAPTOP
+from suite.papers import get_suite
+from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 CLAIMS = {claim.name: claim for paper in ALL_CLAIMS for claim in paper.claims}
 TERMS = [term for claim in CLAIMS.values() for effect in claim.effects for term in effect.terms]

@@ -9,11 +9,11 @@ from leaderboards.build import main
 from leaderboards.judged_claims import judge, read_logged
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
 from suite.base.errors import SpecError
+from suite.papers import get_suite
 from suite.spec.claims import Claim, Logged, NotJudged, PaperClaims, number
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
-from suite.suites import get_suite
 
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)
 MODELS = ("deit", "convit", "resnet")

@@ -14,7 +14,7 @@ from leaderboards.judged_claims import judge
 from leaderboards.packed_records import SUFFIX, unpacked
 from leaderboards.published_boards import PUBLISHED, list_boards
 from leaderboards.text.claims import render_claims_csv
-from suite.suites import get_suite, list_suites
+from suite.papers import get_suite, list_suites
 
 
 def boards_of(paper, scale):

@@ -12,10 +12,10 @@ from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.budget import estimate_cost
 from leaderboards.judged_claims import judge
 from leaderboards.survey import IndexLine
+from suite.papers import get_suite
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.results import Failure, Result
 from suite.store.run_directory import RunDirectory
-from suite.suites import get_suite
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(

@@ -31,12 +31,12 @@ from leaderboards.report.suite_page import render_suite_page
 from leaderboards.report.tables import view_table
 from leaderboards.text.csv_files import render_csv
 from leaderboards.text.markdown import render_markdown
+from suite.papers import get_suite
 from suite.spec.custom_entries import record_challengers, with_challengers
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
 from suite.store.results import Failure
-from suite.suites import get_suite
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 RECIPE = Recipe(name="short", epochs=1, batch_size=8, learning_rate=0.1)

@@ -10,7 +10,7 @@ the right and below. The laptop profile has an eighth of each width.
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, RECIPE_NOTE, convmixer, entry, laptop_convmixer
+from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, RECIPE_NOTE, convmixer, entry, laptop_convmixer
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

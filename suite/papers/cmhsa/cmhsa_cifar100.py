@@ -21,8 +21,8 @@ Where the paper leaves room (there is no public code):
 - The search takes test accuracy, as nothing is said of a validation set; so its rows flatter themselves a little.
 """
 
-from suite.protocols.cmhsa import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
-from suite.protocols.deit import DEIT_NOTES
+from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
+from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import Headline, RelativeTo, Suite, Table
 

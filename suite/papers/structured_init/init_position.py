@@ -10,7 +10,7 @@ the paper has two numbers. A class token has no position of its own, as in the a
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
+from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

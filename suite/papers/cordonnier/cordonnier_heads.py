@@ -13,7 +13,7 @@ paper; the arXiv text at hand numbers them otherwise (16 heads are its Fig. 10).
 paper is not said there: content on single images is taken for it.
 """
 
-from suite.protocols.cordonnier import LAPTOP, LAPTOP_NOTE, PAPER, Scale
+from suite.papers.cordonnier.recipes import LAPTOP, LAPTOP_NOTE, PAPER, Scale
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CentersFigure, MapsFigure, PathsFigure
 from suite.spec.profile import Entry, Place, Profile

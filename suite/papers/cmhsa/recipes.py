@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from suite.base.frozen import Scalar
-from suite.protocols.deit import DEIT, DEIT_LAPTOP, WITHOUT_AUGMENTATION
+from suite.papers.shared.deit import DEIT, DEIT_LAPTOP, WITHOUT_AUGMENTATION
 from suite.spec.experiment import Experiment, Normalization
 from suite.spec.recipe import Recipe
 

@@ -13,7 +13,7 @@ heads, 3x3 windows and one solution: 9 of the 72 cells.
 from collections.abc import Callable
 from itertools import product
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
+from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, MeanOf, Suite, Table

@@ -14,8 +14,17 @@ trained in the first 10 layers". The authors' code has none of these switches. T
 
 from collections.abc import Iterable
 
-from suite.protocols.convit import DESKTOP_NOTE, LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, desktop, gpu, laptop, paper
-from suite.protocols.deit import DEIT_NOTES
+from suite.papers.convit.recipes import (
+    DESKTOP_NOTE,
+    LAPTOP_EVALUATIONS,
+    LAPTOP_NOTE,
+    Scale,
+    desktop,
+    gpu,
+    laptop,
+    paper,
+)
+from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import Headline, Suite, Table

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, Protocol
 
 from suite.base.frozen import Scalar
-from suite.protocols import cordonnier
-from suite.protocols.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE
+from suite.papers.cordonnier import recipes as cordonnier
+from suite.papers.shared.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
 from suite.spec.recipe import Recipe

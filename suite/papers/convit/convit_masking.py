@@ -7,8 +7,18 @@ Where text and code leave room: a masked embedding is zero; DeiT's includes the 
 the first ones, from the input; the text's "first" and "last GPSA layers" can only mean few and all of the ten.
 """
 
-from suite.protocols.convit import DESKTOP_NOTE, LAPTOP_LAYERS, LAPTOP_NOTE, TITLES, Scale, desktop, gpu, laptop, paper
-from suite.protocols.deit import DEIT_NOTES
+from suite.papers.convit.recipes import (
+    DESKTOP_NOTE,
+    LAPTOP_LAYERS,
+    LAPTOP_NOTE,
+    TITLES,
+    Scale,
+    desktop,
+    gpu,
+    laptop,
+    paper,
+)
+from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table
 

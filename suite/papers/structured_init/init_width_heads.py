@@ -8,7 +8,7 @@ Where text and code leave room: as in ``init_datasets``. The laptop profile trai
 of 64, in two layers and with 4 and 16 heads: 10 of the 80 cells.
 """
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, entry, laptop_vit, vit
+from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.profile import Place, Profile
 from suite.spec.suite import Headline, RankedWithin, Suite, Table
 

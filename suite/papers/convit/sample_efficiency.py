@@ -11,7 +11,7 @@ follows it) evaluates at the end alone: an evaluation takes a sixth as long as t
 three, in 91 runs a third longer, the last was the best in each.
 """
 
-from suite.protocols.convit import (
+from suite.papers.convit.recipes import (
     DESKTOP_LENGTH,
     EIGHTH,
     LAPTOP_MICRO_LENGTH,
@@ -22,7 +22,7 @@ from suite.protocols.convit import (
     micro,
     paper,
 )
-from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import LineFigure, Pair, PairFigure
 from suite.spec.profile import Entry, Place, Profile

@@ -8,8 +8,8 @@ border of 16, and all are normalized by ImageNet's mean and deviation, as in Dei
 other profiles normalize by their sets' own, and the laptop shows whole images in training and test.
 """
 
-from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, SIZES, TITLES, Family, gpu, laptop, paper
-from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, SIZES, TITLES, Family, gpu, laptop, paper
+from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Entry, Place, Profile

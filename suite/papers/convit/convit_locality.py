@@ -10,8 +10,8 @@ there from the first block, not a DeiT. The strength of Fig. 8 right and of the 
 ConViT's own. Networks are evaluated at other epochs than Fig. 8 right's: of those, the nearest are drawn.
 """
 
-from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, LAPTOP_NOTE, Scale, gpu, laptop, paper
-from suite.protocols.deit import DEIT_NOTES
+from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, LAPTOP_NOTE, Scale, gpu, laptop, paper
+from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure, HeatmapFigure, ProgressFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

@@ -13,7 +13,7 @@ Not covered: Fig. 2b's models of other papers, whose numbers it quotes and which
 are sketches.
 """
 
-from suite.protocols.convit import (
+from suite.papers.convit.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     SHAPES,
@@ -25,7 +25,7 @@ from suite.protocols.convit import (
     laptop,
     paper,
 )
-from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import Pair, PairFigure, ScatterFigure
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import Headline, RankedWithin, RelativeGain, Suite, Table

@@ -15,8 +15,17 @@ class. On ``laptop`` the models train on a tenth of the images, so that there ar
 from collections.abc import Callable
 
 from suite.base.frozen import Scalar
-from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, TITLES, Family, gpu, laptop, paper, probed_laptop
-from suite.protocols.deit import DEIT_NOTES
+from suite.papers.convit.recipes import (
+    LAPTOP_EVALUATIONS,
+    LAPTOP_NOTE,
+    TITLES,
+    Family,
+    gpu,
+    laptop,
+    paper,
+    probed_laptop,
+)
+from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import LayerFigure, MapsFigure
 from suite.spec.profile import Entry, Place, Profile

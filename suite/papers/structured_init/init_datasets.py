@@ -11,10 +11,10 @@ one command for all. For ImageNet the paper follows "the training settings defin
 with its one-cycle schedule and timm's weight decay of then, 2e-5. Mean and deviation of .5, the test crop of .9 and
 bilinear or bicubic crops by image are timm's defaults for the model, as neither command names others. The command in
 the authors' own repository is another (batch 4096 at learning rate .004, cosine, weight decay .05, stronger mixing):
-``suite.protocols.structured_init.IMAGENET_AS_THE_CODE``.
+``suite.papers.structured_init.recipes.IMAGENET_AS_THE_CODE``.
 """
 
-from suite.protocols.structured_init import (
+from suite.papers.structured_init.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     METHODS,

@@ -7,7 +7,7 @@ Where text and code leave room: as in ``init_datasets``, whose CIFAR-100 column 
 profile keeps ViT-T's two head counts, on CIFAR-10.
 """
 
-from suite.protocols.structured_init import (
+from suite.papers.structured_init.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     METHODS,

@@ -8,8 +8,8 @@ of the four searches the paper's grid. All are 200 epochs long, a phase's length
 initialization; the paper's figure shows the first 100. Its "validation loss" is ours on the test set.
 """
 
-from suite.protocols.cmhsa import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
-from suite.protocols.deit import DEIT_NOTES
+from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
+from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

@@ -13,7 +13,7 @@ all train on a tenth of the images, so that there are epochs to follow nonlocali
 
 from collections.abc import Callable
 
-from suite.protocols.convit import (
+from suite.papers.convit.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
     Family,
@@ -23,7 +23,7 @@ from suite.protocols.convit import (
     paper,
     probed_laptop,
 )
-from suite.protocols.deit import DEIT_NOTES
+from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure, LayerFigure
 from suite.spec.profile import Entry, Place, Profile

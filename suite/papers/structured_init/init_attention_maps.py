@@ -12,7 +12,7 @@ over a layer's heads. Which layers Fig. 6 shows is not said: all.
 
 from collections.abc import Callable
 
-from suite.protocols.structured_init import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
+from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.experiment import Experiment
 from suite.spec.figures import MapsFigure
 from suite.spec.profile import Entry, Place, Profile

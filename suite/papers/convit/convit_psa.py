@@ -7,8 +7,8 @@ Where text and code leave room: the authors' code has no vanilla PSA. It starts 
 but its queries and keys start random: at zero, as in Eq. 5, both would have no gradient for ever.
 """
 
-from suite.protocols.convit import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
-from suite.protocols.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
+from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

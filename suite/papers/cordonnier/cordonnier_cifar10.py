@@ -13,7 +13,7 @@ its published size. FLOPs are two per multiplication of linear layers, as only t
 throughout. The last weights are evaluated.
 """
 
-from suite.protocols.cordonnier import DESKTOP, DESKTOP_NOTE, LAPTOP, LAPTOP_NOTE, PAPER, Scale
+from suite.papers.cordonnier.recipes import DESKTOP, DESKTOP_NOTE, LAPTOP, LAPTOP_NOTE, PAPER, Scale
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
