@@ -155,15 +155,15 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: 
         claims: of all papers, at every scale that has runs.
         out: the folder of the index, with the suites' and the claims' own.
     """
-    from leaderboards.claims import ALL_CLAIMS
     from leaderboards.report.claims_page import render_claims_html
     from leaderboards.report.findings_page import render_findings_html
     from leaderboards.report.index_page import render_index_html
+    from suite.papers import list_claims
 
     for line in lines:
         if line.leaderboard and line.cost:
             write_page(line.leaderboard, out / line.suite.name, claims, beside_others=True)
-    for paper in ALL_CLAIMS:
+    for paper in list_claims():
         page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())
     write_atomically(out / "findings.html", render_findings_html().encode())

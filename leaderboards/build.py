@@ -17,7 +17,6 @@ from pathlib import Path
 from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages, write_records
 from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.boards.joined_stores import joined
-from leaderboards.claims import ALL_CLAIMS
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import unpacked
 from leaderboards.published_boards import tell_published
@@ -31,7 +30,7 @@ from suite.base.endings import ends_in_message
 from suite.base.errors import SpecError, SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
-from suite.papers import get_suite, list_suites
+from suite.papers import get_suite, list_claims, list_suites
 
 
 def build(
@@ -111,7 +110,7 @@ def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
     """Write ``claims.csv`` and ``claims/<paper>.md``."""
     write_atomically(out / "claims.csv", render_claims_csv(claims).encode())
     make_folder(out / "claims")
-    for paper in ALL_CLAIMS:
+    for paper in list_claims():
         page = render_claims_page(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
 

@@ -16,9 +16,9 @@ from typing import Any
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import in_points, is_accuracy
-from leaderboards.claims import ALL_CLAIMS
 from leaderboards.significance.estimates import Estimate, Sample, derive, single
 from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
+from suite.papers import list_claims
 from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term
 from suite.store.protocol_changes import void_metrics
 from suite.store.run_directory import RunDirectory
@@ -75,7 +75,7 @@ class JudgedClaim:
 
 
 def judge(
-    find_leaderboard: FindLeaderboard, scale: str, papers: Sequence[PaperClaims] = ALL_CLAIMS
+    find_leaderboard: FindLeaderboard, scale: str, papers: Sequence[PaperClaims] | None = None
 ) -> list[JudgedClaim]:
     """Judge all claims of papers at one scale; those that it fills no place for are left out.
 
@@ -87,7 +87,11 @@ def judge(
     Raises:
         SpecError: a claim that names a place which no table has.
     """
-    return [judged for paper in papers for judged in _judge_paper(paper, find_leaderboard, scale)]
+    return [
+        judged
+        for paper in (list_claims() if papers is None else papers)
+        for judged in _judge_paper(paper, find_leaderboard, scale)
+    ]
 
 
 def _judge_paper(paper: PaperClaims, find_leaderboard: FindLeaderboard, scale: str) -> Iterator[JudgedClaim]:

@@ -39,7 +39,7 @@ VOID = {
     "gate was rounded": (result(convit.gpu("convit", "S"), device=GPU), "no longer rounded to bf16"),
     "two ranks, batch norm": (result(cordonnier.LAPTOP.resnet(), num_ranks=2), "batch norm"),
     "convmixer on two ranks": (result(structured.laptop_convmixer(3, 256, "box"), num_ranks=2), "batch norm"),
-    "fp32 on a GPU": (result(cordonnier.PAPER.resnet(), device=GPU), "fp32 on a GPU"),
+    "fp32 on a GPU": (result(cordonnier.PAPER_SCALE.resnet(), device=GPU), "fp32 on a GPU"),
     "maps": (result(convit.probed_laptop("deit", "Ti").then("maps")), "spread over the classes"),
     "of no protocol": (result(MASKED, version=0), "older than the first"),
     "of a later protocol": (result(MASKED, version=PROTOCOL_VERSION + 1), "update it"),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import links
 
-from leaderboards.claims import ALL_CLAIMS
 from leaderboards.packed_records import SUFFIX
-from suite.papers import get_suite
+from suite.papers import get_suite, list_claims, suite_module
 from suite.spec.suite import Suite
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")
@@ -20,7 +18,7 @@ _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{5})")
 def render(name: str) -> str:
     """The page as MyST Markdown, from what the suite says of itself."""
     suite = get_suite(name)
-    doc = importlib.import_module(f"suite.suites.{name}").__doc__ or ""
+    doc = suite_module(name).__doc__ or ""
     source = _ARXIV.sub(r"[arXiv:\1](https://arxiv.org/abs/\1)", suite.paper)
     parts = [
         f"# {name}",
@@ -61,7 +59,7 @@ def _notes(doc: str, suite: Suite) -> Iterator[str]:
 def _claims(name: str) -> Iterator[str]:
     """The paper's sentences about numbers of this suite, which its boards judge."""
     lines = []
-    for paper in ALL_CLAIMS:
+    for paper in list_claims():
         for claim in paper.claims:
             if any(term.suite == name for effect in claim.effects for term in effect.terms):
                 lines.append(f"| {claim.sense} | {claim.section} |")

@@ -18,13 +18,12 @@ from launchers.live.board import ServedBoard
 from launchers.live.cached_page import KeptPage, Page
 from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
-from leaderboards.claims import ALL_CLAIMS
 from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.packed import spelt
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import has_runs
 from suite.base.errors import SpecError
-from suite.papers import get_suite, list_suites
+from suite.papers import get_suite, list_claims, list_suites
 
 STATE = "state.json"
 _EVERY_S = 2.0  # between two looks at the runs
@@ -76,7 +75,7 @@ def make_site(grid: GridRequest) -> Site:
         "index.html": _keep_beside(OverviewPage(overview, write_index).make),
         "findings.html": _keep_beside(lambda: Page.of(render_findings_html(grid="./"), "text/html")),
     }
-    for paper in ALL_CLAIMS:
+    for paper in list_claims():
         render = functools.partial(write_claims, paper=paper)
         pages[f"claims/{paper.name}.html"] = _keep_beside(OverviewPage(overview, render).make)
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}

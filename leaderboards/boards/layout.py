@@ -9,15 +9,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from leaderboards.boards.metrics import check_metric
 from suite.base.errors import RecordError, SpecError, unknown_name
+from suite.papers import find_table
 from suite.spec.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Suite, Table
-
-PAPERS = Path(__file__).parent / "papers"
 
 
 @dataclass(frozen=True)
@@ -62,15 +60,13 @@ class PaperTable:
 
 
 def load_paper_table(name: str, row_keys: tuple[str, ...], own_decimals: int = 1) -> PaperTable:
-    """Read ``leaderboards/papers/<name>.csv``; ``own_decimals`` are those of columns without a number.
+    """Read ``suite/papers/<paper>/tables/<name>.csv``; ``own_decimals`` are those of columns without a number.
 
     Raises:
         SpecError: if there is no such table.
         RecordError: if ``row_keys`` are not its leading columns, do not tell its rows apart, or a row is ragged.
     """
-    path = PAPERS / f"{name}.csv"
-    if not path.is_file():
-        raise unknown_name("paper table", name, (found.stem for found in PAPERS.glob("*.csv")))
+    path = find_table(name)
     with path.open(newline="", encoding="utf-8") as file:
         header, *lines = (tuple(line) for line in csv.reader(file))
     if header[: len(row_keys)] != row_keys:

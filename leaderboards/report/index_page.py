@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderboards.boards.cells import Cell
-from leaderboards.claims import ALL_CLAIMS
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import count_verdicts
 from leaderboards.report.plots import Marks, Plot, scale
@@ -15,6 +14,7 @@ from leaderboards.survey import IndexLine
 from leaderboards.text.index import LEGEND, write_to_go
 from leaderboards.text.notation import NOTHING, paper_decimals, write_difference, write_signed
 from suite.cost.costs import write_hours
+from suite.papers import list_claims
 from suite.spec.claims import PaperClaims
 
 
@@ -49,7 +49,7 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     begun = [_view(line) for line in lines if line.cost or line.error]
     verdicts = [
         (paper, name, count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name))
-        for paper in ALL_CLAIMS
+        for paper in list_claims()
         for name in dict.fromkeys(judged.scale for judged in claims if judged.paper is paper)
     ]
     return render(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leaderboards.claims import ALL_CLAIMS
 from leaderboards.text.escaping import spell_controls
+from suite.papers import list_claims
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,7 +66,7 @@ class Link:
 def find_links(above: str, grid: str = "") -> list[Link]:
     """The pages of all suites, of each paper's claims and of the published findings, from a page below or beside (".")
     the folder ``above``; where pages are served first that of the grid at work, at the address ``grid``."""
-    claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in ALL_CLAIMS]
+    claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")
     return [*first, Link("All leaderboards", f"{above}/index.html"), *claims, findings]

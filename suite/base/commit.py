@@ -23,7 +23,7 @@ def commit() -> str:
 
     It is read once, as this process starts its run: what is committed while that trains is not the code that trains it.
     """
-    folder = Path(__file__).resolve().parents[1]
+    folder = Path(__file__).resolve().parents[2]
     if (folder / PINNED).is_file():
         return (folder / PINNED).read_text(encoding="utf-8").strip()
     if not (folder / ".git").exists():

@@ -1,4 +1,14 @@
-"""One file = one question of one paper = one ``SUITE`` constant; ``get_suite`` finds it by name."""
+"""The papers: a package each, and here the one place that finds what is in them.
+
+    <paper>/__init__.py        PAPER, a ``suite.spec.paper.Paper``
+    <paper>/recipes.py         how it trains, at each scale
+    <paper>/claims.py          CLAIMS, what it says of numbers
+    <paper>/<suite>.py         SUITE, one of its questions
+    <paper>/tables/*.csv       its tables as printed
+
+A paper from elsewhere is such a package in an installed distribution, named by an entry point in the group
+``convolutional_prior.papers``. ``shared`` holds what two papers train by. No torch.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +16,97 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
 
-from suite.base.errors import SpecError, check_name
+from suite.base.errors import SpecError, check_name, unknown_name
 from suite.plugins.entry_points import list_plugins, load_plugin
+from suite.spec.claims import PaperClaims
 from suite.spec.experiment import Experiment
+from suite.spec.paper import Paper
 from suite.spec.suite import Suite
+
+_NO_SUITES = ("recipes", "claims")  # modules of a paper's package
+
+
+@functools.cache
+def _packages() -> dict[str, ModuleType]:
+    """Each paper's package by its name, in the order in which the papers appeared."""
+    ours = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    packages = [*(package for package in ours if hasattr(package, "PAPER")), *_plugins()]
+    found: dict[str, ModuleType] = {}
+    for package in sorted(packages, key=lambda package: str(package.PAPER.appeared)):
+        if found.setdefault(package.PAPER.name, package) is not package:
+            raise SpecError(f"two papers are called {package.PAPER.name!r}; give each a name of its own")
+    return found
+
+
+def _plugins() -> list[ModuleType]:
+    found = []
+    for name in list_plugins("papers"):
+        package = load_plugin("papers", name)
+        if not isinstance(getattr(package, "PAPER", None), Paper) or not hasattr(package, "__path__"):
+            raise SpecError(f"paper {name} is {package!r:.80}; expected a package with PAPER, as in suite/papers/")
+        found.append(package)
+    return found
+
+
+def list_papers() -> list[Paper]:
+    """All papers, in the order in which they appeared."""
+    return [package.PAPER for package in _packages().values()]
+
+
+def list_claims() -> list[PaperClaims]:
+    """What each paper claims of numbers; a paper without claims is left out."""
+    names = [package.__name__ for package in _packages().values() if "claims" in _modules_of(package)]
+    return [importlib.import_module(f"{name}.claims").CLAIMS for name in names]
+
+
+def _modules_of(package: ModuleType) -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(package.__path__)]
+
+
+def find_table(name: str) -> Path:
+    """The CSV of a paper's printed table.
+
+    Raises:
+        SpecError: if no paper has such a table.
+    """
+    tables = {path.stem: path for package in _packages().values() for path in _tables_of(package)}
+    if name not in tables:
+        raise unknown_name("paper table", name, tables)
+    return tables[name]
+
+
+def _tables_of(package: ModuleType) -> Iterable[Path]:
+    return (path for folder in package.__path__ for path in Path(folder, "tables").glob("*.csv"))
+
+
+@functools.cache
+def _homes() -> dict[str, str]:
+    """The module of each suite of a paper, by the suite's name, sorted."""
+    homes = {
+        name: f"{package.__name__}.{name}"
+        for package in _packages().values()
+        for name in _modules_of(package)
+        if name not in _NO_SUITES
+    }
+    return dict(sorted(homes.items()))
 
 
 def list_suites() -> list[str]:
-    """Names of all suites of ours, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    """Names of all papers' suites, sorted."""
+    return list(_homes())
+
+
+def suite_module(name: str) -> ModuleType:
+    """The module whose ``SUITE`` is the suite ``name`` of a paper; its docstring says what was decided."""
+    check_name("suite", name, _homes())
+    return importlib.import_module(_homes()[name])
 
 
 def get_suite(name: str) -> Suite:
-    """The suite called ``name``: one of ours, a plug-in's, ``FILE.py:ATTRIBUTE`` or ``MODULE:ATTRIBUTE``.
+    """The suite called ``name``: a paper's, a plug-in's, ``FILE.py:ATTRIBUTE`` or ``MODULE:ATTRIBUTE``.
 
     Raises:
         SpecError: if there is no such suite, or one that is none of ours breaks or has the name of another.
@@ -28,7 +115,7 @@ def get_suite(name: str) -> Suite:
         if ":" in name or name.endswith(".py") or name in (plugins := list_plugins("suites")):
             return _load(name)
         check_name("suite", name, [*ours, *plugins])
-    suite = importlib.import_module(f"suite.suites.{name}").SUITE
+    suite = suite_module(name).SUITE
     assert isinstance(suite, Suite)
     assert suite.name == name
     return suite
@@ -37,7 +124,7 @@ def get_suite(name: str) -> Suite:
 def _load(name: str) -> Suite:
     suite = load_plugin("suites", name)
     if not isinstance(suite, Suite):
-        raise SpecError(f"suite {name} is {type(suite).__name__}, expected a suite.tables.Suite, as in suite/suites/")
+        raise SpecError(f"suite {name} is {type(suite).__name__}, expected a suite.spec.suite.Suite: see suite/papers/")
     if suite.name in list_suites():
         raise SpecError(f"suite {name} is called {suite.name!r}, as one of ours: give it a name of its own")
     return suite.model_copy(update={"source": name})

@@ -19,7 +19,7 @@ from suite.base.frozen import Scalar
 
 BATCH_NORMED = ("convmixer", "resnet18_cifar")  # models whose outputs depend on how many images they see at once
 
-_SOURCES = Path(__file__).parent / "models"
+_SOURCES = Path(__file__).parents[1] / "models"
 
 
 @dataclass(frozen=True)

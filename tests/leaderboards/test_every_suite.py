@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.boards.layout import PAPERS
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import write_signed, write_value
 from leaderboards.text.terminal import print_summary
-from suite.papers import get_suite, list_suites
+from suite.papers import find_table, get_suite, list_suites
 from suite.spec.suite import ChangeFrom, MeanOf, RelativeGain
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
@@ -103,7 +102,7 @@ def expected_layout(suite, profile, table):
     if not table.is_papers:
         rows = list(dict.fromkeys(entry.row for entry in suite.entries_of(profile, table)))
         return [*table.row_keys, *table.columns], rows, dict.fromkeys(table.columns, table.decimals)
-    header, *lines = csv.reader(io.StringIO(Path(PAPERS, f"{table.name}.csv").read_text()))
+    header, *lines = csv.reader(io.StringIO(find_table(table.name).read_text()))
     decimals = {
         name: max(len((line[i] + ".").split(".")[1]) for line in lines) if any(line[i] for line in lines) else 1
         for i, name in enumerate(header)

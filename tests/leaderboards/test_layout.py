@@ -10,7 +10,7 @@ from suite.spec.suite import ChangeFrom, Headline, MeanOf, RankedWithin, Relativ
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    monkeypatch.setattr(layout, "PAPERS", tmp_path)
+    monkeypatch.setattr(layout, "find_table", lambda name: tmp_path / f"{name}.csv")
 
     def table(text, row_keys=("model",)):
         (tmp_path / "t.csv").write_text(text)

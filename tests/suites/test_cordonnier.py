@@ -9,7 +9,8 @@ from leaderboards.boards.layout import check_layout, lay_out
 from suite.models.build import build_model
 from suite.models.head_pruning import prune_heads
 from suite.papers import get_suite
-from suite.papers.cordonnier.recipes import LAPTOP, PAPER
+from suite.papers.cordonnier.recipes import LAPTOP
+from suite.papers.cordonnier.recipes import PAPER_SCALE as PAPER
 from suite.spec.figures import CentersFigure, PathsFigure
 from suite.spec.profile import ProfileName
 

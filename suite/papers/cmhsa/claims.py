@@ -6,6 +6,7 @@ training times, which are of the authors' GPUs.
 
 from __future__ import annotations
 
+from suite.papers.cmhsa import PAPER
 from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
 from suite.spec.composed_effects import logged
 
@@ -147,8 +148,8 @@ _NOT_JUDGED = (
 )
 
 CLAIMS = PaperClaims(
-    name="cmhsa",
-    title="CMHSA (Li et al., Can Vision Transformers Perform Convolution?)",
+    name=PAPER.name,
+    title=PAPER.title,
     claims=(*_TABLE_1, *_WARMUP),
     not_judged=_NOT_JUDGED,
 )

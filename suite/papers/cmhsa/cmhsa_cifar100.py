@@ -21,7 +21,8 @@ Where the paper leaves room (there is no public code):
 - The search takes test accuracy, as nothing is said of a validation set; so its rows flatter themselves a little.
 """
 
-from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
+from suite.papers.cmhsa import PAPER
+from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER_SCALE, Candidates, Scale
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import Headline, RelativeTo, Suite, Table
@@ -56,7 +57,7 @@ def _entries(scale: Scale) -> list[Entry]:
 
 SUITE = Suite(
     name="cmhsa_cifar100",
-    paper="CMHSA (Li et al., Can Vision Transformers Perform Convolution?)",
+    paper=PAPER.title,
     item="Table 1",
     question="Does attention learn better when it starts from a trained convolution?",
     tables=(
@@ -76,7 +77,7 @@ SUITE = Suite(
             num_evaluations=5,
         ),
         "gpu": Profile.gpu(_entries(GPU), GPU_NOTE, num_evaluations=20),
-        "paper": Profile.paper(_entries(PAPER)),
+        "paper": Profile.paper(_entries(PAPER_SCALE)),
     },
     headline=Headline(
         text="CMHSA-5 in two phases over DeiT-base",

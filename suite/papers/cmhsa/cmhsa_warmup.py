@@ -8,7 +8,8 @@ of the four searches the paper's grid. All are 200 epochs long, a phase's length
 initialization; the paper's figure shows the first 100. Its "validation loss" is ours on the test set.
 """
 
-from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER, Candidates, Scale
+from suite.papers.cmhsa import PAPER
+from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER_SCALE, Candidates, Scale
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -42,7 +43,7 @@ def _entry(row: tuple[str, str], candidates: Candidates, table: str = "") -> Ent
 
 SUITE = Suite(
     name="cmhsa_warmup",
-    paper="CMHSA (Li et al., Can Vision Transformers Perform Convolution?)",
+    paper=PAPER.title,
     item="Fig. 2, Section 4.3",
     question="Can attention that starts from a trained convolution do without a warm-up?",
     tables=(
@@ -64,7 +65,7 @@ SUITE = Suite(
             num_evaluations=5,
         ),
         "gpu": Profile.gpu(_entries(GPU), GPU_NOTE, num_evaluations=20),
-        "paper": Profile.paper(_entries(PAPER)),
+        "paper": Profile.paper(_entries(PAPER_SCALE)),
     },
     headline=Headline(
         text="CMHSA-5 without warm-up over with",

@@ -122,7 +122,7 @@ class Scale:
         return shorter.model_copy(update={"schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag})
 
 
-PAPER = Scale()
+PAPER_SCALE = Scale()
 
 GPU = Scale(shortening=10, warmup_epochs=0.5, schedule_unit="step")
 """The paper's models and search on CIFAR-100 at 224 pixels, a tenth as long; the learning rate moves every step, and

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from suite.papers.convit import PAPER
 from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
 from suite.spec.composed_effects import above, below, logged, mean_of, scaled, sized
 
@@ -598,8 +599,8 @@ _NOT_JUDGED = (
 )
 
 CLAIMS = PaperClaims(
-    name="convit",
-    title="ConViT (arXiv:2103.10697)",
+    name=PAPER.name,
+    title=PAPER.title,
     claims=(*_ACCURACY, *_NONLOCALITY, *_GATES, *_LOCALITY, *_ABLATION, *_WITHOUT_GATES, *_MASKING),
     not_judged=_NOT_JUDGED,
 )

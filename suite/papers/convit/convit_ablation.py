@@ -14,6 +14,7 @@ trained in the first 10 layers". The authors' code has none of these switches. T
 
 from collections.abc import Iterable
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import (
     DESKTOP_NOTE,
     LAPTOP_EVALUATIONS,
@@ -59,7 +60,7 @@ def _entries(scale: Scale, columns: Iterable[str] = _FRACTIONS) -> list[Entry]:
 
 SUITE = Suite(
     name="convit_ablation",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Table 3, Fig. 12 right",
     question="Which part of gated positional self-attention helps, with many images and with few?",
     tables=(

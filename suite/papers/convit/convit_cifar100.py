@@ -8,6 +8,7 @@ border of 16, and all are normalized by ImageNet's mean and deviation, as in Dei
 other profiles normalize by their sets' own, and the laptop shows whole images in training and test.
 """
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, SIZES, TITLES, Family, gpu, laptop, paper
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
@@ -51,7 +52,7 @@ _CELLS = [(size, family) for size in _PLUS for family in TITLES]
 
 SUITE = Suite(
     name="convit_cifar100",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Fig. 11a",
     question="Does the convolutional prior help on CIFAR-100, and more in larger models?",
     tables=(

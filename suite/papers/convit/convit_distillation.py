@@ -13,6 +13,7 @@ all train on a tenth of the images, so that there are epochs to follow nonlocali
 
 from collections.abc import Callable
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -52,7 +53,7 @@ def _entries(train: Callable[[Family, str], Experiment], teacher: Experiment | s
 
 SUITE = Suite(
     name="convit_distillation",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Table 4, Fig. 10",
     question="Does a convolutional teacher give what a convolutional prior gives?",
     tables=(Table(name="convit_table4", item="Table 4", row_keys=("method",), ranked="in_rows"),),

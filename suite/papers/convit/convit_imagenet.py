@@ -13,6 +13,7 @@ Not covered: Fig. 2b's models of other papers, whose numbers it quotes and which
 are sketches.
 """
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -71,7 +72,7 @@ def _entries(scale: Scale) -> list[Entry]:
 
 SUITE = Suite(
     name="convit_imagenet",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Table 1, Fig. 2b, 11b",
     question="Does ConViT beat DeiT of the same size?",
     tables=(

@@ -10,6 +10,7 @@ there from the first block, not a DeiT. The strength of Fig. 8 right and of the 
 ConViT's own. Networks are evaluated at other epochs than Fig. 8 right's: of those, the nearest are drawn.
 """
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, LAPTOP_NOTE, Scale, gpu, laptop, paper
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure, HeatmapFigure, ProgressFigure
@@ -34,7 +35,7 @@ def _entries(scale: Scale, dataset: str, num_layers: dict[str, int]) -> list[Ent
 
 SUITE = Suite(
     name="convit_locality",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Fig. 8, Fig. 12 left",
     question="Is a network better the more of its layers start convolutional, and the more local they are?",
     tables=(

@@ -7,6 +7,7 @@ Where text and code leave room: a masked embedding is zero; DeiT's includes the 
 the first ones, from the input; the text's "first" and "last GPSA layers" can only mean few and all of the ten.
 """
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import (
     DESKTOP_NOTE,
     LAPTOP_LAYERS,
@@ -46,7 +47,7 @@ def _entries(scale: Scale, num_layers: dict[str, int]) -> list[Entry]:
 
 SUITE = Suite(
     name="convit_masking",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Tables 5 and 6",
     question="What do trained networks need of position and of content?",
     tables=(

@@ -15,6 +15,7 @@ class. On ``laptop`` the models train on a tenth of the images, so that there ar
 from collections.abc import Callable
 
 from suite.base.frozen import Scalar
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -86,7 +87,7 @@ def _gates(name: str, item: str, size: str) -> LayerFigure:
 
 SUITE = Suite(
     name="convit_probes",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Figs 3, 5-7, 13-17",
     question="When is attention local, and when does it look at position?",
     tables=(

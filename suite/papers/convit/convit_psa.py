@@ -7,6 +7,7 @@ Where text and code leave room: the authors' code has no vanilla PSA. It starts 
 but its queries and keys start random: at zero, as in Eq. 5, both would have no gradient for ever.
 """
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import CurveFigure
@@ -25,7 +26,7 @@ def _entries(scale: Scale) -> list[Entry]:
 
 SUITE = Suite(
     name="convit_psa",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Fig. 9",
     question="Does a convolutional start help without gates?",
     tables=(

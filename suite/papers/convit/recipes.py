@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, Protocol
 
 from suite.base.frozen import Scalar
-from suite.papers.cordonnier import recipes as cordonnier
 from suite.papers.shared.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE
+from suite.papers.shared.resnet import resnet18
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
 from suite.spec.recipe import Recipe
@@ -155,8 +155,8 @@ def micro(family: Family, *, fraction: float = 1.0, length: Length = LAPTOP_MICR
 
 
 def gpu_teacher() -> Experiment:
-    """The ResNet18 of ``cordonnier_cifar10``, with its own schedule."""
-    return cordonnier.PAPER.resnet()
+    """The ResNet18 of Cordonnier et al., with its own schedule."""
+    return resnet18()
 
 
 def laptop_teacher() -> Experiment:

@@ -11,6 +11,7 @@ follows it) evaluates at the end alone: an evaluation takes a sixth as long as t
 three, in 91 runs a third longer, the last was the best in each.
 """
 
+from suite.papers.convit import PAPER
 from suite.papers.convit.recipes import (
     DESKTOP_LENGTH,
     EIGHTH,
@@ -60,7 +61,7 @@ def _on_a_cpu(length: Length) -> list[Entry]:
 
 SUITE = Suite(
     name="sample_efficiency",
-    paper="ConViT (arXiv:2103.10697)",
+    paper=PAPER.title,
     item="Table 2, Fig. 2a, 11c",
     question="How much does a convolutional prior help when labels are scarce?",
     tables=(

@@ -8,6 +8,7 @@ A network of the laptop has three layers of six: claims of layers 4 to 6 are jud
 
 from __future__ import annotations
 
+from suite.papers.cordonnier import PAPER
 from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
 from suite.spec.composed_effects import above, logged
 
@@ -204,8 +205,8 @@ _NOT_JUDGED = (
 )
 
 CLAIMS = PaperClaims(
-    name="cordonnier",
-    title="Cordonnier et al. (arXiv:1911.03584)",
+    name=PAPER.name,
+    title=PAPER.title,
     claims=(*_ACCURACY, *_PRUNING, *_HEADS),
     not_judged=_NOT_JUDGED,
 )

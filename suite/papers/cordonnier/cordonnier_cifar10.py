@@ -13,7 +13,8 @@ its published size. FLOPs are two per multiplication of linear layers, as only t
 throughout. The last weights are evaluated.
 """
 
-from suite.papers.cordonnier.recipes import DESKTOP, DESKTOP_NOTE, LAPTOP, LAPTOP_NOTE, PAPER, Scale
+from suite.papers.cordonnier import PAPER
+from suite.papers.cordonnier.recipes import DESKTOP, DESKTOP_NOTE, LAPTOP, LAPTOP_NOTE, PAPER_SCALE, Scale
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -62,7 +63,7 @@ def _entries(scale: Scale) -> list[Entry]:
 
 SUITE = Suite(
     name="cordonnier_cifar10",
-    paper="Cordonnier et al. (arXiv:1911.03584)",
+    paper=PAPER.title,
     item="Tables of Section 4 and Appendix A.1, Fig. 2 of the slides",
     question="Does attention that looks by position alone do as well as a small ResNet?",
     tables=(
@@ -90,8 +91,8 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(_entries(LAPTOP), LAPTOP_NOTE, num_evaluations=5),
         "desktop": Profile.desktop(_entries(DESKTOP), DESKTOP_NOTE),
-        "gpu": Profile.gpu(_entries(PAPER), "", num_evaluations=100),
-        "paper": Profile.paper(_entries(PAPER)),
+        "gpu": Profile.gpu(_entries(PAPER_SCALE), "", num_evaluations=100),
+        "paper": Profile.paper(_entries(PAPER_SCALE)),
     },
     headline=Headline(
         text="Quadratic attention over ResNet18",

@@ -13,7 +13,8 @@ paper; the arXiv text at hand numbers them otherwise (16 heads are its Fig. 10).
 paper is not said there: content on single images is taken for it.
 """
 
-from suite.papers.cordonnier.recipes import LAPTOP, LAPTOP_NOTE, PAPER, Scale
+from suite.papers.cordonnier import PAPER
+from suite.papers.cordonnier.recipes import LAPTOP, LAPTOP_NOTE, PAPER_SCALE, Scale
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CentersFigure, MapsFigure, PathsFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -53,7 +54,7 @@ def _trained(*rows: str) -> dict[str, Place]:
 
 SUITE = Suite(
     name="cordonnier_heads",
-    paper="Cordonnier et al. (arXiv:1911.03584)",
+    paper=PAPER.title,
     item="Figs 3 to 6, 10, 12, 14",
     question="Do heads that are free to look anywhere learn the places of a convolution's kernel?",
     tables=(
@@ -67,8 +68,8 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(_entries(LAPTOP), LAPTOP_NOTE, num_evaluations=5),
-        "gpu": Profile.gpu(_entries(PAPER), "", num_evaluations=100),
-        "paper": Profile.paper(_entries(PAPER)),
+        "gpu": Profile.gpu(_entries(PAPER_SCALE), "", num_evaluations=100),
+        "paper": Profile.paper(_entries(PAPER_SCALE)),
     },
     headline=Headline(
         text="16 quadratic heads over 9",

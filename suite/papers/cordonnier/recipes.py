@@ -10,43 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from suite.base.frozen import Scalar
+from suite.papers.shared.resnet import RESNET
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 
-ATTENTION = Recipe(
-    name="cordonnier_attention",
-    epochs=300,
-    batch_size=100,
-    optimizer="sgd",
-    learning_rate=0.1,
-    momentum=0.9,
-    weight_decay=1e-4,
-    decay_biases=True,
-    schedule="cosine",
-    schedule_unit="epoch",
-    schedule_epochs=300.6,  # 300 * 501 steps of epochs of 500
-    warmup_epochs=15.03,  # 5 %
-    cosine_after_warmup=True,
-    crop="pad",
-    crop_padding=4,
-    flip_probability=0.5,
-)
-"""Table 2 of the paper, and what only the authors' code says: the augmentation, a learning rate that changes once an
-epoch and is 0 in the first one, a schedule laid out for 501 steps an epoch where there are 500, and weight decay on
-everything but the heads' centers and widths."""
-
-RESNET = ATTENTION.model_copy(
+ATTENTION = RESNET.model_copy(
     update={
-        "name": "cordonnier_resnet",
-        "schedule": "multistep",
-        "schedule_epochs": 0,
-        "warmup_epochs": 0,
-        "cosine_after_warmup": False,
-        "milestones": (80, 150, 250),
+        "name": "cordonnier_attention",
+        "schedule": "cosine",
+        "milestones": (),
+        "schedule_epochs": 300.6,  # 300 * 501 steps of epochs of 500
+        "warmup_epochs": 15.03,  # 5 %
+        "cosine_after_warmup": True,
     }
 )
-"""The same for ResNet18, by the authors' code without warm-up or cosine: a tenth of the learning rate from epochs 80,
-150 and 250 on."""
+"""``RESNET``'s training by another schedule. Only the authors' code says that its learning rate is 0 in the first epoch,
+that it is laid out for 501 steps an epoch where there are 500, and that centers and widths of heads do not decay."""
 
 FINE_TUNING = ATTENTION.model_copy(
     update={
@@ -119,7 +98,7 @@ class Scale:
         )
 
 
-PAPER = Scale(pruning={"max_condition_number": 1e5, "min_eigenvalue": 1e-5})
+PAPER_SCALE = Scale(pruning={"max_condition_number": 1e5, "min_eigenvalue": 1e-5})
 
 LAPTOP = Scale(
     name="laptop",

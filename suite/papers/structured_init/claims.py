@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
+from suite.papers.structured_init import PAPER
 from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
 from suite.spec.composed_effects import above, mean_of
 from suite.spec.profile import Row
@@ -379,8 +380,8 @@ _NOT_JUDGED = (
 )
 
 CLAIMS = PaperClaims(
-    name="structured_init",
-    title="Structured initialization (arXiv:2404.01139)",
+    name=PAPER.name,
+    title=PAPER.title,
     claims=(*_DATASETS, *_HEADS, *_CONVMIXERS, *_PSEUDO_INPUT),
     not_judged=_NOT_JUDGED,
 )

@@ -10,6 +10,7 @@ the right and below. The laptop profile has an eighth of each width.
 
 from collections.abc import Callable
 
+from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, RECIPE_NOTE, convmixer, entry, laptop_convmixer
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
@@ -31,7 +32,7 @@ def _entries(make: Callable[[int, int, str], Experiment]) -> list[Entry]:
 
 SUITE = Suite(
     name="convmixer_filters",
-    paper="Structured initialization (arXiv:2404.01139)",
+    paper=PAPER.title,
     item="Table 4",
     question="Must a ConvMixer learn its spatial filters?",
     tables=(

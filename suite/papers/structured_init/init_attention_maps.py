@@ -12,6 +12,7 @@ over a layer's heads. Which layers Fig. 6 shows is not said: all.
 
 from collections.abc import Callable
 
+from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.experiment import Experiment
 from suite.spec.figures import MapsFigure
@@ -33,7 +34,7 @@ _PLACES = {
 
 SUITE = Suite(
     name="init_attention_maps",
-    paper="Structured initialization (arXiv:2404.01139)",
+    paper=PAPER.title,
     item="Figs 3 to 6",
     question="What does attention look like before and after training, from each initialization?",
     tables=(

@@ -14,6 +14,7 @@ the authors' own repository is another (batch 4096 at learning rate .004, cosine
 ``suite.papers.structured_init.recipes.IMAGENET_AS_THE_CODE``.
 """
 
+from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -35,7 +36,7 @@ _IMAGENET = [entry((method,), "imagenet", imagenet_vit(method)) for method in ME
 
 SUITE = Suite(
     name="init_datasets",
-    paper="Structured initialization (arXiv:2404.01139)",
+    paper=PAPER.title,
     item="Table 2",
     question="Does a convolution's structure in the initial attention help a ViT, on small and large data sets?",
     tables=(

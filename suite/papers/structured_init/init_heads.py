@@ -7,6 +7,7 @@ Where text and code leave room: as in ``init_datasets``, whose CIFAR-100 column 
 profile keeps ViT-T's two head counts, on CIFAR-10.
 """
 
+from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.recipes import (
     LAPTOP_EVALUATIONS,
     LAPTOP_NOTE,
@@ -36,7 +37,7 @@ _LAPTOP = [
 
 SUITE = Suite(
     name="init_heads",
-    paper="Structured initialization (arXiv:2404.01139)",
+    paper=PAPER.title,
     item="Table 3",
     question="Does impulse initialization gain from more heads?",
     tables=(

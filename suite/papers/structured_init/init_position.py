@@ -10,6 +10,7 @@ the paper has two numbers. A class token has no position of its own, as in the a
 
 from collections.abc import Callable
 
+from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
@@ -29,7 +30,7 @@ def _entries(make: Callable[..., Experiment]) -> list[Entry]:
 
 SUITE = Suite(
     name="init_position",
-    paper="Structured initialization (arXiv:2404.01139)",
+    paper=PAPER.title,
     item="Table 1",
     question="Which position encoding and pooling suit a small ViT?",
     tables=(Table(name="structured_init_table1", item="Table 1", row_keys=("position_encoding",), ranked="in_table"),),

@@ -13,6 +13,7 @@ heads, 3x3 windows and one solution: 9 of the 72 cells.
 from collections.abc import Callable
 from itertools import product
 
+from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
@@ -43,7 +44,7 @@ _PAPER = [_fill(vit, row, column) for row in ROWS for column in COLUMNS]
 
 SUITE = Suite(
     name="init_pseudo_input",
-    paper="Structured initialization (arXiv:2404.01139)",
+    paper=PAPER.title,
     item="Table 6",
     question="On which pseudo-input should the initial attention be solved?",
     tables=(

@@ -8,6 +8,7 @@ Where text and code leave room: as in ``init_datasets``. The laptop profile trai
 of 64, in two layers and with 4 and 16 heads: 10 of the 80 cells.
 """
 
+from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, entry, laptop_vit, vit
 from suite.spec.profile import Place, Profile
 from suite.spec.suite import Headline, RankedWithin, Suite, Table
@@ -30,7 +31,7 @@ _LAPTOP = [
 
 SUITE = Suite(
     name="init_width_heads",
-    paper="Structured initialization (arXiv:2404.01139)",
+    paper=PAPER.title,
     item="Tables 5 and 7",
     question="How do width and number of heads change what an initialization gains?",
     tables=(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from suite.base.frozen import Scalar
+from suite.papers.structured_init import PAPER
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
 from suite.spec.profile import Entry
@@ -33,7 +34,7 @@ METHODS = {
 """The five initializations as the tables name them, and as ``suite.models.vit`` does."""
 
 CIFAR = Recipe(
-    name="structured_init",
+    name=PAPER.name,
     epochs=200,
     batch_size=512,
     learning_rate=1e-3,

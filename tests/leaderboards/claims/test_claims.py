@@ -8,16 +8,15 @@ import torch
 
 from leaderboards.boards.layout import lay_out
 from leaderboards.boards.metrics import in_points
-from leaderboards.claims import ALL_CLAIMS
 from suite.models.build import build_model
 from suite.models.probes import attention_layers
-from suite.papers import get_suite
+from suite.papers import get_suite, list_claims
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 
-CLAIMS = {claim.name: claim for paper in ALL_CLAIMS for claim in paper.claims}
+CLAIMS = {claim.name: claim for paper in list_claims() for claim in paper.claims}
 TERMS = [term for claim in CLAIMS.values() for effect in claim.effects for term in effect.terms]
 PROFILES = ("laptop", "gpu", "paper")
 BY_LAYER = ("nonlocality", "gates")
@@ -137,18 +136,18 @@ def test_sizes_are_the_papers(name, expected):
 
 
 def test_names_are_unique_and_sentences_end():
-    assert len(CLAIMS) == sum(len(paper.claims) for paper in ALL_CLAIMS)
+    assert len(CLAIMS) == sum(len(paper.claims) for paper in list_claims())
     assert all(re.fullmatch("[a-z0-9_]+", name) for name in CLAIMS)
-    assert len({paper.name for paper in ALL_CLAIMS}) == len(ALL_CLAIMS)
+    assert len({paper.name for paper in list_claims()}) == len(list_claims())
     sentences = [
-        s for p in ALL_CLAIMS for e in (*p.claims, *p.not_judged) for s in (e.sense, getattr(e, "reason", "."))
+        s for p in list_claims() for e in (*p.claims, *p.not_judged) for s in (e.sense, getattr(e, "reason", "."))
     ]
     assert [text for text in sentences if not text.endswith(".")] == []
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_every_number_of_the_running_text_is_claimed_or_listed_as_not_judged(name):
-    paper = next(paper for paper in ALL_CLAIMS if paper.name == name)
+    paper = next(paper for paper in list_claims() if paper.name == name)
     text = " ".join(f"{entry.sense} {getattr(entry, 'reason', '')}" for entry in (*paper.claims, *paper.not_judged))
     assert [number for number in NUMBERS[name].split("; ") if number not in text] == []
 

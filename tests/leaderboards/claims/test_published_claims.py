@@ -9,12 +9,11 @@ import pytest
 
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.joined_stores import joined
-from leaderboards.claims import ALL_CLAIMS
 from leaderboards.judged_claims import judge
 from leaderboards.packed_records import SUFFIX, unpacked
 from leaderboards.published_boards import PUBLISHED, list_boards
 from leaderboards.text.claims import render_claims_csv
-from suite.papers import get_suite, list_suites
+from suite.papers import get_suite, list_claims, list_suites
 
 
 def boards_of(paper, scale):
@@ -22,7 +21,7 @@ def boards_of(paper, scale):
     return [board for name in suites for board in list_boards(PUBLISHED / name) if board.stem == scale]
 
 
-JUDGED = [(paper, scale) for paper in ALL_CLAIMS for scale in ("laptop", "desktop") if boards_of(paper, scale)]
+JUDGED = [(paper, scale) for paper in list_claims() for scale in ("laptop", "desktop") if boards_of(paper, scale)]
 
 
 def judged_anew(paper, scale):

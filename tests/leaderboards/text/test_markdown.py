@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.boards.layout import PAPERS
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
+from suite.papers import find_table
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
@@ -28,7 +28,7 @@ def table_rows(markdown):
 def test_the_csv_has_the_papers_header_row_keys_and_decimals(table2, fill, tmp_path):
     fill(3)
     lines = csv_of(make_leaderboard(table2, "laptop", tmp_path))
-    paper = list(csv.reader((PAPERS / "convit_table2.csv").open()))
+    paper = list(csv.reader(find_table("convit_table2").open()))
     assert lines[0] == paper[0]
     assert [line[0] for line in lines] == [line[0] for line in paper]
     # DeiT 40.0, 40.5, 41.0; ConViT 50.0, 50.25, 51.0; top-5 is half of it plus 50
@@ -36,7 +36,7 @@ def test_the_csv_has_the_papers_header_row_keys_and_decimals(table2, fill, tmp_p
 
 
 def test_the_csv_of_the_papers_values_is_the_papers_csv(table2, finish, tmp_path):
-    paper = (PAPERS / "convit_table2.csv").read_text().splitlines()
+    paper = find_table("convit_table2").read_text().splitlines()
     for row in list(csv.DictReader(paper)):
         for family in ("deit", "convit"):
             finish(family, row["train_size_percent"], 0, float(row[f"{family}_top1"]))

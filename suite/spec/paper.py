@@ -1,0 +1,23 @@
+"""A paper as data: what names it. Its package beside ``suite/papers`` holds its recipes, suites, claims and tables."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from suite.base.frozen import Frozen
+
+
+class Paper(Frozen):
+    """One paper whose suites and claims stand in a package of its own.
+
+    Args:
+        name: the package's short name, which its pages and files bear, such as "convit".
+        title: how boards and pages call it; each of its suites has it as ``Suite.paper``.
+        appeared: the month in which it appeared, "2021-03"; papers are listed in this order.
+        citation: its entry in BibTeX.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    title: str
+    appeared: str = Field(pattern=r"^\d{4}-\d{2}$")
+    citation: str
