@@ -20,7 +20,7 @@ from timing import describe_machine, load, report, time_in_turn
 
 _TRAIN = """
 import hashlib, sys, torch, torch.nn.functional as F
-from suite.models.build import build_model
+from suite.models.registry import build_model
 name, threads = sys.argv[1], int(sys.argv[2])
 torch.set_num_threads(threads)
 torch.manual_seed(0)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.spec.resources import Resources
 
 _AT_ONCE = "all at once, after the backward pass"

@@ -17,12 +17,12 @@ import torch
 import torch.nn.functional as F
 from timing import describe_machine, load, report, time_in_turn
 
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.compilation import compile_training, make_code
-from suite.training.evaluate import wait_for
+from suite.training.measure.evaluate import wait_for
 from suite.training.optim import build_optimizer
 
 

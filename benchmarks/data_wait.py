@@ -29,8 +29,8 @@ from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.training import distributed
-from suite.training.evaluate import wait_for
 from suite.training.loop import Training
+from suite.training.measure.evaluate import wait_for
 from suite.training.waiting import Waiting
 
 _WARMUP = 3  # steps

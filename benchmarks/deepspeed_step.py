@@ -25,7 +25,7 @@ from timing import describe_machine, load, time_in_turn
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources

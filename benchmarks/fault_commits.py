@@ -23,13 +23,14 @@ from fault_counts import Counts, Fault, LeftOutError, judge
 from fault_records import EXPERIMENT, make_begun_run, make_result
 
 from suite.base.files import sha256_of
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand
-from suite.training import checkpoint, distributed
-from suite.training.checkpoint_manifest import CheckpointManifest, Layout, Origin
+from suite.training import distributed
+from suite.training.checkpoint import checkpoint
+from suite.training.checkpoint.manifest import CheckpointManifest, Layout, Origin
 from suite.training.optim import build_optimizer
 
 _TRACE_ME, _TO_NEXT_STOP = 0, 24  # PTRACE_TRACEME, PTRACE_SYSCALL

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from launchers.slurm.submission import Submission, write_submission
 from suite.base.files import sha256_of
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -22,7 +22,7 @@ from suite.store.heartbeat import Heartbeat
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.results import RESULT_FORMAT, Failure, Result
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint import save_weights
+from suite.training.checkpoint.checkpoint import save_weights
 
 EXPERIMENT = Experiment(
     model="deit_micro",

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from timing import describe_machine, report, time_in_turn
 from torch import nn
 
-from suite.models.build import build_model
-from suite.models.gpsa import GatedPositionalSelfAttention
+from suite.models.convit.gpsa import GatedPositionalSelfAttention
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT
 from suite.training.optim import build_optimizer
 

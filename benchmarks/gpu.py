@@ -27,13 +27,13 @@ from measured import note
 from timing import describe_machine, time_in_turn
 from torch import nn
 
-from suite.models.build import build_model
 from suite.models.flops import count_flops
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_CIFAR
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.training.environment import device_name
-from suite.training.utilization import mfu_percent
+from suite.training.measure.utilization import mfu_percent
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ import gpu_runs
 import short_runs
 import torch
 
-from suite.models.build import list_models, reference_input
+from suite.models.registry import list_models, reference_input
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

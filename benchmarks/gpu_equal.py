@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from imagesets.loader import ImageLoader
-from suite.models.build import build_model, list_models
+from suite.models.registry import build_model, list_models
 from suite.spec.resources import Resources
 
 _OUTPUTS = 1e-4  # relative L2 error of logits in fp32, and ten times that of gradients

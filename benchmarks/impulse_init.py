@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from measured import note
 from torch import Tensor
 
-from suite.models.impulse import ImpulseLoss, ImpulseProblem, Start, draw, shifted_patch, solve
+from suite.models.structured_init.impulse import ImpulseLoss, ImpulseProblem, Start, draw, shifted_patch, solve
 
 MODELS = {"vit_t": (192, 3), "vit_s": (384, 6)}  # width, heads
 Weights = tuple[Tensor, Tensor]

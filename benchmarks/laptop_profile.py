@@ -29,7 +29,7 @@ from imagesets.loader import ImageLoader
 from imagesets.opening import open_splits
 from suite.base.errors import SpecError
 from suite.base.frozen import Scalar
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.convit.recipes import Family
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment

@@ -25,8 +25,8 @@ from roofline import Work, measure_rates, seconds_of
 from timing import describe_machine, report, time_in_turn
 from torch import Tensor, nn
 
-from suite.models.cordonnier import MODELS
-from suite.models.cordonnier_attention import PositionAttention, QuadraticAttention, centered_offsets
+from suite.models.cordonnier.attention import PositionAttention, QuadraticAttention, centered_offsets
+from suite.models.cordonnier.network import MODELS
 
 
 class DenseQuadraticAttention(QuadraticAttention):

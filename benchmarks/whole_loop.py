@@ -27,7 +27,7 @@ from timing import describe_machine, load
 from imagesets.catalog import statistics as channel_statistics
 from imagesets.opening import open_splits
 from imagesets.prepared import find_info
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.convit.recipes import micro
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
@@ -35,8 +35,8 @@ from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.training import distributed
 from suite.training.environment import StopRequest
-from suite.training.evaluate import Accuracy
 from suite.training.loop import Interrupted, Training
+from suite.training.measure.evaluate import Accuracy
 from suite.training.optim import build_optimizer
 
 _MODELS = ["deit_micro", "convit_micro"]

@@ -5,7 +5,7 @@ import inspect
 import pytest
 import torch
 
-from suite.models import build
+from suite.models import registry as build
 from suite.spec.model_options import BATCH_NORMED, changed_options, read_options
 from suite.training.start import has_batch_norm
 

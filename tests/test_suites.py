@@ -7,8 +7,8 @@ import torch
 
 from imagesets.catalog import get_info
 from suite.base.errors import SpecError
-from suite.models.build import build_model
-from suite.models.vit import WITHOUT_EFFECT_ON_FLOPS
+from suite.models.registry import build_model
+from suite.models.structured_init.vit import WITHOUT_EFFECT_ON_FLOPS
 from suite.papers import get_suite, list_suites
 
 CASES = [(name, profile) for name in list_suites() for profile in (*get_suite(name).profiles, "smoke")]

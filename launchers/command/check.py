@@ -60,7 +60,7 @@ def _networks(profile: Profile, of_challenger: bool) -> list[Experiment]:
 
 
 def _tell_of_drop_path(experiment: Experiment, console: Console) -> None:
-    from suite.models.plugged import takes_drop_path
+    from suite.models.custom import takes_drop_path
 
     rate, source = experiment.recipe.drop_path, experiment.model_source
     if rate and source is not None and not takes_drop_path(source):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.plots import Marks, Plot, scale
+from leaderboards.report.pictures.plots import Marks, Plot, scale
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
 from leaderboards.report.tables import anchor_of
 from leaderboards.text.claims import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leaderboards.boards.cells import Cell
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import count_verdicts
-from leaderboards.report.plots import Marks, Plot, scale
+from leaderboards.report.pictures.plots import Marks, Plot, scale
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.index import LEGEND, write_to_go

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from leaderboards.boards.board import Board, Leaderboard
-from leaderboards.report.charts import Chart
-from leaderboards.report.curves_picture import draw_curves
 from leaderboards.report.latex import render_latex
-from leaderboards.report.picture import draw_table
+from leaderboards.report.pictures.charts import Chart
+from leaderboards.report.pictures.curves_picture import draw_curves
+from leaderboards.report.table_files import draw_table
 from leaderboards.report.tables import TableView
 from leaderboards.text.csv_files import render_csv
 from suite.spec.figures import Figure

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import STATUSES
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.charts import Chart, find_charts
 from leaderboards.report.library import charts_library
 from leaderboards.report.offers import Pictures, offer_chart, offer_figure, offer_table
 from leaderboards.report.packed import as_json, pack_within
+from leaderboards.report.pictures.charts import Chart, find_charts
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    from torch.library import Library
 
 _SCHEMAS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
-_library: torch.library.Library | None = None  # kept alive: its schemas go when it goes
+_library: Library | None = None  # kept alive: its schemas go when it goes
 
 
 def make_torchvision_importable() -> None:
@@ -24,6 +26,8 @@ def make_torchvision_importable() -> None:
     spec = importlib.util.find_spec("torchvision")
     if _library is not None or spec is None or spec.origin is None:
         return
+    import torch  # here alone, so that what only imports this package starts at once
+
     try:
         torch.ops.load_library(str(Path(spec.origin).parent / "_C.so"))
     except OSError:

@@ -24,8 +24,8 @@ from suite.base.reading import read_json
 from suite.export.card import render_card
 from suite.export.evaluation_images import describe_input
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
-from suite.models.build import build_model
-from suite.models.cordonnier import SelfAttentionNetwork
+from suite.models.cordonnier.network import SelfAttentionNetwork
+from suite.models.registry import build_model
 from suite.spec.experiment import Experiment, ModelSource
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory

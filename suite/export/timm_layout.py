@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from suite.models.convit import ConViT
-from suite.models.convmixer import ConvMixer
+from suite.models.convit.gpsa import GatedPositionalSelfAttention
+from suite.models.convit.network import ConViT
+from suite.models.custom import build_timm
 from suite.models.deit import DeiT
-from suite.models.gpsa import GatedPositionalSelfAttention
-from suite.models.plugged import build_timm
-from suite.models.vit import ViT
+from suite.models.structured_init.convmixer import ConvMixer
+from suite.models.structured_init.vit import ViT
 from suite.spec.experiment import Experiment
 
 # timm fixes a ConvMixer's sizes by its name: width, depth, kernel and patch. Its convmixer_768_32 has a ReLU.

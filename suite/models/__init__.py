@@ -1,4 +1,4 @@
-"""Every model variant; ``suite.models.build`` finds them by name."""
+"""Every model variant; ``suite.models.registry`` finds them by name."""
 
 from suite.base.torchvision_ops import make_torchvision_importable
 

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from suite.base.arguments import program
 from suite.base.exit_codes import Exit
-from suite.models.build import build_model, count_parameters, list_models, reference_input
 from suite.models.flops import count_flops
+from suite.models.registry import build_model, count_parameters, list_models, reference_input
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

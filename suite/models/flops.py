@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from suite.cost.known_flops import Flops, find_flops, keep_flops
-from suite.models.build import build_model
+from suite.models.registry import build_model
 
 _LINEAR = ("mm", "addmm", "convolution")  # the rest, batched products and fused attention, mixes tokens
 _TIMM = "timm/"

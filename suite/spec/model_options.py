@@ -37,8 +37,8 @@ class ModelOptions:
 
 @lru_cache
 def read_options() -> dict[str, ModelOptions]:
-    """Options of every model of ours, by its name in ``suite.models.build``."""
-    sources = (path.read_bytes() for path in sorted(_SOURCES.glob("*.py")))
+    """Options of every model of ours, by its name in ``suite.models.registry``."""
+    sources = (path.read_bytes() for path in sorted(_SOURCES.rglob("*.py")))
     trees = (ast.parse(source) for source in sources if b"\nMODELS" in source)  # the others hold layers
     return {name: options for tree in trees for name, options in _read_family(tree)}
 
@@ -49,7 +49,7 @@ def changed_options(
     """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
 
     Args:
-        model: a name in ``suite.models.build``.
+        model: a name in ``suite.models.registry``.
         options: of it; each must have a default.
         among: names of those that may be left out; None: all.
     """
@@ -71,7 +71,7 @@ def options_that_matter(model: str, options: Mapping[str, Any]) -> tuple[tuple[s
 @lru_cache
 def digest_of_sources() -> str:
     """A SHA-256 of the models' own source: of whatever is computed from a model, and kept."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.glob("*.py")))).hexdigest()
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.rglob("*.py")))).hexdigest()
 
 
 def _read_family(tree: ast.Module) -> Iterator[tuple[str, ModelOptions]]:

@@ -8,7 +8,7 @@
         heartbeat.json     what the first rank is doing now; see ``heartbeat``
         checkpoint/        step-<n>/ folders, each complete from the moment it has its name; the newest two are kept
         weights.safetensors, result.json   only of a finished run
-        maps.safetensors   of a finished run of kind "maps": what ``suite.training.maps`` recorded
+        maps.safetensors   of a finished run of kind "maps": what ``suite.training.measure.maps`` recorded
         failure.json       why the latest attempt failed
         log.txt            everything the processes printed
         claim.lock         locked by the process that trains it

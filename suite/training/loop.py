@@ -18,7 +18,7 @@ from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
 from suite.base.errors import RunError
-from suite.models.build import count_parameters
+from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.attempts import read_attempts
@@ -26,8 +26,8 @@ from suite.store.heartbeat import Heartbeat
 from suite.store.protocol_changes import PROTOCOL_VERSION, Checkpointed, void_metrics, why_void
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.training import checkpoint, probing
-from suite.training.checkpoint_manifest import Origin
+from suite.training.checkpoint import checkpoint
+from suite.training.checkpoint.manifest import Origin
 from suite.training.compilation import compile_training, make_code
 from suite.training.distillation import Teacher
 from suite.training.distributed import (
@@ -38,7 +38,8 @@ from suite.training.distributed import (
     watch_for_lost_peers,
 )
 from suite.training.environment import StopRequest, device_name
-from suite.training.evaluate import Accuracy, evaluate, wait_for
+from suite.training.measure import probing
+from suite.training.measure.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
 from suite.training.schedule import Schedule

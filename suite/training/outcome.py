@@ -11,9 +11,9 @@ from torch import nn
 from imagesets.loader import ImageLoader
 from suite.cost.costs import options_to_count
 from suite.cost.known_flops import Flops
-from suite.models.cordonnier import SelfAttentionNetwork
+from suite.models.cordonnier.head_pruning import count_pruned_heads
+from suite.models.cordonnier.network import SelfAttentionNetwork
 from suite.models.flops import count_flops
-from suite.models.head_pruning import count_pruned_heads
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.attempts import device_hours, num_requeues, read_attempts
@@ -22,9 +22,9 @@ from suite.store.results import RESULT_FORMAT, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
-from suite.training.evaluate import Accuracy
+from suite.training.measure.evaluate import Accuracy
+from suite.training.measure.utilization import mfu_percent
 from suite.training.start import Parent, has_batch_norm
-from suite.training.utilization import mfu_percent
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from suite.base.errors import RunError
 from suite.base.files import read_file, sha256_of
-from suite.models.build import build_model
 from suite.models.cmhsa import AttentionPhase, ConvolutionPhase, transfer
-from suite.models.cordonnier import SelfAttentionNetwork
-from suite.models.head_pruning import prune_heads
-from suite.models.masking import mask_attention, mask_position_embedding
+from suite.models.convit.masking import mask_attention, mask_position_embedding
+from suite.models.cordonnier.head_pruning import prune_heads
+from suite.models.cordonnier.network import SelfAttentionNetwork
+from suite.models.registry import build_model
 from suite.spec.experiment import Experiment
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory

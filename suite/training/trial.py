@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError
-from suite.models.build import count_parameters
+from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.training.start import fresh_network
 

@@ -7,14 +7,14 @@ import math
 
 from imagesets.loader import ImageLoader
 from suite.base.errors import RunError
-from suite.models.build import count_parameters
+from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
-from suite.training.evaluate import evaluate
-from suite.training.maps import record_maps
+from suite.training.measure.evaluate import evaluate
+from suite.training.measure.maps import record_maps
 from suite.training.outcome import Work, make_result
 from suite.training.start import choose_parent, masked, start_network, trained_network
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from imagesets.loader import ImageLoader
-from suite.models.build import build_model, list_models
+from suite.models.registry import build_model, list_models
 from suite.papers.shared.deit import DEIT, DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources

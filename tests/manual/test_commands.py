@@ -26,7 +26,7 @@ from suite.papers import get_suite, list_suites
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint import save_weights
+from suite.training.checkpoint.checkpoint import save_weights
 from suite.training.start import start_network
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,9 @@ import timm
 import torch
 import torch.nn.functional as F
 
-from suite.models.build import _BUILDERS, build_model, list_models
 from suite.models.flops import count_anew, count_flops
 from suite.models.layers import Block
+from suite.models.registry import _BUILDERS, build_model, list_models
 from suite.plugins.entry_points import find_model
 
 PARAMETERS = {  # at 1000 classes

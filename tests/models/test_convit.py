@@ -4,8 +4,8 @@ import pytest
 import timm
 import torch
 
-from suite.models.build import build_model
-from suite.models.gpsa import GatedPositionalSelfAttention
+from suite.models.convit.gpsa import GatedPositionalSelfAttention
+from suite.models.registry import build_model
 
 
 def transcribed_gpsa(x, qk, v, out, bias, w_pos, b_pos, gate, rows, columns):

@@ -5,10 +5,10 @@ import torch
 import torch.nn.functional as F
 
 from suite.base.errors import SpecError
-from suite.models.build import build_model
-from suite.models.convit import load_at_another_resolution
-from suite.models.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.masking import mask_attention, mask_position_embedding
+from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
+from suite.models.convit.masking import mask_attention, mask_position_embedding
+from suite.models.convit.network import load_at_another_resolution
+from suite.models.registry import build_model
 
 
 def tiny(**overrides):

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from suite.models.convmixer import MODELS, ConvMixer, Spatial
+from suite.models.structured_init.convmixer import MODELS, ConvMixer, Spatial
 
 convmixer = MODELS["convmixer"]
 

@@ -5,14 +5,14 @@ import timm
 import torch
 import torch.nn.functional as F
 
-from suite.models.build import build_model
-from suite.models.cordonnier import ENCODINGS, MODELS
-from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, PositionAttention, QuadraticAttention
-from suite.models.cordonnier_learned import LearnedAttention
+from suite.models.cordonnier.attention import GeneralizedQuadraticAttention, PositionAttention, QuadraticAttention
+from suite.models.cordonnier.head_pruning import prune_heads
+from suite.models.cordonnier.learned import LearnedAttention
+from suite.models.cordonnier.network import ENCODINGS, MODELS
+from suite.models.cordonnier.separable_mixing import GroupByGroup, mix_by_axes, mix_densely, mix_whole_batch
 from suite.models.flops import count_flops
-from suite.models.head_pruning import prune_heads
+from suite.models.registry import build_model
 from suite.models.resnet import MODELS as RESNETS
-from suite.models.separable_mixing import GroupByGroup, mix_by_axes, mix_densely, mix_whole_batch
 
 NAMES = sorted(MODELS)
 POSITION_ONLY = [name for name in NAMES if name != "sa_learned_content"]

@@ -8,11 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from suite.models import initializations
-from suite.models.impulse import ImpulseLoss, ImpulseProblem, draw, sinusoidal_encoding, solve
-from suite.models.initializations import cached_solution, init_impulse, init_mimetic, solution_path
 from suite.models.layers import SelfAttention
-from suite.models.vit import PseudoInput, ViT
+from suite.models.structured_init import initializations
+from suite.models.structured_init.impulse import ImpulseLoss, ImpulseProblem, draw, sinusoidal_encoding, solve
+from suite.models.structured_init.initializations import cached_solution, init_impulse, init_mimetic, solution_path
+from suite.models.structured_init.vit import PseudoInput, ViT
 
 SMALL = ImpulseProblem(grid=(4, 5), dim=16, num_heads=2, filter_size=3, steps=50, seed=3)
 

@@ -10,8 +10,8 @@ import timm
 import torch
 
 from suite.base.errors import SpecError
-from suite.models.build import build_model
 from suite.models.flops import count_flops
+from suite.models.registry import build_model
 from suite.plugins.entry_points import find_model, list_plugins, load_plugin
 from suite.spec.experiment import Experiment, ModelSource
 from suite.spec.recipe import Recipe

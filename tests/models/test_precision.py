@@ -6,12 +6,12 @@ import pytest
 import torch
 from timm.layers import Attention as TimmAttention
 
-from suite.models.build import build_model
 from suite.models.cmhsa import RelativeBiasAttention
-from suite.models.cordonnier import ENCODINGS
-from suite.models.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
+from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
+from suite.models.convit.probes import attention_layers, attention_maps
+from suite.models.cordonnier.network import ENCODINGS
 from suite.models.layers import SelfAttention, content_logits
-from suite.models.probes import attention_layers, attention_maps
+from suite.models.registry import build_model
 
 GRID = (5, 7)
 # (builds the layer, its width, all that its forward takes beside tokens)

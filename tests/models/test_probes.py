@@ -5,8 +5,8 @@ import timm
 import torch
 
 from suite.base.errors import SpecError
-from suite.models.build import build_model
-from suite.models.probes import attention_centers, attention_maps, gating_values, nonlocality
+from suite.models.convit.probes import attention_centers, attention_maps, gating_values, nonlocality
+from suite.models.registry import build_model
 
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 

@@ -8,8 +8,8 @@ import torch
 from timm.layers import build_sincos2d_pos_embed
 from timm.models.vision_transformer import VisionTransformer
 
-from suite.models.impulse import sinusoidal_encoding
-from suite.models.vit import MODELS, Initialization, ViT
+from suite.models.structured_init.impulse import sinusoidal_encoding
+from suite.models.structured_init.vit import MODELS, Initialization, ViT
 
 
 @pytest.fixture(autouse=True)

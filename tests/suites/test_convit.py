@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks import laptop_profile
 from leaderboards.boards.layout import check_layout, load_paper_table, places_of
-from suite.models.convit import MODELS as CONVIT
-from suite.models.convit import ConViT
+from suite.models.convit.network import MODELS as CONVIT
+from suite.models.convit.network import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
 from suite.papers import get_suite, list_suites
 from suite.papers.convit import recipes as convit

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from leaderboards.boards.layout import check_layout, lay_out
-from suite.models.build import build_model
-from suite.models.head_pruning import prune_heads
+from suite.models.cordonnier.head_pruning import prune_heads
+from suite.models.registry import build_model
 from suite.papers import get_suite
 from suite.papers.cordonnier.recipes import LAPTOP
 from suite.papers.cordonnier.recipes import PAPER_SCALE as PAPER

@@ -9,13 +9,14 @@ import torch.nn.functional as F
 
 from suite.base.errors import RunError
 from suite.base.files import sha256_of
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.run_directory import RunDirectory
-from suite.training import checkpoint, distributed
-from suite.training.checkpoint_manifest import CheckpointManifest, DamageError, Origin
+from suite.training import distributed
+from suite.training.checkpoint import checkpoint
+from suite.training.checkpoint.manifest import CheckpointManifest, DamageError, Origin
 from suite.training.optim import build_optimizer
 
 ORIGIN = Origin(experiment="deit_micro-0/seed-0")

@@ -17,9 +17,9 @@ from suite.base.errors import DataError, RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import sha256_of
 from suite.execute import run
-from suite.models.head_pruning import degenerate_heads
-from suite.models.masking import mask_attention, mask_position_embedding
-from suite.models.probes import attention_maps, gating_values, nonlocality
+from suite.models.convit.masking import mask_attention, mask_position_embedding
+from suite.models.convit.probes import attention_maps, gating_values, nonlocality
+from suite.models.cordonnier.head_pruning import degenerate_heads
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.recipe import Recipe
@@ -28,8 +28,8 @@ from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand_alone
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
-from suite.training.evaluate import evaluate
 from suite.training.loop import Training
+from suite.training.measure.evaluate import evaluate
 from suite.training.start import start_network, trained_network
 from suite.training.untrained import measure
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from suite.base.errors import RunError
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.training import distributed
 from suite.training.distributed import Ranks
 from suite.training.start import lay_out

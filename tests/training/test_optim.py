@@ -7,7 +7,7 @@ import pytest
 import torch
 from timm.scheduler import CosineLRScheduler
 
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.cmhsa.recipes import CMHSA
 from suite.papers.cordonnier.recipes import ATTENTION, FINE_TUNING
 from suite.papers.shared.deit import DEIT

@@ -8,13 +8,13 @@ from torch.func import functional_call
 
 from imagesets.loader import ImageLoader
 from suite.base.exit_codes import Exit
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
-from suite.training.evaluate import evaluate
+from suite.training.measure.evaluate import evaluate
 from suite.training.optim import LearningRate, build_optimizer
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 1.0, "batch_size": 32, "warmup_epochs": 0.2, "learning_rate": 1e-2})
@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
     model="convmixer", dataset="cifar10_sample", image_size=32, recipe=RECIPE, model_options=OPTIONS, seed=5
 )
 ASKED_TO_STOP = "import suite.training.environment; suite.training.environment.StopRequest.__bool__ = lambda _: True\n"
-SMALL_BATCHES = "import suite.training.evaluate; suite.training.evaluate._BATCH = 30\n"
+SMALL_BATCHES = "import suite.training.measure.evaluate; suite.training.measure.evaluate._BATCH = 30\n"
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,12 @@ from suite.cost.known_flops import Flops
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.heartbeat import Heartbeat
-from suite.training import evaluate, loop
+from suite.training import loop
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training
+from suite.training.measure import evaluate
+from suite.training.measure.utilization import mfu_percent
 from suite.training.schedule import Schedule
-from suite.training.utilization import mfu_percent
 from suite.training.waiting import Waiting
 
 GPU = torch.device("cuda")

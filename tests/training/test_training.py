@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from imagesets.loader import ImageLoader
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment, ModelSource, hash_source
 from suite.spec.resources import Resources
@@ -19,8 +19,9 @@ from suite.store import attempts
 from suite.store.protocol_changes import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand
-from suite.training import checkpoint, distributed
-from suite.training.checkpoint_manifest import Origin
+from suite.training import distributed
+from suite.training.checkpoint import checkpoint
+from suite.training.checkpoint.manifest import Origin
 from suite.training.loop import Training
 from suite.training.optim import LearningRate, build_optimizer
 
@@ -99,7 +100,7 @@ def test_zero_3_trains_and_evaluates_a_model_whose_weights_are_really_cut_in_pie
 ONE_STEP = """
 import sys, torch, torch.nn.functional as F
 from safetensors.torch import save_file
-from suite.models.build import build_model
+from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec import Resources
 from suite.training import distributed

@@ -31,7 +31,7 @@ METHODS = {
     "Imp.-3": "impulse_3",
     "Imp.-5": "impulse_5",
 }
-"""The five initializations as the tables name them, and as ``suite.models.vit`` does."""
+"""The five initializations as the tables name them, and as ``suite.models.structured_init.vit`` does."""
 
 CIFAR = Recipe(
     name=PAPER.name,

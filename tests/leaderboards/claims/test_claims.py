@@ -8,8 +8,8 @@ import torch
 
 from leaderboards.boards.layout import lay_out
 from leaderboards.boards.metrics import in_points
-from suite.models.build import build_model
-from suite.models.probes import attention_layers
+from suite.models.convit.probes import attention_layers
+from suite.models.registry import build_model
 from suite.papers import get_suite, list_claims
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.parts.style import GRID, MARKERS, default_style, write
-from leaderboards.report.charts import Chart
+from leaderboards.report.pictures.charts import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

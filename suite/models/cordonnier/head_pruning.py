@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError
-from suite.models.cordonnier import SelfAttentionNetwork
-from suite.models.cordonnier_attention import GeneralizedQuadraticAttention
+from suite.models.cordonnier.attention import GeneralizedQuadraticAttention
+from suite.models.cordonnier.network import SelfAttentionNetwork
 
 
 def prune_heads(

@@ -14,7 +14,7 @@ from timm.layers import PatchEmbed, resample_abs_pos_embed, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
+from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
 from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, check_positive, patch_grid
 
 Attention = Literal["gated", "summed"]

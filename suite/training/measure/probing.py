@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
-from suite.models.probes import attention_layers, gating_values, gaussian_heads, nonlocality
+from suite.models.convit.probes import attention_layers, gating_values, gaussian_heads, nonlocality
 
 _NUM_IMAGES = {"cpu": 128, "cuda": 1024}  # the paper averages over 1024
 MAX_EPOCHS = 300  # the longest training of the paper's figures; of longer ones every second epoch, or third, ...

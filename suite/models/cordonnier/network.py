@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
-from suite.models.cordonnier_learned import ContentAttention, LearnedAttention
+from suite.models.cordonnier.attention import GeneralizedQuadraticAttention, QuadraticAttention
+from suite.models.cordonnier.learned import ContentAttention, LearnedAttention
 from suite.models.layers import ImageSize, patch_grid
 
 ENCODINGS: dict[str, type[nn.Module]] = {

@@ -9,9 +9,12 @@ from typing import Any
 from torch import nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models import cmhsa, convit, convmixer, cordonnier, deit, resnet, vit
+from suite.models import cmhsa, deit, resnet
+from suite.models.convit import network as convit
+from suite.models.cordonnier import network as cordonnier
+from suite.models.custom import build_plugged
 from suite.models.layers import ImageSize
-from suite.models.plugged import build_plugged
+from suite.models.structured_init import convmixer, vit
 from suite.spec.experiment import ModelSource
 
 # family, and the input of its paper: image side in pixels, classes

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models.gpsa import GatedPositionalSelfAttention
+from suite.models.convit.gpsa import GatedPositionalSelfAttention
 
 _GATE_LOGITS = {"content": float("inf"), "position": float("-inf")}  # sigmoid: 1 = position only, 0 = content only
 

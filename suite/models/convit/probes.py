@@ -17,7 +17,7 @@ from timm.layers import Attention as TimmAttention
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError
-from suite.models.cordonnier_attention import GeneralizedQuadraticAttention, QuadraticAttention
+from suite.models.cordonnier.attention import GeneralizedQuadraticAttention, QuadraticAttention
 from suite.models.layers import content_logits
 
 Inputs = Literal["propagated", "patch_embeddings"]

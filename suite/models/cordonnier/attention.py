@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from suite.models.cordonnier.separable_mixing import mix_by_axes, mix_densely
 from suite.models.layers import at_least_fp32
-from suite.models.separable_mixing import mix_by_axes, mix_densely
 
 Grid = tuple[int, int]  # rows, columns
 

@@ -13,14 +13,9 @@ from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models.impulse import ImpulseProblem, sinusoidal_encoding
-from suite.models.initializations import (
-    FILTER_SIZES,
-    init_impulse,
-    init_mimetic,
-    init_trunc_normal,
-)
 from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, patch_grid
+from suite.models.structured_init.impulse import ImpulseProblem, sinusoidal_encoding
+from suite.models.structured_init.initializations import FILTER_SIZES, init_impulse, init_mimetic, init_trunc_normal
 
 Pooling = Literal["average", "class_token"]
 Position = Literal["sinusoidal", "learned"]

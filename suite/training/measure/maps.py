@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
 from suite.base.files import write_atomically
-from suite.models.probes import (
+from suite.models.convit.probes import (
     attention_centers,
     attention_layers,
     between_patches,

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError
-from suite.models.cordonnier_attention import Grid, SeparableAttention, merged_linear
+from suite.models.cordonnier.attention import Grid, SeparableAttention, merged_linear
 
 
 class AxisEmbeddings(nn.Module):

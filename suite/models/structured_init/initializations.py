@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from suite.base.errors import RunError
 from suite.base.files import cache_folder, write_atomically
-from suite.models import impulse
-from suite.models.impulse import ImpulseProblem, solve
 from suite.models.layers import SelfAttention
+from suite.models.structured_init import impulse
+from suite.models.structured_init.impulse import ImpulseProblem, solve
 
 FILTER_SIZES = {"impulse_3": 3, "impulse_5": 5}
 SOLVER = Path(impulse.__file__)
