@@ -5,6 +5,7 @@
     <paper>/claims.py          CLAIMS, what it says of numbers
     <paper>/<suite>.py         SUITE, one of its questions
     <paper>/tables/*.csv       its tables as printed
+    <paper>/coverage.csv       each of its tables, figures and numbers, with the suite that makes it or why none does
 
 A paper from elsewhere is such a package in an installed distribution, named by an entry point in the group
 ``convolutional_prior.papers``. ``shared`` holds what two papers train by. No torch.
@@ -12,6 +13,7 @@ A paper from elsewhere is such a package in an installed distribution, named by 
 
 from __future__ import annotations
 
+import csv
 import functools
 import importlib
 import pkgutil
@@ -80,6 +82,12 @@ def find_table(name: str) -> Path:
 
 def _tables_of(package: ModuleType) -> Iterable[Path]:
     return (path for folder in package.__path__ for path in Path(folder, "tables").glob("*.csv"))
+
+
+def read_coverage(name: str) -> list[dict[str, str]]:
+    """The lines of a paper's ``coverage.csv``: kind (item or text), where, shows, here; none without such a file."""
+    paths = [path for folder in _packages()[name].__path__ if (path := Path(folder, "coverage.csv")).is_file()]
+    return [line for path in paths for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
 
 
 @functools.cache

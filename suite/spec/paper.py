@@ -15,9 +15,11 @@ class Paper(Frozen):
         title: how boards and pages call it; each of its suites has it as ``Suite.paper``.
         appeared: the month in which it appeared, "2021-03"; papers are listed in this order.
         citation: its entry in BibTeX.
+        coverage_note: What a reader of ``coverage.csv`` must know, such as whose numbers its figures bear.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     title: str
     appeared: str = Field(pattern=r"^\d{4}-\d{2}$")
     citation: str
+    coverage_note: str = ""

@@ -15,4 +15,6 @@ PAPER = Paper(
   eprint={1911.03584}
 }
 """.strip(),
+    coverage_note="Figures bear the numbers of the slides and of the published paper, of which the slides show a part. "
+    "In brackets: what the arXiv text calls them.",
 )
