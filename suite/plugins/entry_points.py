@@ -25,7 +25,7 @@ from suite.base.errors import FOREIGN_ERRORS, SpecError, unknown_name
 from suite.plugins.versions import find_neighbours, find_version
 from suite.spec.experiment import ModelSource, hash_source
 
-Kind = Literal["models", "suites", "image_sets"]
+Kind = Literal["models", "suites", "papers", "image_sets"]
 _GROUP = "convolutional_prior"
 _FORMS = "expected timm:NAME, FILE.py:ATTRIBUTE, MODULE:ATTRIBUTE or the name of an installed plug-in"
 

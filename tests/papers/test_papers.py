@@ -1,0 +1,139 @@
+"""A paper is one folder: without it all others work, and one from elsewhere is shown as ours are."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suite.papers import list_claims, list_papers, list_suites
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("suite", "leaderboards", "launchers", "datasets")
+HALF = """
+import json, sys
+from leaderboards.coverage import render_coverage
+from suite.papers import get_suite, list_claims, list_papers, list_suites
+print(json.dumps([[p.name for p in list_papers()], [c.name for c in list_claims()], list_suites(), render_coverage()]))
+for name in list_suites():
+    get_suite(name)
+"""
+FILES = {
+    "elsewhere/__init__.py": """
+from suite.spec.paper import Paper
+
+PAPER = Paper(name="elsewhere", title="Elsewhere et al.", appeared="2025-01", citation="@misc{elsewhere2025}")
+""",
+    "elsewhere/elsewhere_shares.py": """
+from elsewhere import PAPER
+from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.spec.experiment import Experiment
+from suite.spec.profile import Entry, Place, Profile
+from suite.spec.suite import Headline, Suite, Table
+
+ENTRIES = [
+    Entry(
+        row=(model,),
+        columns={"top1": "top1_percent"},
+        experiment=Experiment(model=f"{model}_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP),
+    )
+    for model in ("deit", "convit")
+]
+SUITE = Suite(
+    name="elsewhere_shares",
+    paper=PAPER.title,
+    item="Table 1",
+    question="Does it help elsewhere?",
+    tables=(Table(name="elsewhere_table1", item="Table 1", row_keys=("model",), ranked="in_columns"),),
+    profiles={"laptop": Profile.laptop(ENTRIES, "small networks")},
+    headline=Headline(
+        text="ConViT over DeiT",
+        better=Place(row=("convit",), column="top1"),
+        baseline=Place(row=("deit",), column="top1"),
+    ),
+)
+""",
+    "elsewhere/claims.py": """
+from elsewhere import PAPER
+from suite.spec.claims import Claim, PaperClaims, number
+
+gain = number("elsewhere_shares", "convit", "top1") - number("elsewhere_shares", "deit", "top1")
+CLAIMS = PaperClaims(
+    name=PAPER.name,
+    title=PAPER.title,
+    claims=(Claim(name="it_helps_elsewhere", section="Sec. 1", sense="It helps elsewhere.", effects=(gain,)),),
+)
+""",
+    "elsewhere/tables/elsewhere_table1.csv": "model,top1\ndeit,70.0\nconvit,80.0\n",
+    "elsewhere/coverage.csv": "kind,where,shows,here\nitem,Table 1,accuracy,`elsewhere_shares/elsewhere_table1`\n",
+    "elsewhere-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n",
+    "elsewhere-1.0.dist-info/entry_points.txt": "[convolutional_prior.papers]\nelsewhere = elsewhere\n",
+}
+TRAINED = """
+from pathlib import Path
+from suite.papers import get_suite
+from suite.store.results import Result
+from suite.store.run_directory import RunDirectory
+for seed in range(5):
+    for experiment in get_suite("elsewhere_shares").profile("laptop").experiments():
+        of = experiment.with_seed(seed)
+        run = RunDirectory.of(Path("runs"), of)
+        run.create(of)
+        run.write_result(Result(
+            experiment=of, top1_percent=50 + seed / 10 + 10 * ("convit" in of.model), top5_percent=80, test_loss=1,
+            best_top1_percent=70, num_parameters=1, num_train_images=50_000, num_test_images=10_000,
+            num_steps=of.num_steps(50_000), images_seen=of.num_steps(50_000) * 64, train_s=1, images_per_s=1,
+            device="cpu", num_ranks=1, num_attempts=1, commit="0" * 40, finished_at="2000-01-01T00:00:00+00:00",
+            protocol_version=2,
+        ))
+"""
+
+
+def run(folder, *arguments, before=""):
+    path = os.pathsep.join(filter(None, [str(before), str(folder), str(folder / "datasets")]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, "-P", *arguments], cwd=before or folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the packages, without what is published."""
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("published", "__pycache__"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("paper", [paper.name for paper in list_papers()])
+def test_without_a_papers_folder_all_others_still_work(checkout, paper):
+    shutil.rmtree(checkout / "suite" / "papers" / paper)
+    papers, claims, suites, coverage = json.loads(run(checkout, "-c", HALF))
+    others = [other for other in list_papers() if other.name != paper]
+    assert papers == [other.name for other in others]
+    assert claims == [claims.name for claims in list_claims() if claims.name != paper]
+    assert suites
+    assert set(suites) < set(list_suites())
+    assert all(f"## {other.title}" in coverage for other in others)
+
+
+def test_a_paper_from_elsewhere_gets_board_claims_page_index_and_coverage(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    run(ROOT, "-c", TRAINED, before=tmp_path)
+    assert "elsewhere_shares" in run(ROOT, "-m", "launchers.grid", "--list", before=tmp_path)
+    run(ROOT, "-m", "leaderboards.build", "--all", "--runs", "runs", before=tmp_path)
+    boards = tmp_path / "runs" / "leaderboards"
+    board = (boards / "elsewhere_shares" / "laptop.md").read_text()
+    assert "| convit |" in board
+    assert "80.0" in board  # what the paper prints
+    assert "elsewhere_shares" in (boards / "index.md").read_text()
+    assert "It helps elsewhere." in (boards / "claims" / "elsewhere.md").read_text()
+    coverage = run(ROOT, "-c", "from leaderboards.coverage import render_coverage as r; print(r())", before=tmp_path)
+    assert "| Table 1 | accuracy | `elsewhere_shares/elsewhere_table1` |" in coverage
