@@ -1,6 +1,6 @@
 """The papers' lists of what is covered -> ``leaderboards/COVERAGE.md``.
 
-    python -m leaderboards.coverage     # after a paper's coverage.csv was changed
+python -m leaderboards.coverage     # after a paper's coverage.csv was changed
 """
 
 from __future__ import annotations

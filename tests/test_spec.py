@@ -81,6 +81,6 @@ def test_a_misspelt_field_is_an_error():
 
 
 def test_planning_imports_no_torch():
-    code = "import sys, launchers.grid, launchers.local.pool, launchers.local.display, leaderboards.build, suite.papers as s; "
+    code = "import sys, launchers.grid, launchers.local.display, leaderboards.build, suite.papers as s; "
     code += "[s.get_suite(n) for n in s.list_suites()]; print('torch' in sys.modules, 'deepspeed' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False False\n"

@@ -1,6 +1,6 @@
 """The process that has torch, timm and DeepSpeed loaded, and forks a run whenever the grid asks for one.
 
-    python -m launchers.core.fork_server RESOURCES ROOM_FOR_TITLES     started by ``launchers.core.forked_run``, with a socket as input
+    python -m launchers.core.fork_server RESOURCES ROOM_FOR_TITLES     started by ``forked_run``, a socket is its input
 
 Each run is forked twice: the process between ends at once, so that the run becomes a child of the grid. It has a
 session of its own, dies with the grid, and stays when this process dies. No GPU may be touched here: what is forked

@@ -1,5 +1,5 @@
-# The end of a job's script, after its processes. `launchers.ending` judges what these have left, and then leaves a mark.
-# On a node whose Python leaves none, whatever its status, the shell notes a lost start itself, as `launchers.starts` would,
+# The end of a job's script, after its processes. `launchers.slurm.requeue` judges what these have left, and then leaves a mark.
+# On a node whose Python leaves none, whatever its status, the shell notes a lost start itself, as `launchers.slurm.lost_starts` would,
 # and puts the job back into the queue, away from that node.
 if [ ! -e "$judged" ]; then
   job="$SLURM_ARRAY_JOB_ID"_"$SLURM_ARRAY_TASK_ID" restarts="${SLURM_RESTART_COUNT:-0}" node="$SLURMD_NODENAME" lost=""

@@ -1,7 +1,7 @@
 """The runs of one experiment -> which of its seeds may be averaged; of several candidates -> the one that is shown.
 
-Where each run stands is told by ``suite.store.run_status``; here it becomes what a cell shows. The papers choose by accuracy on
-the test set; so do we, but on training seeds other than the one that is shown.
+Where each run stands is told by ``suite.store.run_status``; here it becomes what a cell shows. The papers choose by
+accuracy on the test set; so do we, but on training seeds other than the one that is shown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The head of the data's path: what is to be trained or measured, as frozen data, and its identity.
 
-    Suite -> Profile -> Entry (a place in a table) -> Experiment (with a Recipe) -> Job (with Resources) -> run directory
+    Suite -> Profile -> Entry (a place in a table) -> Experiment (with a Recipe) -> run, by ``Resources``
 
 An Experiment holds only what changes results; how and where it runs is in ``resources``. No torch, so that planning
 starts at once.
@@ -95,13 +95,13 @@ class Experiment(Frozen):
     dataset: str
     image_size: PositiveInt
     recipe: Recipe
-    model_options: dict[str, Scalar] = {}
+    model_options: dict[str, Scalar] = Field(default_factory=dict)
     model_source: ModelSource | None = None
     train_fraction: float = Field(1.0, gt=0, le=1)
     normalization: Normalization = "own"
     seed: int = Field(0, ge=0, lt=2**31)
     kind: Kind = "training"
-    kind_options: dict[str, Scalar] = {}
+    kind_options: dict[str, Scalar] = Field(default_factory=dict)
     parents: tuple[Experiment, ...] = ()
 
     @model_validator(mode="after")

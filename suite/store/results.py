@@ -1,4 +1,4 @@
-"""The outcome of a run as data, in the files of ``suite.store.run_directory``: the result of a finished one, or why it failed."""
+"""The outcome of a run as data, in the files of its ``run_directory``: its result, or why it failed."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@
         log.txt            everything the processes printed
         claim.lock         locked by the process that trains it
 
-What stands in ``result.json`` and ``failure.json`` is ``suite.store.results``. Training and leaderboards meet only through
-these files.
+What stands in ``result.json`` and ``failure.json`` is ``suite.store.results``. Training and leaderboards meet only
+through these files.
 """
 
 from __future__ import annotations

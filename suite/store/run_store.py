@@ -1,4 +1,4 @@
-"""The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``suite.store.run_directory.RunDirectory``."""
+"""The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``RunDirectory``."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_a_file_that_finds_what_lies_beside_it_is_refused_too_as_its_edits_would
 
 
 def test_a_file_may_import_what_is_installed_wherever_that_lies(installed, tmp_path):
-    text = "import torch, timm.layers, suite.base.errors\nfrom zoo_1 import Tiny as Installed\nclass Tiny(Installed): pass\n"
+    text = "import torch, timm.layers, suite.papers\nfrom zoo_1 import Tiny as Installed\nclass Tiny(Installed): pass\n"
     (tmp_path / "model.py").write_text(text)
     assert build(find_model(f"{tmp_path}/model.py:Tiny"))(torch.zeros(2, 3, 8, 8)).shape == (2, 5)
 

@@ -1,4 +1,4 @@
-"""How a storage format is looked up: a name in ``suite.spec.resources.StorageFormat`` -> the module here that serves it.
+"""How a storage format is looked up: a ``suite.spec.resources.StorageFormat`` -> the module here that serves it.
 
     stored   what the loader asks of a format        sinks   what ``prepare`` asks of it, by ``portions`` of a split
 

@@ -1,4 +1,4 @@
-"""Run of kind "maps" -> the attention that it has recorded; ``suite.training.measure.maps`` says what stands in its file."""
+"""Run of kind "maps" -> the attention that it has recorded, in the file that ``suite.training.measure.maps`` writes."""
 
 from __future__ import annotations
 

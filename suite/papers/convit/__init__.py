@@ -9,7 +9,8 @@ PAPER = Paper(
     citation="""
 @inproceedings{dascoli2021convit,
   title={ConViT: Improving Vision Transformers with Soft Convolutional Inductive Biases},
-  author={d'Ascoli, Stéphane and Touvron, Hugo and Leavitt, Matthew and Morcos, Ari and Biroli, Giulio and Sagun, Levent},
+  author={d'Ascoli, Stéphane and Touvron, Hugo and Leavitt, Matthew L. and Morcos, Ari S. and Biroli, Giulio
+          and Sagun, Levent},
   booktitle={International Conference on Machine Learning},
   year={2021},
   eprint={2103.10697}

@@ -24,8 +24,9 @@ ATTENTION = RESNET.model_copy(
         "cosine_after_warmup": True,
     }
 )
-"""``RESNET``'s training by another schedule. Only the authors' code says that its learning rate is 0 in the first epoch,
-that it is laid out for 501 steps an epoch where there are 500, and that centers and widths of heads do not decay."""
+"""``RESNET``'s training by another schedule. Only the authors' code says that its learning rate is 0 in the first
+epoch, that it is laid out for 501 steps an epoch where there are 500, and that centers and widths of heads do not
+decay."""
 
 FINE_TUNING = ATTENTION.model_copy(
     update={
