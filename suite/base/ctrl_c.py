@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # typing's own takes time to import
-if TYPE_CHECKING:
-    from types import TracebackType
 
-
-def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _end(kind: type[BaseException], *failure: object) -> None:
     if not issubclass(kind, KeyboardInterrupt):
-        return sys.__excepthook__(kind, error, trace)
+        return sys.__excepthook__(kind, *failure)  # type: ignore[arg-type]  # an import of their types takes time
     print("interrupted", file=sys.stderr)
     sys.exit(130)  # Exit.INTERRUPTED, whose import takes time
 

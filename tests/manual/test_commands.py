@@ -159,7 +159,7 @@ def test_a_command_of_the_manual_does_what_it_says(folder, command, monkeypatch,
     signal.signal(signal.SIGTERM, before)
     said = capsys.readouterr().out
     assert said or "my_images.py" in command
-    assert ("--check" in command) == (said.count(": yes") == 8)
+    assert ("--check" in command) == (said.count(": yes") == 10)
     for name, model in re.findall(r"--(?:check|challenger) (\w+)=(\S+)", command):
         pattern = rf"{name}: {model} \(" if "--check" in command else rf"^  {name}-[0-9a-f]{{16}}/seed-0 "
         assert re.search(pattern, said, re.MULTILINE), name
