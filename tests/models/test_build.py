@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from suite.models.flops import count_anew, count_flops
 from suite.models.layers import Block
-from suite.models.registry import _BUILDERS, build_model, list_models
+from suite.models.registry import _BUILDERS, build_model, count_parameters, list_models, reference_input
 from suite.plugins.entry_points import find_model
 
 PARAMETERS = {  # at 1000 classes
@@ -36,6 +36,20 @@ PARAMETERS_100 = {
 def test_parameter_counts_are_the_published_ones(name):
     with torch.device("meta"):
         assert sum(p.numel() for p in build_model(name).parameters()) == PARAMETERS[name]
+
+
+def test_the_small_models_of_the_laptop_keep_their_sizes():
+    sizes = {"cmhsa_conv_micro": 892_477, "cmhsa_micro": 4_874_869, "convit_micro": 118_684, "deit_micro": 119_134}
+    assert sizes.keys() == {name for name in list_models() if name.endswith("_micro")}
+    with torch.device("meta"):
+        found = {name: count_parameters(build_model(name, num_classes=10, image_size=32)) for name in sizes}
+    assert found == sizes
+
+
+def test_papers_inputs_are_those_of_their_data_sets():
+    papers = {"deit_s": (224, 1000), "convit_s": (224, 1000), "cmhsa": (224, 100), "cmhsa_micro": (32, 10)}
+    papers |= dict.fromkeys(["sa_learned", "resnet18_cifar", "vit_t", "convmixer"], (32, 10))
+    assert {name: reference_input(name) for name in papers} == papers
 
 
 @pytest.mark.parametrize("name", PARAMETERS_100)

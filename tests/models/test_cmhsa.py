@@ -29,6 +29,19 @@ def both_phases(dtype=torch.float64, kernel_size=3, **options):
     return phase_1, phase_2
 
 
+@pytest.mark.parametrize("phase", [ConvolutionPhase, AttentionPhase])
+def test_linear_layers_start_as_deits_and_queries_and_keys_as_asked(phase):
+    torch.manual_seed(0)
+    model = phase(num_classes=100, image_size=(24, 8), patch_size=8, depth=1)
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear):
+            assert module.weight.std().item() == pytest.approx(0.02, rel=0.03), name
+            assert module.bias is None or not module.bias.any(), name
+    if phase is AttentionPhase:
+        sharper = phase(num_classes=100, image_size=(24, 8), patch_size=8, depth=1, query_key_std=0.1)
+        assert sharper.blocks[0].attn.qk.weight.std().item() == pytest.approx(0.1, rel=0.03)
+
+
 def transcribed_attention(x, layer):
     """Eqs. 2 to 4 one query at a time, with the null key where the layer has one; x is (N, D)."""
     (rows, columns), (n, d) = layer.grid, x.shape

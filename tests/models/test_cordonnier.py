@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from suite.models.cordonnier.attention import GeneralizedQuadraticAttention, PositionAttention, QuadraticAttention
-from suite.models.cordonnier.head_pruning import prune_heads
+from suite.models.cordonnier.head_pruning import count_pruned_heads, prune_heads
 from suite.models.cordonnier.learned import LearnedAttention
 from suite.models.cordonnier.network import ENCODINGS, MODELS
 from suite.models.cordonnier.separable_mixing import GroupByGroup, mix_by_axes, mix_densely, mix_whole_batch
@@ -308,6 +308,7 @@ def test_pruning_removes_what_the_pruned_heads_gave_and_nothing_else():
     pruned = prune_heads(model)
     assert [block.attention.num_heads for block in pruned.blocks] == [2, 0]
     assert pruned.heads_per_layer == "2,0"
+    assert (count_pruned_heads(model), count_pruned_heads(pruned)) == ((), (2, 4))
     images = torch.randn(2, 3, 6, 10) + 0.3
     before = model.eval()(images)
     with torch.no_grad():
@@ -368,6 +369,7 @@ def test_resnet18_gives_the_logits_of_timms_with_the_small_stem():
         ("sa_quadratic", {"image_size": (32, 33)}, "patch_size 2 does not divide image_size 33"),
         ("sa_quadratic", {"num_heads": 0}, "num_heads is 0"),
         ("sa_quadratic", {"attention_dropout": 1.5}, "attention_dropout is 1.5, expected a probability"),
+        ("sa_quadratic", {"dropout": 1}, "dropout is 1, expected a probability"),
         ("sa_quadratic", {"heads_per_layer": "1,2,3"}, "heads_per_layer is '1,2,3', expected depth = 2 numbers"),
         ("sa_quadratic", {"heads_per_layer": "1,-2"}, "heads_per_layer is '1,-2'"),
         ("sa_quadratic", {"encoding": "quadratik"}, "Did you mean 'quadratic'"),

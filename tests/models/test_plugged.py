@@ -10,6 +10,7 @@ import timm
 import torch
 
 from suite.base.errors import SpecError
+from suite.models.custom import takes_drop_path
 from suite.models.flops import count_flops
 from suite.models.registry import build_model
 from suite.plugins.entry_points import find_model, list_plugins, load_plugin
@@ -175,6 +176,14 @@ def test_a_plug_in_that_breaks_is_named_and_breaks_no_other(installed):
     with pytest.raises(SpecError, match="broken breaks when it is imported: ZeroDivisionError"):
         load_plugin("suites", "broken")
     assert load_plugin("suites", "sound") == 3
+
+
+def test_stochastic_depth_reaches_what_takes_it_by_name_and_any_of_timms(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "def takes(*, num_classes, image_size, drop_path=0.0): ...\ndef takes_not(*, num_classes, **options): ...\n"
+    )
+    names = ("timm:resnet26", f"{tmp_path}/model.py:takes", f"{tmp_path}/model.py:takes_not")
+    assert [takes_drop_path(find_model(name)) for name in names] == [True, True, False]
 
 
 @pytest.mark.parametrize(

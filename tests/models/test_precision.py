@@ -95,6 +95,15 @@ def test_maps_under_autocast_are_those_of_double_precision(name, options, dtype)
         torch.testing.assert_close(map_BHNN.double(), exact[layer], rtol=0, atol=5 * torch.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("name", ["ViT", "PSA", "GPSA"])
+def test_a_map_is_what_forward_applies_to_the_values(name):
+    layer, x = trained_layer(name).double(), torch.randn(2, 35, 36, dtype=torch.float64)
+    map_BHNN, values_BHNE = layer.attention_map(x, *LAYERS[name][2]), layer.split(x)[2]
+    mixed = layer.proj((map_BHNN @ values_BHNE).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(layer(x, *LAYERS[name][2]), mixed, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(map_BHNN.sum(-1), torch.ones(2, 9, 35, dtype=torch.float64))
+
+
 def test_scores_beyond_the_range_of_half_precision_still_make_a_map():
     q, k = 200 * torch.ones(2, 1, 1, 3, 64, dtype=torch.float16)
     k[..., 0, :] += 1

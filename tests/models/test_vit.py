@@ -174,7 +174,7 @@ def test_every_layer_shows_its_attention_map():
         ({"position": "sinusoid"}, "Did you mean 'sinusoidal'"),
         ({"pseudo_input_first": "PE+N"}, "unknown pseudo_input_first 'PE.N'.*PE.U"),
         ({"pseudo_input_following": "N"}, "unknown pseudo_input_following"),
-        ({"num_heads": 3}, "num_heads 3 does not divide dim 8; allowed"),
+        ({"num_heads": 3}, r"num_heads 3 does not divide dim 8; allowed: \[1, 2, 4, 8\]"),
         ({"dim": 6}, "multiple of 4"),
         ({"patch_size": 3}, "patch_size 3 does not divide image_size 4"),
         ({"depth": 0}, "depth is 0"),

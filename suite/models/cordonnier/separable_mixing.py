@@ -27,9 +27,8 @@ def mix_by_axes(x_BND: Tensor, rows_HRR: Tensor, columns_HCC: Tensor) -> Tensor:
     rows_HRR, columns_HCC = rows_HRR.to(x_BND.dtype), columns_HCC.to(x_BND.dtype)
     batch, tokens, dim = x_BND.shape
     x_BRK = x_BND.reshape(batch, rows_HRR.shape[-1], columns_HCC.shape[-1] * dim)
-    recorded = (
-        torch._C._get_tracing_state() is not None or torch.compiler.is_exporting()
-    )  # loops over groups would fix the batch size
+    # a loop over groups would keep the number of images that it was recorded with
+    recorded = torch.compiler.is_exporting() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     if x_BND.device.type == "cpu" and not recorded:
         mixed: Tensor = GroupByGroup.apply(x_BRK, rows_HRR, columns_HCC)  # type: ignore[no-untyped-call]
     else:
