@@ -1,7 +1,7 @@
 """Links between files of the repository, as a code host follows them -> links between pages of the site.
 
-A page that is written by hand links to ``../CONTRIBUTING.md`` or ``../suite/suites/convit_masking.py``; on the site the
-first is a page of its own, and the second the page of that suite.
+A page that is written by hand links to ``../CONTRIBUTING.md`` or ``../suite/papers/convit/convit_masking.py``; on the
+site the first is a page of its own, and the second the page of that suite.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+
+from suite.papers import list_suites
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
@@ -34,7 +36,7 @@ def find_page(path: Path) -> Path | None:
         return DOCS / f"{COPIES[name]}.md"
     if name == "README.md":
         return DOCS / "index.md"
-    if path.parent == ROOT / "suite/suites" and path.suffix == ".py":
+    if path.parent.parent == ROOT / "suite/papers" and path.stem in list_suites():
         return DOCS / "suites" / f"{path.stem}.md"
     if path.parent.parent == PUBLISHED and path.suffix == ".md":
         return DOCS / "suites" / f"{path.parent.name}.md"

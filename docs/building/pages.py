@@ -1,6 +1,6 @@
 """The pages that nobody writes by hand: each suite's, from the registry and the published boards; the API's; copies.
 
-    suite.papers, leaderboards/claims, leaderboards/published   -> suites/<name>.md
+    suite.papers, leaderboards/published                        -> suites/<name>.md
     the docstrings of what is called from Python                -> api/<part>.md
     CHANGELOG.md, CONTRIBUTING.md, the findings, the claims     -> project/*.md, claims/*.md
     benchmarks/results/<machine>.md                             -> the end of measured.md

@@ -11,7 +11,9 @@ import pkgutil
 PAGES = {
     "running": (
         "suite.api",
-        "suite.spec",
+        "suite.spec.experiment",
+        "suite.spec.recipe",
+        "suite.spec.resources",
         "suite.store.results",
         "suite.store.run_directory",
         "suite.store.run_store",
@@ -52,5 +54,5 @@ def _modules_of(part: str) -> list[str]:
     package, star, _ = part.partition(".*")
     if not star:
         return [part]
-    found = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
-    return [module.name for module in found if not module.name.endswith("__main__")]
+    found = pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
+    return [module.name for module in found if not (module.ispkg or module.name.endswith("__main__"))]

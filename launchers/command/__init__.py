@@ -1,0 +1,1 @@
+"""From the words of a command to a request, and what is shown of it before it starts."""

@@ -1,0 +1,1 @@
+"""The plan, and what a run needs wherever it is trained."""

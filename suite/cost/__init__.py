@@ -1,0 +1,1 @@
+"""What a run costs, in FLOPs and hours; counts that are known."""

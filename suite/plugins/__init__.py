@@ -1,0 +1,1 @@
+"""Models, suites, papers and image sets that are none of ours."""

@@ -63,7 +63,7 @@ Ranked = Literal["in_columns", "in_rows", "in_table", "none"] | RankedWithin
 class Table(Frozen):
     """A table of the paper, or one of ours where the paper only draws.
 
-    ``name`` is the CSV in ``leaderboards/papers`` whose header, rows and rounding the leaderboard copies. A table of
+    ``name`` is the CSV among its paper's ``tables`` whose header, rows and rounding the leaderboard copies. A table of
     ours, which has ``columns``, has no such file: its rows are the entries', and there is no number to compare
     with. ``decimals`` are those of columns where the paper prints nothing. ``row_keys`` are the leading columns that
     name a row. ``ranked`` says which cells that show the same metric compete for ranks: those of a column or of some

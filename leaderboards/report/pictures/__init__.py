@@ -1,0 +1,1 @@
+"""Charts and small plots of the pages."""

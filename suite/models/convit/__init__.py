@@ -1,0 +1,1 @@
+"""ConViT: gated positional self-attention, its masking and its probes."""

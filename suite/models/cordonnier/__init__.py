@@ -1,0 +1,1 @@
+"""Self-attention that looks by position, of Cordonnier et al."""

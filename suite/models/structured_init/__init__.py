@@ -1,0 +1,1 @@
+"""ViTs and ConvMixers of structured initialization, and the initializations."""
