@@ -52,7 +52,7 @@ class Trainer:
         environment |= {"OMP_WAIT_POLICY": policy} if policy else {}
         command = [sys.executable, "-c", _TRAIN, model, str(threads)]
         self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
         self._read()
 

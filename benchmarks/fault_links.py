@@ -63,8 +63,8 @@ def link(work: Work, names: tuple[str, ...], num: int, draw: Random, folder: Pat
 def _make_foreign(foreign: Path) -> None:
     for name in ("mine", "step-1", "step-2", "partial-1", "unusable-step-1"):
         (foreign / name).mkdir(parents=True)
-        (foreign / name / "file").write_text("somebody else's")
-    (foreign / "file").write_text("somebody else's")
+        (foreign / name / "file").write_text("somebody else's", encoding="utf-8")
+    (foreign / "file").write_text("somebody else's", encoding="utf-8")
 
 
 def _list(foreign: Path) -> list[tuple[str, bytes]]:

@@ -88,7 +88,7 @@ def strip(num: int, draw: Random, folder: Path) -> Counts:
             del content["sha256"]
         if how == "no seal, and an older form":
             content["format_version"] = draw.randint(1, 3)
-        run.result_path.write_text(json.dumps(content, indent=1))
+        run.result_path.write_text(json.dumps(content, indent=1), encoding="utf-8")
         try:
             run.read_result()
             total += Counts(1, lost=1, stories=(f"a changed result with {how} is accepted",))

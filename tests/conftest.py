@@ -30,7 +30,7 @@ _RUN = """
 import os, sys
 from pathlib import Path
 from suite.execute import run, run_as_rank
-from suite.spec import Resources
+from suite.spec.resources import Resources
 train = run_as_rank if "RANK" in os.environ else run
 sys.exit(train(Path(sys.argv[1]), Resources.model_validate_json(sys.argv[2])))
 """

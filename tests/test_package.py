@@ -71,9 +71,9 @@ def test_an_installed_wheel_trains_builds_a_leaderboard_and_exports_outside_the_
 @pytest.fixture
 def copied(tmp_path):
     """A project of its own that holds what tells the commit, in git; yields its folder and its commit."""
-    (tmp_path / "suite").mkdir()
-    for name in ("__init__.py", "commit.py", "streams.py"):
-        shutil.copy(ROOT / "suite" / name, tmp_path / "suite")
+    (tmp_path / "suite/base").mkdir(parents=True)
+    for name in ("__init__.py", "base/__init__.py", "base/commit.py", "base/streams.py"):
+        shutil.copy(ROOT / "suite" / name, tmp_path / "suite" / name)
     git = ["git", "-C", str(tmp_path), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"]):
         subprocess.run([*git, *words], check=True)
@@ -121,7 +121,7 @@ def test_a_copy_without_git_is_no_installed_version(copied, metadata):
         (project / metadata / "PKG-INFO").write_text(
             "Metadata-Version: 2.1\nName: convolutional-prior-suite\nVersion: 9\n"
         )
-        (project / metadata / "SOURCES.txt").write_text("suite/__init__.py\nsuite/commit.py\n")
+        (project / metadata / "SOURCES.txt").write_text("suite/__init__.py\nsuite/base/commit.py\n")
     assert tell_commit(project).stdout.strip() == "unknown"
 
 

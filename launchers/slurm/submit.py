@@ -154,7 +154,7 @@ class Submitter:
         return f"Arrays of {', '.join(sizes)} jobs{first}."
 
     def _script(self, tasks: range) -> str:
-        return self._batch(tasks).script(self._command("node", tasks.start))
+        return self._batch(tasks).script(self._command("job", tasks.start))
 
     def test(self) -> None:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
@@ -211,7 +211,7 @@ class Submitter:
     def _submit_arrays(self) -> None:
         """As few arrays as the order of the runs and the cluster allow."""
         for tasks in self._arrays():
-            job_id = self._batch(tasks).submit(self._command("node", tasks.start))
+            job_id = self._batch(tasks).submit(self._command("job", tasks.start))
             self.job_ids.append(job_id)
             self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
 
@@ -251,7 +251,7 @@ class Submitter:
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
         place = shlex.join([str(self._store), self.submission.name, str(first)])
-        return f"{shlex.quote(PYTHON)} -P -u -m launchers.{module} {place}"
+        return f"{shlex.quote(PYTHON)} -P -u -m launchers.slurm.{module} {place}"
 
     def _path(self) -> str:
         """Spell where jobs import from: the pinned code, and never the folder that they happen to start in (-P)."""
@@ -286,7 +286,7 @@ class Submitter:
             ],
             "teardown": [
                 'status=$?; trap "" TERM; rm -f "$judged"',
-                f'{self._command("ending", tasks.start)} "$status"; status=$?',
+                f'{self._command("requeue", tasks.start)} "$status"; status=$?',
                 *_END.read_text(encoding="utf-8").splitlines(),
             ],
         }

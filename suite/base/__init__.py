@@ -1,1 +1,1 @@
-"""What everything stands on: errors, atomic files, archives, exit codes, the commit, command lines."""
+"""Errors, atomic files, archives, exit codes, the commit and command lines: what everything stands on."""

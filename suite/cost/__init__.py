@@ -1,1 +1,1 @@
-"""What a run costs, in FLOPs and hours; counts that are known."""
+"""The cost of a run, in FLOPs and hours; counts that are known."""

@@ -59,7 +59,7 @@ def list_papers() -> list[Paper]:
 
 
 def list_claims() -> list[PaperClaims]:
-    """What each paper claims of numbers; a paper without claims is left out."""
+    """Each paper's claims of numbers; a paper without claims is left out."""
     names = [package.__name__ for package in _packages().values() if "claims" in _modules_of(package)]
     return [importlib.import_module(f"{name}.claims").CLAIMS for name in names]
 

@@ -1,1 +1,1 @@
-"""What is trained and shown, as data: recipe, experiment, resources, profile, suite, figures, claims, custom model."""
+"""A suite's definition, as data: recipe, experiment, resources, profile, suite, figures, claims, custom model."""

@@ -95,13 +95,13 @@ class Experiment(Frozen):
     dataset: str
     image_size: PositiveInt
     recipe: Recipe
-    model_options: dict[str, Scalar] = Field(default_factory=dict)
+    model_options: dict[str, Scalar] = {}  # noqa: RUF012 - pydantic copies it
     model_source: ModelSource | None = None
     train_fraction: float = Field(1.0, gt=0, le=1)
     normalization: Normalization = "own"
     seed: int = Field(0, ge=0, lt=2**31)
     kind: Kind = "training"
-    kind_options: dict[str, Scalar] = Field(default_factory=dict)
+    kind_options: dict[str, Scalar] = {}  # noqa: RUF012
     parents: tuple[Experiment, ...] = ()
 
     @model_validator(mode="after")

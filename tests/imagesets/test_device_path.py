@@ -22,7 +22,7 @@ WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonz
 
 
 def loader(recipe, size=32):
-    recipe = recipe.model_copy(update={"batch_size": 128})
+    recipe = recipe.model_copy(update={"batch_size": 256})
     return ImageLoader(Experiment(model="deit_micro", dataset="cifar10_sample", image_size=size, recipe=recipe))
 
 
@@ -63,7 +63,7 @@ def test_a_batch_travels_in_one_copy_and_is_augmented_without_waiting(recipe, mo
     for _ in range(3):
         with Watch() as seen:
             batch = next(batches)
-        assert (batch.images.device, batch.images.shape) == (META, (128, 3, 32, 32))
+        assert (batch.images.device, batch.images.shape) == (META, (256, 3, 32, 32))
         assert seen.copies.total() == 1
         assert seen.num_kernels <= most_kernels
 

@@ -86,7 +86,7 @@ def test_a_recipe_is_asked_of_the_scale_that_is_trained_alone(model):
     words = ["--suite", "sample_efficiency", "--challenger", model, "recipe.batch_size=48"]
     grid = GridRequest.of(parse_options(words))
     assert {e.recipe.batch_size for e in grid.experiments if e.model == "mine"} == {48}
-    with pytest.raises(SpecError, match="mix_group of 128 for a batch of 48"):  # the paper's recipe has one
+    with pytest.raises(SpecError, match="mix_group of 256 for a batch of 48"):  # the paper's recipe has one
         GridRequest.of(parse_options([*words, "--profile", "paper"]))
     with pytest.raises(SpecError, match="unknown profile 'laptpo-bf16'"):
         GridRequest.of(parse_options([*words, "--profile", "laptpo", "--precision", "bf16"]))

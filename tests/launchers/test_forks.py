@@ -26,7 +26,7 @@ from pathlib import Path
 from launchers.local.pool import LocalPool, environment_of_runs
 from launchers.core.forked_run import ForkServer
 from launchers.core.plan import make_plan
-from suite.spec import Experiment, Resources
+from suite.spec.experiment import Experiment; from suite.spec.resources import Resources
 experiments = [Experiment.model_validate_json(text) for text in sys.argv[2:]]
 resources = Resources()
 with ForkServer(resources, environment_of_runs(resources)) as server:

@@ -182,7 +182,7 @@ def test_openmp_itself_hears_of_it_however_a_run_starts(graph, tmp_path, start):
     run = RunDirectory.of(tmp_path, graph["first"])
     run.create(graph["first"])
     run.result_path.mkdir()  # so that there is nothing to train
-    code = f"import sys; from suite.spec import Resources; folder = {str(run.path)!r}; {start}; import torch"
+    code = f"import sys; from suite.spec.resources import Resources; folder = {str(run.path)!r}; {start}; import torch"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
     environment["OMP_DISPLAY_ENV"] = "VERBOSE"
     started = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke"]
 AS_NOBODY = """
 import os, sys
-from launchers import grid, on_slurm
+from launchers import grid; from launchers.slurm import train_on_slurm as on_slurm
 os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
 sys.exit(grid.main(sys.argv[1:]))
 """

@@ -24,6 +24,7 @@ NO_FILES = (
     "MemoryImages.open",
     "find_format(manifest.format).open",
     "journal.open",
+    "storage.open",
 )
 
 

@@ -19,7 +19,7 @@ COMMITTING = """
 import subprocess, sys
 from pathlib import Path
 from suite.execute import run
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training.loop import Training
 
 train_step = Training.train_step

@@ -102,7 +102,7 @@ import sys, torch, torch.nn.functional as F
 from safetensors.torch import save_file
 from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
-from suite.spec import Resources
+from suite.spec.resources import Resources
 from suite.training import distributed
 
 def start_model():

@@ -1,1 +1,1 @@
-"""What several papers train by: DeiT's recipes, and the ResNet18 that two of them compare with."""
+"""Recipes that several papers train by: DeiT's, and those of the ResNet18 that two of them compare with."""

@@ -1,1 +1,1 @@
-"""What is measured of a network: accuracy, attention maps, probes, utilization."""
+"""Measurements of a network: accuracy, attention maps, probes, utilization."""

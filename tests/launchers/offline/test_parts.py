@@ -82,7 +82,7 @@ def test_a_file_that_claims_gigabytes_of_nothing_is_refused(tmp_path):
         tar.addfile(sparse)
     (tmp_path / "part-01").write_bytes(made.getvalue())
     part = Part("part-01", len(made.getvalue()), hashlib.sha256(made.getvalue()).hexdigest())
-    with pytest.raises(KitError, match="is no plain file"):
+    with pytest.raises(KitError, match="is sparse, whose size is only claimed"):
         join(tmp_path, [part], tmp_path / "joined")
 
 
