@@ -8,6 +8,7 @@ python leaderboards/build.py --suite sample_efficiency --runs runs --pack    # a
 
 from __future__ import annotations
 
+import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import contextlib
 import sys

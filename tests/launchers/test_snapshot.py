@@ -67,7 +67,7 @@ def submit_and_run(project, edit):
 
 
 def test_a_syntax_error_and_a_changed_default_after_submitting_change_nothing_of_what_is_trained(project):
-    spec = project / "suite/spec.py"
+    spec = project / "suite/spec/recipe.py"
     before = spec.read_text()
     smoothing = "label_smoothing: float = Field(0.0,"
     assert smoothing in before

@@ -50,7 +50,7 @@ def commands_of(text):
 def started_by_make(command):
     """The commands of ours that a ``make`` starts, as ``make`` itself writes them."""
     said = subprocess.run([*shlex.split(command), "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return re.findall(r"^\.venv/bin/(python (?!-m pip|-m pytest|-m sphinx).*)$", said.stdout, re.M)
+    return re.findall(r"^\.venv/bin/(python (?!-m pip|-m pytest|-m sphinx|-m venv).*)$", said.stdout, re.M)
 
 
 def all_commands():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import os
 import sys
