@@ -31,7 +31,9 @@ def main(folder: Path) -> None:
             place = folder / split / shape
             place.mkdir(parents=True, exist_ok=True)
             for number in range(count):
-                draw(shape, dice).save(place / f"{number:03}.png")
+                image, path = draw(shape, dice), place / f"{number:03}.png"
+                if not path.exists():  # saved anew it would be another file to ``prepare``
+                    image.save(path)
 
 
 if __name__ == "__main__":
