@@ -11,12 +11,10 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
-SIZE = 48
-
 
 def draw(shape: str, dice: random.Random) -> Image.Image:
     """One image: the shape anywhere, in any color, on any other."""
-    image = Image.new("RGB", (SIZE, SIZE), tuple(dice.randrange(256) for _ in range(3)))
+    image = Image.new("RGB", (48, 48), tuple(dice.randrange(256) for _ in range(3)))
     left, top, side = dice.randrange(24), dice.randrange(24), dice.randrange(12, 24)
     pencil = ImageDraw.Draw(image)
     stroke = pencil.ellipse if shape == "disc" else pencil.rectangle
