@@ -74,14 +74,15 @@ def find_table(name: str) -> Path:
     Raises:
         SpecError: if no paper has such a table.
     """
-    tables = {path.stem: path for package in _packages().values() for path in _tables_of(package)}
-    if name not in tables:
+    if name not in (tables := _tables()):
         raise unknown_name("paper table", name, tables)
     return tables[name]
 
 
-def _tables_of(package: ModuleType) -> Iterable[Path]:
-    return (path for folder in package.__path__ for path in Path(folder, "tables").glob("*.csv"))
+@functools.cache
+def _tables() -> dict[str, Path]:
+    folders = [folder for package in _packages().values() for folder in package.__path__]
+    return {path.stem: path for folder in folders for path in Path(folder, "tables").glob("*.csv")}
 
 
 def read_coverage(name: str) -> list[dict[str, str]]:
