@@ -31,7 +31,7 @@ smartquotes = False  # what is quoted is often code
 pygments_style = "github-light"
 pygments_dark_style = "github-dark"
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_default_options = {
