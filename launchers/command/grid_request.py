@@ -114,7 +114,6 @@ class GridRequest:
 
         Args:
             to_do: the runs that are to be trained.
-            console: to say it on.
 
         Raises:
             SpecError: a model that could not be trained; the message has the cure.

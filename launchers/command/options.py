@@ -121,10 +121,10 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     """Work out the resources that one run may use.
 
     Args:
-        options: of the command line.
-        profile: gives device, evaluations, and the batches that the ranks must share evenly.
-        num_ranks: of one run, over all its nodes.
-        threads_per_rank: for computing.
+        options: options of the command line.
+        profile: profile, which gives device, evaluations, and the batches that the ranks must share evenly.
+        num_ranks: number of ranks of one run, over all its nodes.
+        threads_per_rank: number of threads that compute.
 
     Raises:
         SpecError: the ranks or micro-batches do not share a batch evenly.

@@ -32,7 +32,7 @@ def print_plan(
 
     Args:
         name: the profile's.
-        store: where the runs are recorded.
+        store: folder of the runs.
     """
     console.print(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {suite.question}", style="bold")
     if profile.scale_note:
@@ -57,7 +57,7 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
     """Print FLOPs and hours of every run that is still to be done, at the profile's stated rate.
 
     Args:
-        plan: at least one run.
+        plan: a plan of at least one run.
         num_devices: cores or GPUs that work at once.
     """
     experiments = [run.job.experiment for run in plan]

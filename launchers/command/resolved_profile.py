@@ -24,7 +24,7 @@ def print_resolved(console: Console, suite: Suite, profile_name: str, experiment
     These list all values that a field takes, ours and those of the paper's experiments in the same places.
 
     Args:
-        profile_name: of the suite's, from which the experiments were chosen.
+        profile_name: name of the profile from which the experiments were chosen.
     """
     names = describe(experiments)
     console.print(f"{suite.name}, profile {profile_name}: {len(experiments)} runs", style="bold")

@@ -25,7 +25,7 @@ def train_until(options: GridOptions, train: Train, console: Console) -> int:
     ``--detach`` it submits the seeds that come next, and returns.
 
     Args:
-        options: with ``until``, in points.
+        options: options with ``until``, in points.
         train: trains what is missing, and builds the leaderboard.
 
     Returns:

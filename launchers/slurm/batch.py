@@ -31,8 +31,8 @@ class BatchScript:
     """A batch script of one job, or of an array of jobs.
 
     Args:
-        folder: where script and logs are written.
-        num_jobs: of the array; None for a single job.
+        folder: folder of the script and its logs.
+        num_jobs: size of the job array; None for a single job.
         parameters: submitit's names; those that are None are left to the cluster.
 
     Raises:

@@ -259,10 +259,10 @@ def render_status(
     """Render every run's state, what is left to do, and what goes wrong.
 
     Args:
-        found: of each run.
-        profile: says what hours are counted on.
-        need: knows the hours that are left.
-        troubles: of nodes, a line each.
+        found: status of each run.
+        profile: profile, which says on what hours are counted.
+        need: hours that are left.
+        troubles: troubles of nodes, a line each.
     """
     names = describe([status.job.experiment for status in found])
     shown = in_order(found)[:_MAX_ROWS]

@@ -74,10 +74,10 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
     """Judge this start of this job, whose processes have ended.
 
     Args:
-        folder: of the submission.
-        task: of the job.
-        runs: of the task.
-        status: what srun ended with.
+        folder: folder of the submission.
+        task: number of the job's task.
+        runs: runs of the task.
+        status: exit status of srun.
 
     Returns:
         all starts of this job that were lost, if this one is; [] where it began a run.

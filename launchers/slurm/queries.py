@@ -83,9 +83,9 @@ def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -
     """SLURM's last word on each (submission, task) that accounting knows.
 
     Args:
-        submissions: their names.
+        submissions: names of the submissions.
         since: a date, YYYY-MM-DD.
-        users: who made them.
+        users: users who submitted them.
 
     Returns:
         {} where the cluster keeps no accounting.

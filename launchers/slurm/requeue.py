@@ -38,9 +38,9 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
 
     Args:
         store: the run store.
-        name: of the submission.
-        first_task: of the job's array.
-        status: what the processes ended with.
+        name: name of the submission.
+        first_task: first task of the job's array.
+        status: exit status of the processes.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     folder, task = submissions_folder(store) / name, this_task(first_task)
@@ -120,10 +120,10 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
     """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two.
 
     Args:
-        folder: of the submission.
+        folder: folder of the submission.
         job: ARRAY_TASK, which is this task alone.
-        nodes: that it is to avoid, those from before included; [] changes nothing.
-        lost: its starts that began nothing, this one last; [] where this one began a run.
+        nodes: nodes to avoid, including those from before; [] changes nothing.
+        lost: starts of the job that began nothing, the last one included; [] if this start began a run.
     """
     try:
         if nodes:

@@ -96,10 +96,10 @@ class Submitter:
     """One submission on its way into the queue.
 
     Args:
-        runs: what is missing, in the order in which it should be trained, parents before those that need them.
+        runs: missing runs in the order in which they should be trained, parents first.
         max_parallel: jobs at once; None leaves it to SLURM.
         queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
-        suite_source: where a suite is found that is none of ours.
+        suite_source: place of a suite that is none of ours.
     """
 
     def __init__(

@@ -196,12 +196,12 @@ class AttentionPhase(PatchTransformer):
 
     Args:
         image_size, patch_size: pixels; the patch must divide the image.
-        num_heads: for a convolution, ``theorems.num_heads(K, patch_size)``.
+        num_heads: number of heads; a convolution takes ``theorems.num_heads(K, patch_size)``.
         bias_strength: M.
-        borders: what becomes of a target outside the image, see ``RelativeBiasAttention``.
+        borders: treatment of a target outside the image, see ``RelativeBiasAttention``.
         initialization: "random", or "convolution": at once Theorem 1's form of a fresh convolution.
         kernel_size: K of that fresh convolution; unused by "random".
-        query_key_std: of W_Q's and W_K's normal; 0 is the paper's, without gradient for ever.
+        query_key_std: deviation of W_Q and W_K at their start; 0 is the paper's, whose gradient is zero for ever.
 
     Differs: as ``ConvolutionPhase``, and see ``RelativeBiasAttention``. No linear map of attention has a bias. Weight
     decay reaches the position biases, as DeiT's rule spares biases of one dimension only.

@@ -26,8 +26,8 @@ def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any
     """Count for a model by name, once: the count is kept on disk, and of the suites' models shipped with the package.
 
     Args:
-        model: as for ``build_model``, or one of timm's after ``timm/``.
-        options: as for ``build_model``, the ``model_source`` of one that is none of ours among them.
+        model: name as for ``build_model``, or a model of timm's after ``timm/``.
+        options: options as for ``build_model``, including the ``model_source`` of a custom model.
     """
     found = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     return found or _count_once(model, num_classes, image_size, tuple(sorted(options.items())))
@@ -45,9 +45,7 @@ def count_anew(model: str, num_classes: int, image_size: int, options: dict[str,
 
     Args:
         model: a name of ours, or a challenger's.
-        num_classes: of the data set.
         image_size: height and width in pixels.
-        options: of the model.
     """
     device = "meta" if options.get("model_source") is None else "cpu"
     with torch.random.fork_rng(devices=()), torch.device(device):

@@ -14,7 +14,7 @@ def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> Non
     """Check that ``divisor`` divides ``value``.
 
     Args:
-        divisor_name, name: how the message calls the two.
+        divisor_name, name: names of the two in the message.
 
     Raises:
         SpecError: it does not.

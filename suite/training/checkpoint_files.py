@@ -14,7 +14,7 @@ class HashedFiles:
     """Writes and reads the files of checkpoints.
 
     Attributes:
-        known_types: what a file may hold beside tensors and plain data.
+        known_types: types that a file may hold besides tensors and plain data.
         digests: the SHA-256, in hex, of each file that this rank has written last, by its name.
     """
 

@@ -32,7 +32,7 @@ def compile_training(model: nn.Module, resources: Resources) -> None:
 
     Args:
         model: keeps its parameters and their names.
-        resources: give the threads to compile with.
+        resources: number of threads to compile with.
     """
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(_code_folder())  # torch itself has set it, as it was imported
     options: dict[str, str | int | bool | Callable[..., Any]] = {
@@ -56,9 +56,8 @@ def make_code(model: nn.Module, images_BCHW: Tensor, recipe: Recipe, ranks: Rank
     Of runs that start at once the first of a shape compiles, and the others wait; so do the other ranks of a run.
 
     Args:
-        model: in training mode, after ``compile_training``.
-        images_BCHW: of a micro-batch of this rank.
-        recipe: gives the precision.
+        model: A network in training mode, after ``compile_training``.
+        images_BCHW: images of one micro-batch of this rank.
         ranks: call this together.
 
     Raises:

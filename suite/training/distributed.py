@@ -196,10 +196,10 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
     """Put an engine around model and optimizer: DeepSpeed's, or for a rank alone at ZeRO stage 0 plain PyTorch.
 
     Args:
-        model: is moved to this rank's device.
-        optimizer: of ours; in stage 0 it also clips the gradients.
-        recipe: gives batch size, precision and clipping.
-        resources: give micro-batches and the ZeRO stage.
+        model: the network, which is moved to this rank's device.
+        optimizer: its optimizer; at stage 0 it clips the gradients, too.
+        recipe: batch size, precision and clipping.
+        resources: micro-batches and ZeRO stage.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
@@ -225,10 +225,7 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
     otherwise, hold more than any model here.
 
     Args:
-        model: on the device that it trains on.
-        optimizer: of its parameters.
-        recipe: for batch size, precision and clipping.
-        resources: for the ZeRO stage and the number of ranks.
+        model: the network, on the device where it is trained.
 
     Raises: as ``initialize``.
     """

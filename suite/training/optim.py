@@ -22,9 +22,9 @@ def build_optimizer(
     parameters: biases, norms and gates.
 
     Args:
-        device: where the model will be trained. On a GPU AdamW is one kernel for many parameters (``fused``), which
+        device: device where the model is trained. On a GPU AdamW is one kernel for many parameters (``fused``), which
             rounds otherwise than torch's default on CPUs.
-        is_compiled: whether its steps are compiled: then AdamW is fused on a CPU too, in a third of the time.
+        is_compiled: whether the steps are compiled; if so, AdamW is fused on a CPU, too, and takes a third of the time.
     """
     exempt: set[str] = model.no_weight_decay() if hasattr(model, "no_weight_decay") else set()  # type: ignore[operator]
     decayed: list[nn.Parameter] = []

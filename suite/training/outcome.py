@@ -59,9 +59,9 @@ def make_result(
     """Make the first rank's record of a finished run.
 
     Args:
-        num_parameters: of ``network``, which ZeRO stage 3 hides from it.
+        num_parameters: parameters of ``network``, which cannot count them under ZeRO stage 3.
         parent: the run that this one starts from, measures or learns from.
-        work: what was done to get there.
+        work: steps, time and measurements of the run.
     """
     attempts, device = read_attempts(run), device_name(resources)
     attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one

@@ -23,11 +23,9 @@ class PlainEngine:
     """Takes steps of a model by an optimizer, in place.
 
     Args:
-        model: is moved to the device.
-        optimizer: of its parameters.
+        model: the network, which is moved to ``device``.
         accumulation: micro-batches of a step.
-        is_bf16: whether forward passes compute under bf16 autocast.
-        device: where to train.
+        is_bf16: whether forward passes use bf16 autocast.
 
     Attributes:
         module: the model.
@@ -78,10 +76,10 @@ class PlainEngine:
         """Write model, optimizer and more as DeepSpeed does.
 
         Args:
-            folder: of the checkpoints.
+            folder: folder of all checkpoints.
             tag: the new one's folder in it.
-            client_state: what else is written.
-            save_latest: as DeepSpeed's; no file names the newest here.
+            client_state: plain data to be written with weights and optimizer.
+            save_latest: ignored; DeepSpeed's engine has it.
         """
         path = Path(folder) / tag / _FILE
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -50,8 +50,7 @@ def try_experiment(experiment: Experiment, num_classes: int) -> Iterator[Finding
     """Try the network of an experiment, answer by answer; what follows from a first problem is not asked any more.
 
     Args:
-        experiment: of which only model, image size and recipe count.
-        num_classes: of its image set.
+        experiment: an experiment; only model, image size and recipe are used.
     """
     try:
         for finding in _try(experiment, num_classes):
@@ -167,7 +166,7 @@ def measure_size(make: Callable[[], nn.Module], image_size: int, device: str) ->
     """Measure a network; on the meta device nothing is computed.
 
     Args:
-        make: builds it.
+        make: function that builds the network.
         image_size: side of its images, in pixels.
         device: "meta", or "cpu" for a network that cannot live there.
     """

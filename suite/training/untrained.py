@@ -23,9 +23,9 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     """Carry an experiment of kind "masking" or "maps" out; the first rank returns the result, the others None.
 
     Args:
-        run: gets the maps.
-        resources: give loader and data.
-        ranks: share the evaluation.
+        run: run directory, which gets the maps.
+        resources: loader and data folder.
+        ranks: ranks that share the evaluation.
 
     Raises:
         RunError: a parent that is not finished, or whose weights are gone; a measured loss that is not finite.

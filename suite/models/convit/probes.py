@@ -94,8 +94,8 @@ def probe(
 
     Args:
         images: (B, 3, S, S), on the model's device.
-        measure: gets a map (B, H, N, N); its answer is kept.
-        inputs: what each layer is fed, see ``nonlocality``.
+        measure: function of a map (B, H, N, N); its answer is kept.
+        inputs: input of each layer, see ``nonlocality``.
 
     Returns:
         the answers, by the layers' names.

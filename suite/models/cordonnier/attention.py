@@ -103,9 +103,10 @@ class GaussianHeads(PositionAttention):
     """Heads that look at a Gaussian of learned center and spread.
 
     Args:
-        center_std: of a center's initial coordinates; by default the paper's N(0, 2 I), 2.0 in the authors' code.
-        spread_std: of the noise on the initial spread of a round head; by default the paper's N(0, 0.01), 0.01 in the
-            authors' code.
+        center_std: deviation of a center's initial coordinates; by default the paper's N(0, 2 I), 2.0 in the authors'
+            code.
+        spread_std: deviation of the noise on the initial spread of a round head; by default the paper's N(0, 0.01),
+            0.01 in the authors' code.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class SelfAttentionNetwork(nn.Module):
         num_heads: per layer, of width ``dim`` each.
         heads_per_layer: instead of ``num_heads``, after pruning: numbers such as "7,5,8,7,3,9".
         dropout, attention_dropout: probabilities, of the hidden states and of the attention map.
-        center_std, spread_std, position_dim: of the encoding; None takes its own default.
+        center_std, spread_std, position_dim: options of the encoding; None takes the encoding's default.
 
     forward: images (B, 3, rows, columns) -> logits (B, num_classes).
 

@@ -44,8 +44,8 @@ def scaled_svd(alpha: float, beta: float, count: int, like: Tensor, uniform: boo
 
     Args:
         alpha, beta: weights of the noise and of the identity.
-        count: how many such matrices to draw.
-        like: gives D, its last axis, and the device and type.
+        count: number of matrices to draw.
+        like: tensor that gives D, its last axis, and the device and type.
         uniform: whether Z is uniform; else it is normal.
 
     Returns:
@@ -92,7 +92,7 @@ def init_impulse(
     """Algorithm 1 of arXiv:2404.01139 into the query and key weights; their biases stay PyTorch's random ones.
 
     Args:
-        problem: of the first layer.
+        problem: the first layer's problem.
         following: pseudo-input of the other layers (Table 6).
         same_for_all_layers: one solution for all layers of the same pseudo-input, or one for each layer.
     """

@@ -36,7 +36,7 @@ class ViT(nn.Module):
         pseudo_input_first, pseudo_input_following: what the impulse is solved on, for the first and the other layers
             (Table 6): "PE" is the sinusoidal encoding, also if the position is learned, U uniform and G normal noise.
         same_for_all_layers: one impulse solution for all layers, or another one for each (Table 6).
-        impulse_steps: Adam steps of Algorithm 1.
+        impulse_steps: adam steps of Algorithm 1.
         renormalize: the authors' code's way of solving it, see ``impulse.renormalize_as_the_code``.
         mimetic_port: the authors' port of the mimetic initialization, see ``initializations.init_mimetic``.
 

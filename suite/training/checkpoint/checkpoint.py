@@ -48,9 +48,9 @@ def save(
 
     Args:
         engine: DeepSpeed's.
-        run: gets the folder ``checkpoint/step-<step>``.
-        resources: their ZeRO stage and ranks are kept with it.
-        origin: whose state it is.
+        run: run directory, which gets the folder ``checkpoint/step-<step>``.
+        resources: resources of this attempt; the checkpoint records their ZeRO stage and ranks.
+        origin: the run and the parents whose state this is.
         client_state: plain data, which ``load_newest`` returns.
 
     Raises:
@@ -94,8 +94,8 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
 
     Args:
         engine: DeepSpeed's, whose weights and optimizer are replaced.
-        resources: of this attempt, which must fit those that it was written with.
-        origin: whose state may be gone on from.
+        resources: resources of this attempt; the checkpoint must fit them.
+        origin: the run and the parents whose state may be resumed.
 
     Raises:
         RunError: if it is whole and cannot be read, or was written with another ZeRO stage.

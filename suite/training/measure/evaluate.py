@@ -33,7 +33,7 @@ def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str
     """Evaluate, sharing the test batches among the ranks; every rank returns the same numbers.
 
     Args:
-        model: on this rank's device; its mode is restored.
+        model: the network, on this rank's device; its mode is restored.
         images: all of its test images are read.
         precision: "bf16" for autocast, or "fp32".
 

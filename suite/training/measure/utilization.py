@@ -36,9 +36,9 @@ def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) 
     """Model FLOPs utilisation: what one device trains, over its peak in the recipe's precision.
 
     Args:
-        flops: of the network that is trained, without a teacher.
-        images_per_s: of one device.
-        device: its name; None is returned for one whose peak is not known.
+        flops: FLOPs of the trained network, without a teacher's.
+        images_per_s: images per second of one device.
+        device: name of the device; None is returned if its peak is unknown.
     """
     peaks = _PEAK_TFLOPS.get(device)
     if peaks is None:
