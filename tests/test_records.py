@@ -16,8 +16,7 @@ from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.store.attempts import read_attempts, record_start
 from suite.store.heartbeat import Heartbeat
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import RESULT_FORMAT, Failure, Result
+from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Failure, Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import reopen, stand, stand_alone
 from suite.store.run_store import find_runs
@@ -195,6 +194,32 @@ def test_a_result_that_names_a_field_twice_is_corrupt(run, field):
     text = run.result_path.read_text()
     run.result_path.write_text(re.sub(rf'("{field}": *)(\S+?),', r"\1 99,\1\2,", text))
     assert f"'{field}' is there twice" in stand(run, {}).reason
+
+
+@pytest.mark.parametrize(
+    ("protocol_version", "reason"),
+    [
+        (1, "made under protocol 1, expected 2 (CHANGELOG.md says what changed)"),
+        (3, "it was made under protocol 3, and this code knows 2: update it"),
+    ],
+)
+def test_a_result_of_another_protocol_is_read_and_void(run, protocol_version, reason):
+    run.write_result(RESULT.model_copy(update={"protocol_version": protocol_version}))
+    found = stand(run, {})
+    assert (found.state, found.reason, found.result.top1_percent) == ("void", reason, 40.0)
+
+
+def test_a_run_says_which_run_it_took_over_where_that_is_void_or_gone(tmp_path, run):
+    masked = EXPERIMENT.then("masking", mask="position_embedding")
+    child = RunDirectory.of(tmp_path, masked)
+    child.create(masked)
+    child.write_result(RESULT.model_copy(update={**MEASURED, "experiment": masked, "parent": EXPERIMENT.id}))
+    found = stand_alone(child, masked)
+    assert (found.state, found.reason) == ("done", f"took over {EXPERIMENT.id}, which is new in this store")
+    run.write_result(RESULT.model_copy(update={"protocol_version": 1}))
+    found = stand_alone(child, masked)
+    assert found.state == "void"
+    assert found.reason.startswith(f"took over {EXPERIMENT.id}, which is void: made under protocol 1")
 
 
 def test_a_void_result_and_what_was_taken_over_from_it_are_set_aside_on_retry(tmp_path, run):

@@ -1,7 +1,7 @@
 """Run store -> what is known about every arm of a profile. Reads files only and never decides which of them count.
 
 Every result that exists is read, whatever its seed: to leave one out would be to choose. One that no longer holds, as
-the protocol has changed, is no result of this experiment: it is told as void, or those of its numbers are.
+the protocol has changed, is no result of this experiment: it is told as void.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.profile import Profile
 from suite.spec.suite import RelativeTo, Table
 from suite.store.attempts import device_hours, read_attempts
-from suite.store.protocol_changes import void_metrics
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import NEW, Standing, beside_needed, stand
@@ -65,7 +64,6 @@ class ArmRuns:
 
     standings: dict[int, Standing] = field(default_factory=dict)  # without their results; of planned seeds too
     values: dict[int, dict[str, float]] = field(default_factory=dict)  # of results that hold
-    void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
     directories: dict[int, RunDirectory] = field(default_factory=dict)  # of all that were found, finished or not
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
     circumstances: dict[int, Circumstances] = field(default_factory=dict)
@@ -166,7 +164,7 @@ def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: 
         if standing.result is None:
             arm.device_hours[seed] = _hours(run)
         elif standing.state == "done":
-            _keep(arm, standing.result, metrics, run)
+            _keep(arm, standing.result, metrics)
         else:
             arm.device_hours[seed] = standing.result.device_hours
     return arm
@@ -180,12 +178,10 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> 
     return {parent.id: read[parent.arm_id].standings.get(seed, NEW) for parent in parents}
 
 
-def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
+def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str]) -> None:
     """Keep the part of a result that is shown, so that the rest of it can be let go."""
     seed, micro = result.experiment.seed, result.micro_batch_size
-    void = void_metrics(result)
-    arm.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
-    found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
+    found = {metric: read_metric(result, metric) for metric in metrics}
     arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
     arm.device_hours[seed] = result.device_hours
     arm.circumstances[seed] = Circumstances(
@@ -208,10 +204,3 @@ def _hours(run: RunDirectory) -> float:
         return device_hours(read_attempts(run))
     except (OSError, UnicodeDecodeError):
         return 0.0
-
-
-def _void(metric: str, reason: str, result: Result, run: RunDirectory) -> SeedFailure:
-    """Say that one number of a result no longer holds, though the others do."""
-    told = f"void: {metric} was measured under protocol {result.protocol_version}, since when {reason}"
-    cure = f"The run's other numbers hold; delete {run.path} and run the grid again for this one"
-    return SeedFailure(result.experiment.seed, f"{told}. {cure}", str(run.result_path), "void")

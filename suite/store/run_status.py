@@ -14,8 +14,7 @@ from typing import Literal
 
 from suite.base.errors import RecordError
 from suite.spec.experiment import Experiment
-from suite.store.protocol_changes import why_void
-from suite.store.results import Failure, Result
+from suite.store.results import Failure, Result, why_void
 from suite.store.run_directory import RunDirectory
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
@@ -136,7 +135,7 @@ def _by_its_files(run: RunDirectory, is_ours: bool) -> Standing:
     except RecordError as error:
         return Standing("failed", str(error), path=run.result_path if run.result_path.exists() else run.failure_path)
     if result is not None:
-        if reason := why_void(result):
+        if reason := why_void(result.protocol_version):
             return Standing("void", reason, path=run.result_path, result=result)
         return Standing("done", result=result)
     if not is_ours and run.is_claimed():
