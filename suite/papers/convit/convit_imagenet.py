@@ -13,19 +13,7 @@ Not covered: Fig. 2b's models of other papers, whose numbers it quotes and which
 are sketches.
 """
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import (
-    LAPTOP_EVALUATIONS,
-    LAPTOP_NOTE,
-    SHAPES,
-    SIZES,
-    TITLES,
-    Family,
-    Scale,
-    gpu,
-    laptop,
-    paper,
-)
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import Pair, PairFigure, ScatterFigure
 from suite.spec.profile import Entry, Place, Profile, Row
@@ -39,12 +27,12 @@ _COLUMNS = {
     "top5": "top5_percent",
 }
 _BEST = "convit_figure11b"
-_PLUS = tuple(size for size in SIZES if size.endswith("+"))
+_PLUS = tuple(size for size in recipes.SIZES if size.endswith("+"))
 
 
-def _row(size: str, family: Family) -> Row:
-    num_heads, dim = SHAPES[size, family]
-    return (size, TITLES[family], str(num_heads), str(dim))
+def _row(size: str, family: recipes.Family) -> Row:
+    num_heads, dim = recipes.SHAPES[size, family]
+    return (size, recipes.TITLES[family], str(num_heads), str(dim))
 
 
 def _pair(size: str) -> Pair:
@@ -55,8 +43,8 @@ def _pair(size: str) -> Pair:
     )
 
 
-def _entries(scale: Scale) -> list[Entry]:
-    table1 = [Entry(row=_row(s, f), columns=_COLUMNS, experiment=scale(f, s)) for s, f in SHAPES]
+def _entries(scale: recipes.Scale) -> list[Entry]:
+    table1 = [Entry(row=_row(s, f), columns=_COLUMNS, experiment=scale(f, s)) for s, f in recipes.SHAPES]
     figure11b = [
         Entry(
             table=_BEST,
@@ -65,7 +53,7 @@ def _entries(scale: Scale) -> list[Entry]:
             experiment=scale(family, size),
         )
         for size in _PLUS
-        for family in TITLES
+        for family in recipes.TITLES
     ]
     return [*table1, *figure11b]
 
@@ -92,15 +80,11 @@ SUITE = Suite(
         ),
     ),
     profiles={
-        "laptop": Profile.laptop(
-            _entries(laptop),
-            LAPTOP_NOTE,
-            num_evaluations=LAPTOP_EVALUATIONS,
-        ),
+        "laptop": Profile.laptop(_entries(recipes.laptop), recipes.LAPTOP_NOTE),
         "gpu": Profile.gpu(
-            _entries(gpu), "CIFAR-10 at 32 pixels, the paper's twelve models with 4x4 patches, 300 epochs"
+            _entries(recipes.gpu), "CIFAR-10 at 32 pixels, the paper's twelve models with 4x4 patches, 300 epochs"
         ),
-        "paper": Profile.paper(_entries(paper)),
+        "paper": Profile.paper(_entries(recipes.paper)),
     },
     headline=Headline(
         text="ConViT-S over DeiT-S",
@@ -121,8 +105,6 @@ SUITE = Suite(
         PairFigure(
             name="figure11b",
             item="Fig. 11b",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             gain_label="Relative gain of the best accuracy (%)",
             pairs={size: _pair(size) for size in _PLUS},
             pairs_label="Size",

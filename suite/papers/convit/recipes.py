@@ -59,7 +59,6 @@ SIXTEENTH = "five-layer models of a sixteenth of the width"
 EIGHTH = "five-layer models of an eighth of the width"
 LAPTOP_NOTE = f"{LAPTOP_LENGTH.images}; {SIXTEENTH}"
 DESKTOP_NOTE = f"{DESKTOP_LENGTH.images}; {SIXTEENTH}"
-LAPTOP_EVALUATIONS = 3
 LAPTOP_LAYERS = {"3": 1, "5": 2, "6": 2, "9": 3, "10": 3}
 """The paper's numbers of GPSA layers -> those among the laptop's five layers, three of them GPSA."""
 

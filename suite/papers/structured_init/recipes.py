@@ -20,7 +20,7 @@ from suite.base.frozen import Scalar
 from suite.papers.structured_init import PAPER
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
-from suite.spec.profile import Entry
+from suite.spec.profile import Entry, Profile, ProfileName
 from suite.spec.recipe import Recipe
 from suite.spec.suite import ChangeFrom
 
@@ -146,7 +146,6 @@ RECIPE_NOTE = (
 )
 
 LAPTOP_NOTE = "CIFAR-10, 4x4 patches, width 48, three layers, 0.8 epochs"
-LAPTOP_EVALUATIONS = 2
 
 
 def _experiment(model: str, recipe: Recipe, options: dict[str, Scalar], dataset: str = "cifar10") -> Experiment:
@@ -204,3 +203,13 @@ def entry(row: tuple[str, ...], column: str, experiment: Experiment) -> Entry:
 def changes(columns: Iterable[str]) -> tuple[ChangeFrom, ...]:
     """Make the columns that say, as Tables 2 and 3 do, by how many points each exceeds Trunc Normal."""
     return tuple(ChangeFrom(column=f"{column}_change", of=column, baseline=("Trunc Normal",)) for column in columns)
+
+
+def profiles(laptop: Iterable[Entry], paper: Iterable[Entry], note: str = LAPTOP_NOTE) -> dict[ProfileName, Profile]:
+    """Make a suite's profiles, of which ``gpu`` is the paper's own experiments."""
+    own = Profile.paper(paper)
+    return {
+        "laptop": Profile.laptop(laptop, note, num_evaluations=2),
+        "gpu": Profile.gpu(own.entries, ""),
+        "paper": own,
+    }
