@@ -15,40 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from suite.papers.convit import PAPER
+from suite.papers.convit import PAPER, recipes
+from suite.papers.convit.convit_ablation import ROWS
 from suite.spec.claims import Claim, Effect, PaperClaims, number
 from suite.spec.composed_effects import above, below, logged, mean_of, scaled, sized
 
-_MODELS = {
-    ("Ti", "DeiT"): ("3", "192"),
-    ("Ti", "ConViT"): ("4", "192"),
-    ("Ti+", "DeiT"): ("4", "256"),
-    ("Ti+", "ConViT"): ("4", "256"),
-    ("S", "DeiT"): ("6", "384"),
-    ("S", "ConViT"): ("9", "432"),
-    ("S+", "DeiT"): ("9", "576"),
-    ("S+", "ConViT"): ("9", "576"),
-    ("B", "DeiT"): ("12", "768"),
-    ("B", "ConViT"): ("16", "768"),
-    ("B+", "DeiT"): ("16", "1024"),
-    ("B+", "ConViT"): ("16", "1024"),
-}
-"""Table 1's models, and the heads and widths with which it names their rows."""
-
-_SIZES = tuple(dict.fromkeys(size for size, _ in _MODELS))
-_PLUS = tuple(size for size in _SIZES if size.endswith("+"))
 _EPOCHS = 300
 
 
 # -- Section 3: accuracy
 
 
-def _imagenet(size: str, model: str) -> Effect:
-    return number("convit_imagenet", (size, model, *_MODELS[size, model]), "top1")
+def _imagenet(size: str, family: recipes.Family) -> Effect:
+    return number("convit_imagenet", recipes.row_of_table1(size, family), "top1")
 
 
 def _gain(size: str) -> Effect:
-    return _imagenet(size, "ConViT") - _imagenet(size, "DeiT")
+    return _imagenet(size, "convit") - _imagenet(size, "deit")
 
 
 def _gain_on(percent: str) -> Effect:
@@ -74,7 +57,7 @@ _ACCURACY = (
         name="convit_over_deit_at_each_size",
         section="Sec. 3, Table 1, Fig. 2b",
         sense="ConViT is better than DeiT of the same size, also where both have as many heads.",
-        effects=tuple(_gain(size) for size in _SIZES),
+        effects=tuple(_gain(size) for size in recipes.SIZES),
     ),
     Claim(
         name="convit_gains_more_the_larger",
@@ -87,15 +70,15 @@ _ACCURACY = (
         section="Sec. 3, Table 1",
         sense="By the recipe of the plus sizes DeiT-B+ falls behind the smaller DeiT-S+, ConViT-B+ does not.",
         effects=(
-            _imagenet("S+", "DeiT") - _imagenet("B+", "DeiT"),
-            _imagenet("B+", "ConViT") - _imagenet("S+", "ConViT"),
+            _imagenet("S+", "deit") - _imagenet("B+", "deit"),
+            _imagenet("B+", "convit") - _imagenet("S+", "convit"),
         ),
     ),
     Claim(
         name="convit_s_plus_over_deit_b",
         section="Sec. 3, Table 1",
         sense="ConViT-S+ is better than DeiT-B, which has nearly twice its parameters.",
-        effects=(_imagenet("S+", "ConViT") - _imagenet("B", "DeiT"),),
+        effects=(_imagenet("S+", "convit") - _imagenet("B", "deit"),),
     ),
     Claim(
         name="convit_over_deit_at_each_fraction",
@@ -115,7 +98,7 @@ _ACCURACY = (
         sense="On CIFAR-100, too, ConViT is better at each plus size, by the best accuracy of each, and more so at "
         "the largest than at the smallest.",
         effects=(
-            *(_gain_on_cifar100(size) for size in _PLUS),
+            *(_gain_on_cifar100(size) for size in recipes.PLUS_SIZES),
             _gain_on_cifar100("B+") - _gain_on_cifar100("Ti+"),
         ),
     ),
@@ -364,15 +347,8 @@ _LOCALITY = (
     ),
 )
 
-_ROWS = {
-    "a": ("a (ConViT)", "1", "1", "1", "1"),
-    "b": ("b", "0", "1", "1", "1"),
-    "c": ("c", "1", "0", "1", "1"),
-    "d": ("d", "0", "0", "1", "1"),
-    "e": ("e (DeiT)", "0", "0", "0", "0"),
-    "f": ("f", "0", "1", "0", "1"),
-    "g": ("g", "0", "0", "0", "1"),
-}
+_ROWS = {row[0][0]: row for row in ROWS.values()}
+"""Table 3's rows by their letters."""
 
 
 def _full(better: str, baseline: str) -> Effect:

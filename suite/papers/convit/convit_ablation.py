@@ -23,7 +23,7 @@ from suite.spec.suite import Headline, Suite, Table
 _MANY, _FEW = "full_data_top1", "ten_percent_data_top1"
 _FRACTIONS = {_MANY: 1.0, _FEW: 0.1}
 _DEIT: Row = ("e (DeiT)", "0", "0", "0", "0")
-_ROWS: dict[str, Row] = {  # by the legend of Fig. 12: train gating, convolutional init, train GPSA, use GPSA
+ROWS: dict[str, Row] = {  # by the legend of Fig. 12: train gating, convolutional init, train GPSA, use GPSA
     "GPSA + conv": ("a (ConViT)", "1", "1", "1", "1"),
     "PSA + conv": ("b", "0", "1", "1", "1"),
     "GPSA": ("c", "1", "0", "1", "1"),
@@ -45,7 +45,7 @@ def _entry(scale: recipes.Scale, row: Row, column: str) -> Entry:
 
 
 def _entries(scale: recipes.Scale, columns: Iterable[str] = _FRACTIONS) -> list[Entry]:
-    return [_entry(scale, row, column) for row in _ROWS.values() for column in columns]
+    return [_entry(scale, row, column) for row in ROWS.values() for column in columns]
 
 
 SUITE = Suite(
@@ -76,7 +76,7 @@ SUITE = Suite(
     },
     headline=Headline(
         text="ConViT-S+ over DeiT-S+ on 10 % of the images",
-        better=Place(row=_ROWS["GPSA + conv"], column=_FEW),
+        better=Place(row=ROWS["GPSA + conv"], column=_FEW),
         baseline=Place(row=_DEIT, column=_FEW),
     ),
     figures=(
@@ -84,7 +84,7 @@ SUITE = Suite(
             name="figure12_right",
             item="Fig. 12 right",
             panels={
-                title: {label: Place(row=row, column=column) for label, row in _ROWS.items()}
+                title: {label: Place(row=row, column=column) for label, row in ROWS.items()}
                 for title, column in (("All images", _MANY), ("10 % of the images", _FEW))
             },
         ),

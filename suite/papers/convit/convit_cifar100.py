@@ -15,8 +15,6 @@ from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, RelativeGain, Suite, Table
 
-_PLUS = tuple(size for size in recipes.SIZES if size.endswith("+"))
-
 
 def _laptop(family: recipes.Family, size: str) -> Experiment:
     experiment = recipes.laptop(family, size, patch_size=8)
@@ -47,7 +45,7 @@ def _pair(size: str) -> Pair:
     )
 
 
-_CELLS = [(size, family) for size in _PLUS for family in recipes.TITLES]
+_CELLS = [(size, family) for size in recipes.PLUS_SIZES for family in recipes.TITLES]
 
 SUITE = Suite(
     name="convit_cifar100",
@@ -84,7 +82,7 @@ SUITE = Suite(
             name="figure11a",
             item="Fig. 11a",
             gain_label="Relative gain of the best accuracy (%)",
-            pairs={size: _pair(size) for size in _PLUS},
+            pairs={size: _pair(size) for size in recipes.PLUS_SIZES},
             pairs_label="Size",
             baseline="DeiT",
             better="ConViT",

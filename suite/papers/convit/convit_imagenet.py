@@ -16,7 +16,7 @@ are sketches.
 from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import Pair, PairFigure, ScatterFigure
-from suite.spec.profile import Entry, Place, Profile, Row
+from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, RankedWithin, RelativeGain, Suite, Table
 
 _COLUMNS = {
@@ -27,24 +27,20 @@ _COLUMNS = {
     "top5": "top5_percent",
 }
 _BEST = "convit_figure11b"
-_PLUS = tuple(size for size in recipes.SIZES if size.endswith("+"))
-
-
-def _row(size: str, family: recipes.Family) -> Row:
-    num_heads, dim = recipes.SHAPES[size, family]
-    return (size, recipes.TITLES[family], str(num_heads), str(dim))
 
 
 def _pair(size: str) -> Pair:
     return Pair(
-        baseline=Place(row=_row(size, "deit"), column="top1"),
-        better=Place(row=_row(size, "convit"), column="top1"),
+        baseline=Place(row=recipes.row_of_table1(size, "deit"), column="top1"),
+        better=Place(row=recipes.row_of_table1(size, "convit"), column="top1"),
         gain=Place(row=(size,), column="gain_percent", table=_BEST),
     )
 
 
 def _entries(scale: recipes.Scale) -> list[Entry]:
-    table1 = [Entry(row=_row(s, f), columns=_COLUMNS, experiment=scale(f, s)) for s, f in recipes.SHAPES]
+    table1 = [
+        Entry(row=recipes.row_of_table1(s, f), columns=_COLUMNS, experiment=scale(f, s)) for s, f in recipes.SHAPES
+    ]
     figure11b = [
         Entry(
             table=_BEST,
@@ -52,7 +48,7 @@ def _entries(scale: recipes.Scale) -> list[Entry]:
             columns={f"{family}_best_top1": "best_top1_percent"},
             experiment=scale(family, size),
         )
-        for size in _PLUS
+        for size in recipes.PLUS_SIZES
         for family in recipes.TITLES
     ]
     return [*table1, *figure11b]
@@ -88,8 +84,8 @@ SUITE = Suite(
     },
     headline=Headline(
         text="ConViT-S over DeiT-S",
-        better=Place(row=_row("S", "convit"), column="top1"),
-        baseline=Place(row=_row("S", "deit"), column="top1"),
+        better=Place(row=recipes.row_of_table1("S", "convit"), column="top1"),
+        baseline=Place(row=recipes.row_of_table1("S", "deit"), column="top1"),
     ),
     figures=(
         ScatterFigure(
@@ -106,7 +102,7 @@ SUITE = Suite(
             name="figure11b",
             item="Fig. 11b",
             gain_label="Relative gain of the best accuracy (%)",
-            pairs={size: _pair(size) for size in _PLUS},
+            pairs={size: _pair(size) for size in recipes.PLUS_SIZES},
             pairs_label="Size",
             baseline="DeiT",
             better="ConViT",

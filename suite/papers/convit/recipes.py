@@ -12,12 +12,14 @@ from suite.papers.shared.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE
 from suite.papers.shared.resnet import resnet18
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
+from suite.spec.profile import Row
 from suite.spec.recipe import Recipe
 
 Family = Literal["deit", "convit"]
 TITLES: dict[Family, str] = {"deit": "DeiT", "convit": "ConViT"}
 
 SIZES = ("Ti", "Ti+", "S", "S+", "B", "B+")
+PLUS_SIZES = ("Ti+", "S+", "B+")
 SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
     ("Ti", "deit"): (3, 192),
     ("Ti", "convit"): (4, 192),
@@ -33,6 +35,12 @@ SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
     ("B+", "convit"): (16, 1024),
 }
 """Heads and embedding dimension of Table 1's twelve models, in its order."""
+
+
+def row_of_table1(size: str, family: Family) -> Row:
+    """The key of a model's row: its size, name, heads and width."""
+    num_heads, dim = SHAPES[size, family]
+    return (size, TITLES[family], str(num_heads), str(dim))
 
 
 class Length(NamedTuple):

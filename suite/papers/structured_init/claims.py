@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from suite.papers.structured_init import PAPER
+from suite.papers.structured_init.init_pseudo_input import COLUMNS, LAPTOP_COLUMN, ROWS
 from suite.spec.claims import Claim, Effect, PaperClaims, number
 from suite.spec.composed_effects import above, mean_of
 from suite.spec.profile import Row
@@ -189,15 +190,10 @@ _HEADS = (
         name="best_impulse_over_best_of_others",
         section="Sec. 5.5, Table 5",
         sense="At each width the best impulse, 90.67 and 91.87 %, is better than the best of any other initialization.",
-        effects=(
-            *(
-                _at(256, 8, "Imp.-3") - _at(256, heads, other)
-                for heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
-            ),
-            *(
-                _at(512, 16, "Imp.-5") - _at(512, heads, other)
-                for heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
-            ),
+        effects=tuple(
+            _at(width, heads, impulse) - _at(width, others_heads, other)
+            for width, heads, impulse in ((256, 8, "Imp.-3"), (512, 16, "Imp.-5"))
+            for others_heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
         ),
     ),
 )
@@ -272,11 +268,8 @@ _CONVMIXERS = (
 
 # -- Table 6: pseudo-inputs
 
-_PSEUDO_INPUTS = ("PE", "U", "PE+U")
-_COLUMNS = tuple(
-    f"{layers}_h{heads}_imp{size}" for layers, heads, size in product(("same", "different"), (3, 8), (3, 5))
-)
-_OTHER_INPUTS = tuple(row for row in product(_PSEUDO_INPUTS, repeat=2) if row != ("PE", "PE"))
+_POSITION = ("PE", "PE")
+_OTHER_INPUTS = tuple(row for row in ROWS if row != _POSITION)
 
 
 def _solved_on(inputs: Row, columns: Iterable[str]) -> Effect:
@@ -290,14 +283,14 @@ _PSEUDO_INPUT = (
         sense="With 3 heads, a 3x3 window and one solution, impulses solved on the position encoding alone are better "
         "than those solved on any noise.",
         effects=tuple(
-            _solved_on(("PE", "PE"), _COLUMNS[:1]) - _solved_on(other, _COLUMNS[:1]) for other in _OTHER_INPUTS
+            _solved_on(_POSITION, [LAPTOP_COLUMN]) - _solved_on(other, [LAPTOP_COLUMN]) for other in _OTHER_INPUTS
         ),
     ),
     Claim(
         name="position_encoding_is_the_best_pseudo_input",
         section="App. C.1, Table 6",
         sense="So they are by the mean of all eight columns.",
-        effects=tuple(_solved_on(("PE", "PE"), _COLUMNS) - _solved_on(other, _COLUMNS) for other in _OTHER_INPUTS),
+        effects=tuple(_solved_on(_POSITION, COLUMNS) - _solved_on(other, COLUMNS) for other in _OTHER_INPUTS),
     ),
 )
 
