@@ -18,7 +18,7 @@ from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.results import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand
+from suite.store.run_status import read_run_status
 from suite.training import distributed
 from suite.training.checkpoint import checkpoint
 from suite.training.checkpoint.manifest import Origin
@@ -179,7 +179,7 @@ def test_a_loss_that_is_not_finite_fails_the_run_and_says_where(train, tmp_path)
     assert failure.kind == "error"
     assert "training loss is nan at step" in failure.reason
     assert failure.log_path == str(run.log_path)
-    assert stand(run, {}).state == "failed"
+    assert read_run_status(run, {}).state == "failed"
 
 
 def test_a_model_that_would_end_the_process_fails_its_run_and_says_so(train, tmp_path):
