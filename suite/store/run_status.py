@@ -61,9 +61,9 @@ def read_run_status(run: RunDirectory, parents: Mapping[str, RunStatus], *, is_o
     """Judge where a run stands. Reads files only.
 
     Args:
-        run: its directory, which need not exist.
-        parents: statuses, by id, of all runs that it depends on.
-        is_ours: this process has locked the run, so that its lock says nothing.
+        run: Its directory need not exist.
+        parents: Statuses of all runs that it depends on, by id.
+        is_ours: Whether this process has locked the run, so that its lock says nothing.
     """
     own = _by_its_files(run, is_ours)
     if own.result is not None:
@@ -78,13 +78,7 @@ def find_run_status(run: RunDirectory, experiment: Experiment, *, is_ours: bool 
 
 
 def after_retry(run: RunDirectory, status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatus:
-    """Judge where a run would stand if ``--retry-failed`` reopened it and its parents. Changes nothing.
-
-    Args:
-        run: its directory.
-        status: where it stands.
-        parents: where the runs that it depends on would stand.
-    """
+    """Judge where a run would stand if ``--retry-failed`` reopened it and its parents. Changes nothing."""
     return status if status.state in ("done", "running") else beside_needed(_open(run), parents)
 
 

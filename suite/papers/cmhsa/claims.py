@@ -6,28 +6,20 @@ training times, which are of the authors' GPUs.
 
 from __future__ import annotations
 
-from suite.papers.cmhsa import PAPER
+from suite.papers.cmhsa import PAPER, recipes
+from suite.papers.cmhsa.cmhsa_cifar100 import rows
 from suite.spec.claims import Claim, Effect, PaperClaims, number
 from suite.spec.composed_effects import logged
 
-_ROWS = {
-    "ViT-base": ("12", "12", "768", "3072"),
-    "DeiT-small": ("12", "6", "384", "1536"),
-    "DeiT-base": ("12", "12", "768", "3072"),
-    "CMHSA-3 (1st phase)": ("6", "", "768", "3072"),
-    "CMHSA-5 (1st phase)": ("6", "", "768", "3072"),
-    "CMHSA (2nd phase)": ("6", "9", "768", "3072"),
-    "CMHSA-3 (ours)": ("6", "9", "768", "3072"),
-    "CMHSA-5 (ours)": ("6", "9", "768", "3072"),
-}
-"""Table 1's models, and the sizes with which it names their rows."""
+_ROWS = {row[0]: row for row in rows(recipes.PAPER_SCALE)}
+"""Table 1's rows by their models."""
 
 _BOTH = ("CMHSA-3 (ours)", "CMHSA-5 (ours)")
 _EPOCHS = 200  # of a phase
 
 
 def _top1(model: str) -> Effect:
-    return number("cmhsa_cifar100", (model, *_ROWS[model]), "top1")
+    return number("cmhsa_cifar100", _ROWS[model], "top1")
 
 
 def _loss(start: str, warmup: str, epoch: int) -> Effect:

@@ -32,7 +32,7 @@ DEIT_BASE: Row = ("DeiT-base", "12", "12", "768", "3072")
 CMHSA_5: Row = ("CMHSA-5 (ours)", "6", "9", "768", "3072")
 
 
-def _rows(scale: recipes.Scale) -> dict[Row, recipes.Candidates]:
+def rows(scale: recipes.Scale) -> dict[Row, recipes.Candidates]:
     """Table 1, in its order."""
     return {
         VIT_BASE: (scale.baseline("base", with_deits_recipe=False),),
@@ -50,7 +50,7 @@ def _entries(scale: recipes.Scale) -> list[Entry]:
     columns = {"top1": "top1_percent", "top5": "top5_percent"}
     return [
         Entry(row=row, columns=columns, experiment=first, alternatives=others)
-        for row, (first, *others) in _rows(scale).items()
+        for row, (first, *others) in rows(scale).items()
     ]
 
 

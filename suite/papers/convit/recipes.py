@@ -81,20 +81,16 @@ class Scale(Protocol):
 
     Args:
         family: "deit" or "convit".
-        size: one of ``SIZES``.
-        fraction: of each class's images, seen as many times more often.
-        options: of the model, such as Table 3's switches; those at their default leave the experiment as it is.
+        size: One of ``SIZES``.
+        fraction: Share of each class's images; they are seen as many times more often.
+        options: Options of the model, such as Table 3's switches; those at their default leave the experiment as it is.
     """
 
     def __call__(self, family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment: ...
 
 
 def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
-    """
+    """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set."""
     model = _model_name(family, size)
     return Experiment(
         model=model,
@@ -107,11 +103,7 @@ def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar
 
 
 def gpu(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
-    """
+    """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set."""
     model = _model_name(family, size)
     return Experiment(
         model=model,
@@ -128,20 +120,13 @@ def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scala
 
     A sixteenth of the paper's width with its heads, in five layers, the last two of them plain as in the paper; all
     sizes by one recipe.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
     """
     num_heads, dim = SHAPES[size, family]
     return _scarce(family, dim // 16, num_heads, LAPTOP_LENGTH, fraction, **options)
 
 
 def desktop(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The laptop's models on all 50,000 images, each run on 125,000.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
-    """
+    """The laptop's models on all 50,000 images, each run on 125,000."""
     num_heads, dim = SHAPES[size, family]
     return _scarce(family, dim // 16, num_heads, DESKTOP_LENGTH, fraction, **options)
 

@@ -157,10 +157,10 @@ def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **option
     """The paper's ViT on a set of 32 x 32 images.
 
     Args:
-        method: of initialization, one of ``METHODS``.
-        model: of the paper's sizes.
-        dataset: of 32 x 32 images.
-        options: of the model; those at their default leave the experiment as it is.
+        method: One of ``METHODS``.
+        model: One of the paper's sizes, "vit_t" or "vit_s".
+        dataset: A set of 32 x 32 images.
+        options: Options of the model; those at their default leave the experiment as it is.
     """
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
 
@@ -172,14 +172,7 @@ def imagenet_vit(method: str, recipe: Recipe = IMAGENET) -> Experiment:
 
 
 def laptop_vit(method: str, *, dim: int = 48, depth: int = 3, **options: Scalar) -> Experiment:
-    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise.
-
-    Args:
-        method: of initialization, one of ``METHODS``.
-        dim: its width.
-        depth: its layers.
-        options: of the model; those at their default leave the experiment as it is.
-    """
+    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise."""
     options = {"initialization": METHODS[method], "dim": dim, "depth": depth, "patch_size": 4, **options}
     return _experiment("vit_t", LAPTOP, options)
 
