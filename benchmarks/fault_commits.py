@@ -27,7 +27,7 @@ from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand
+from suite.store.run_status import read_run_status
 from suite.training import distributed
 from suite.training.checkpoint import checkpoint
 from suite.training.checkpoint.manifest import CheckpointManifest, Layout, Origin
@@ -213,7 +213,7 @@ def _finish(run: RunDirectory) -> None:
 def go_on_to_result(folder: Path, begin: Begin) -> None:
     """Do as the next process does: nothing where there is a result, else the same end."""
     run = RunDirectory.of(folder, EXPERIMENT)
-    found = stand(run, {})
+    found = read_run_status(run, {})
     if found.state not in ("done", "interrupted"):
         raise RuntimeError(f"{found.state}: {found.reason}")
     if found.state == "interrupted":

@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 from imagesets.manifest import read_index, read_manifest
 from launchers.core.plan import Job
 from launchers.core.progress import read_progress
-from launchers.slurm.grid_status import RunStatus, duration
+from launchers.slurm.grid_status import JobStatus, duration
 from launchers.slurm.lost_starts import LostStart, read_starts
 from launchers.slurm.submission import read_submission
 from launchers.tracking.follower import flatten
@@ -45,7 +45,7 @@ from suite.spec.resources import Resources
 from suite.store.attempts import read_attempts
 from suite.store.heartbeat import find_silence, read_beat
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand
+from suite.store.run_status import read_run_status
 from suite.training.checkpoint.manifest import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 
@@ -204,14 +204,14 @@ def _of_run(name: str, make: Callable[[Path], RunDirectory], folder: Path) -> Su
         "attempts": [lambda: read_attempts(run)],
         "heartbeat": [lambda: read_beat(run), lambda: find_silence(run)],
     }
-    always: list[Callable[[], object]] = [lambda: stand(run, {}), lambda: read_attempts(run)]
+    always: list[Callable[[], object]] = [lambda: read_run_status(run, {}), lambda: read_attempts(run)]
     return Subject(getattr(run, f"{name}_path"), lambda: [read() for read in always + readers[name]])
 
 
 def _show_metrics(run: RunDirectory) -> None:
     """As the display, the figures and the trackers do."""
     progress = read_progress(run)
-    duration(RunStatus(Job(EXPERIMENT, run, Resources()), "running", metrics=progress).remaining_s)
+    duration(JobStatus(Job(EXPERIMENT, run, Resources()), "running", metrics=progress).remaining_s)
     for name in ("loss", "top1_percent"):
         read_curve([run], name)
     read_layers(run, "nonlocality")

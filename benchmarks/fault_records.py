@@ -19,8 +19,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.attempts import record_end, record_start
 from suite.store.heartbeat import Heartbeat
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import RESULT_FORMAT, Failure, Result
+from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Failure, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint.checkpoint import save_weights
 

@@ -31,7 +31,7 @@ from suite.spec.resources import Resources
 from suite.store import heartbeat
 from suite.store.heartbeat import Watch, read_beat
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import reopen, stand
+from suite.store.run_status import read_run_status, reopen
 
 _RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 15.0, "batch_size": 32, "drop_path": 0.2, "warmup_epochs": 1.5})
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=_RECIPE)
@@ -152,7 +152,7 @@ def _go_on(run: RunDirectory, num_ranks: int) -> int | None:
     ends = time.monotonic() + 30
     while run.is_claimed() and time.monotonic() < ends:  # the ranks die with their parent, a moment later
         time.sleep(0.01)
-    reopen(run, stand(run, {}))
+    reopen(run, read_run_status(run, {}))
     process = start(run, num_ranks)
     try:
         return process.wait(_LIMIT_S)
@@ -258,7 +258,7 @@ def _kill_and_hold_the_lock(target: Target) -> Iterator[None]:
     with target.run.claim(patience_s=30.0):
         before = _list_files(target.run)
         code = start(target.run, 1).wait(_LIMIT_S)
-        if (code, _list_files(target.run)) != (Exit.ELSEWHERE, before):
+        if (code, _list_files(target.run)) != (Exit.LOCKED, before):
             raise RuntimeError(f"a run that is held ended with {code}, with {_list_files(target.run)} of {before}")
     yield
 

@@ -24,7 +24,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Profile
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
-from suite.store.results import Result
+from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory
 
 RECIPE = Recipe(
@@ -85,6 +85,7 @@ def make_result(experiment: Experiment) -> Result:
         device="cpu",
         num_ranks=1,
         num_attempts=1,
+        protocol_version=PROTOCOL_VERSION,
         commit="0" * 40,
         finished_at="2000-01-01T00:00:00+00:00",
     )

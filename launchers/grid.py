@@ -108,7 +108,7 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
     if options.dry_run:
         print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
         return Outcome(Exit.DONE)
-    to_do = [run for run in plan if run.standing.is_open]
+    to_do = [run for run in plan if run.status.is_open]
     if to_do:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)

@@ -20,7 +20,6 @@ from leaderboards.significance.estimates import Estimate, Sample, derive, single
 from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
 from suite.papers import list_claims
 from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term
-from suite.store.protocol_changes import void_metrics
 from suite.store.run_directory import RunDirectory
 
 ROUNDED_SHARE = 0.01  # of the training: a reading that is later by no more is taken for on time
@@ -183,13 +182,12 @@ def _size_in_paper(effect: Effect, cells: Iterable[Cell]) -> float | None:
 
 def read_logged(run: RunDirectory, logged: Logged) -> float | None:
     """One number of a run's log: that of the first line which is at least ``at`` of the training's last; None where it
-    has logged none that still holds.
+    has no result or has logged none.
 
     Raises:
         _NoSuchLayerError: the network has fewer layers than the claim speaks of.
     """
-    result = run.read_result()
-    if result is None or logged.metric in void_metrics(result):
+    if run.read_result() is None:
         return None
     line, _ = _logged_line(run, logged)
     if not line:

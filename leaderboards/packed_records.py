@@ -24,7 +24,7 @@ from suite.base.archives import StrictHeader, unpack_files
 from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, read_file
 from suite.spec.custom_entries import CHALLENGERS, as_record, record_name
-from suite.store.protocol_changes import why_void
+from suite.store.results import why_void
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 from suite.store.run_store import list_runs
 
@@ -80,7 +80,7 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
 def _read_records(run: RunDirectory) -> dict[str, bytes]:
     """A finished run's records, by the files' names; {} where it has no result that holds."""
     result = run.read_result()
-    if result is None or why_void(result):
+    if result is None or why_void(result.protocol_version):
         return {}
     found = {}
     for name in _RECORDS:

@@ -12,7 +12,7 @@ from suite.base.errors import RecordError
 from suite.base.frozen import Frozen
 from suite.papers import get_suite, list_suites
 from suite.spec.profile import ProfileName
-from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import PROTOCOL_VERSION
 
 PUBLISHED = Path(__file__).parent / "published"
 

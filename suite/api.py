@@ -28,7 +28,7 @@ from suite.base.errors import RecordError
 from suite.papers import get_suite
 from suite.spec.experiment import flat_fields
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand_alone
+from suite.store.run_status import find_run_status
 from suite.store.run_store import list_runs
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _lines(store: Path) -> Iterator[dict[str, Any]]:
         except RecordError as error:
             yield line | {"state": "failed", "reason": str(error)}
             continue
-        standing = stand_alone(run, experiment)
-        line |= {"state": standing.state, "reason": standing.reason, "seed": experiment.seed}
+        status = find_run_status(run, experiment)
+        line |= {"state": status.state, "reason": status.reason, "seed": experiment.seed}
         line |= flat_fields(experiment, of_parents="parent.")
-        yield line | (standing.result.model_dump(exclude={"experiment"}) if standing.result else {})
+        yield line | (status.result.model_dump(exclude={"experiment"}) if status.result else {})

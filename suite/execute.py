@@ -29,14 +29,14 @@ from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store import attempts
 from suite.store.results import Failure, FailureKind
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import State, stand_alone
+from suite.store.run_status import State, find_run_status
 
 _ENDS: dict[int, attempts.End] = {Exit.DONE: "finished", Exit.INTERRUPTED: "interrupted"}
 _RETRY = "; --retry-failed starts it again"
 _ENDED: dict[State, tuple[Exit, str]] = {  # what is not to be trained now
     "done": (Exit.DONE, ""),
-    "failed": (Exit.ELSEWHERE, _RETRY),
-    "void": (Exit.ELSEWHERE, _RETRY),
+    "failed": (Exit.LOCKED, _RETRY),
+    "void": (Exit.LOCKED, _RETRY),
     "waiting": (Exit.BLOCKED, ""),
     "blocked": (Exit.BLOCKED, ""),
 }
@@ -85,14 +85,14 @@ def _taken(directory: RunDirectory) -> Iterator[int | None]:
     with directory.claim(_CLAIM_PATIENCE_S) as claimed:
         if not claimed:
             print(f"{directory.path} is being trained by another process")
-            yield Exit.ELSEWHERE
+            yield Exit.LOCKED
             return
         experiment = directory.read_experiment()
-        standing = stand_alone(directory, experiment, is_ours=True)  # it may have ended while we started
-        if standing.state in _ENDED:
-            status, advice = _ENDED[standing.state]
-            if standing.reason:
-                print(f"{experiment.id} is {standing.state}: {standing.reason}{advice}", file=sys.stderr)
+        found = find_run_status(directory, experiment, is_ours=True)  # it may have ended while we started
+        if found.state in _ENDED:
+            status, advice = _ENDED[found.state]
+            if found.reason:
+                print(f"{experiment.id} is {found.state}: {found.reason}{advice}", file=sys.stderr)
             yield status
             return
         directory.failure_path.unlink(missing_ok=True)
@@ -133,7 +133,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     ranks = distributed.start(resources)
     try:
         if not all(ranks.agree(is_to_be_trained)):
-            return Exit.ELSEWHERE
+            return Exit.LOCKED
         if ranks.is_first:
             record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))
             write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())

@@ -51,8 +51,7 @@ CHANGED = {
     ("init_datasets", "paper"): 20,
     **{("convmixer_filters", profile): 24 for profile in ("gpu", "paper")},
 }
-"""What is another experiment since protocol 1, (suite, profile) -> how many: the changes that a field shows. Those that
-none shows are in ``suite.store.protocol_changes``."""
+"""What is another experiment since protocol 1, (suite, profile) -> how many: the changes that a field shows."""
 
 
 def present_lines():

@@ -16,10 +16,9 @@ from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.store.attempts import read_attempts, record_start
 from suite.store.heartbeat import Heartbeat
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import RESULT_FORMAT, Failure, Result
+from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Failure, Result
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import reopen, stand, stand_alone
+from suite.store.run_status import find_run_status, read_run_status, reopen
 from suite.store.run_store import find_runs
 
 EXPERIMENT = Experiment(model="deit_micro", dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
@@ -54,15 +53,15 @@ def run(tmp_path):
 
 
 def test_a_run_goes_from_new_to_interrupted_to_failed_to_done(run):
-    assert stand(run, {}).state == "new"
+    assert read_run_status(run, {}).state == "new"
     run.append_metrics({"step": 1})
-    assert stand(run, {}).state == "interrupted"
+    assert read_run_status(run, {}).state == "interrupted"
     run.write_failure(Failure(kind="killed", reason="kill -9", log_path="log.txt"))
-    assert stand(run, {}).state == "interrupted"
+    assert read_run_status(run, {}).state == "interrupted"
     run.write_failure(Failure(kind="error", reason="nan", log_path="log.txt"))
-    assert stand(run, {}).state == "failed"
+    assert read_run_status(run, {}).state == "failed"
     run.write_result(RESULT)
-    assert stand(run, {}).state == "done"
+    assert read_run_status(run, {}).state == "done"
     assert not run.failure_path.exists()
 
 
@@ -125,7 +124,7 @@ def test_a_fifo_in_a_files_place_is_not_waited_for(run, name):
     path = getattr(run, f"{name}_path")
     path.unlink(missing_ok=True)
     os.mkfifo(path)
-    found = stand(run, {})
+    found = read_run_status(run, {})
     assert found.state == ("failed" if name in ("result", "failure") else "interrupted" if path in
                            (run.metrics_path, run.attempts_path) else "new")  # fmt: skip
     assert "it is no regular file" in found.reason or found.state != "failed"
@@ -143,12 +142,12 @@ def test_a_fifo_in_a_files_place_is_refused_by_who_would_write_to_it(run, write)
 @pytest.mark.parametrize("content", ["", "{", '{"top1_percent": 3}', RESULT.model_dump_json()[:-20]])
 def test_a_corrupt_result_is_named_and_set_aside_on_retry(run, content):
     run.result_path.write_text(content)
-    found = stand(run, {})
+    found = read_run_status(run, {})
     assert found.state == "failed"
     assert "result.json" in found.reason
     assert "--retry-failed" in found.reason
     reopen(run, found)
-    assert stand(run, {}).state == "new"
+    assert read_run_status(run, {}).state == "new"
     assert run.result_path.with_suffix(".json.corrupt").exists()
 
 
@@ -167,9 +166,9 @@ def test_a_result_that_no_run_can_have_measured_is_corrupt_by_the_fields_name(ru
     fields = {name: json.dumps(value) for name, value in json.loads(run.result_path.read_text()).items()}
     pairs = (f'"{name}": {text}' for name, text in (fields | {field: found}).items())
     run.result_path.write_text("{" + ",".join(pairs) + "}")
-    standing = stand(run, {})
-    assert standing.state == "failed"
-    assert re.search(rf"cannot read .*result\.json: {field}.*--retry-failed", standing.reason), standing.reason
+    status = read_run_status(run, {})
+    assert status.state == "failed"
+    assert re.search(rf"cannot read .*result\.json: {field}.*--retry-failed", status.reason), status.reason
 
 
 def test_every_flipped_bit_of_a_result_is_noticed(run):
@@ -194,7 +193,33 @@ def test_a_result_that_names_a_field_twice_is_corrupt(run, field):
     run.result_path.write_text(RESULT.model_dump_json(indent=1))
     text = run.result_path.read_text()
     run.result_path.write_text(re.sub(rf'("{field}": *)(\S+?),', r"\1 99,\1\2,", text))
-    assert f"'{field}' is there twice" in stand(run, {}).reason
+    assert f"'{field}' is there twice" in read_run_status(run, {}).reason
+
+
+@pytest.mark.parametrize(
+    ("protocol_version", "reason"),
+    [
+        (1, "made under protocol 1, expected 2 (CHANGELOG.md says what changed)"),
+        (3, "it was made under protocol 3, and this code knows 2: update it"),
+    ],
+)
+def test_a_result_of_another_protocol_is_read_and_void(run, protocol_version, reason):
+    run.write_result(RESULT.model_copy(update={"protocol_version": protocol_version}))
+    found = read_run_status(run, {})
+    assert (found.state, found.reason, found.result.top1_percent) == ("void", reason, 40.0)
+
+
+def test_a_run_says_which_run_it_took_over_where_that_is_void_or_gone(tmp_path, run):
+    masked = EXPERIMENT.then("masking", mask="position_embedding")
+    child = RunDirectory.of(tmp_path, masked)
+    child.create(masked)
+    child.write_result(RESULT.model_copy(update={**MEASURED, "experiment": masked, "parent": EXPERIMENT.id}))
+    found = find_run_status(child, masked)
+    assert (found.state, found.reason) == ("done", f"took over {EXPERIMENT.id}, which is new in this store")
+    run.write_result(RESULT.model_copy(update={"protocol_version": 1}))
+    found = find_run_status(child, masked)
+    assert found.state == "void"
+    assert found.reason.startswith(f"took over {EXPERIMENT.id}, which is void: made under protocol 1")
 
 
 def test_a_void_result_and_what_was_taken_over_from_it_are_set_aside_on_retry(tmp_path, run):
@@ -205,10 +230,10 @@ def test_a_void_result_and_what_was_taken_over_from_it_are_set_aside_on_retry(tm
     pairs = ((run, EXPERIMENT), (child, masked))
     for protocol_version, state in ((PROTOCOL_VERSION, "done"), (0, "void")):
         run.write_result(RESULT.model_copy(update={"protocol_version": protocol_version}))
-        found = [stand_alone(directory, experiment) for directory, experiment in pairs]
-        assert [standing.state for standing in found] == [state, state]
-        for (directory, _), standing in zip(pairs, found, strict=True):
-            reopen(directory, standing)
+        found = [find_run_status(directory, experiment) for directory, experiment in pairs]
+        assert [status.state for status in found] == [state, state]
+        for (directory, _), status in zip(pairs, found, strict=True):
+            reopen(directory, status)
             assert (directory.read_result() is None) == (state == "void")
     assert run.result_path.with_suffix(".json.void").exists()
 
@@ -227,7 +252,7 @@ def test_a_result_that_has_lost_its_seal_is_corrupt_also_where_it_calls_itself_a
     content = json.loads(run.result_path.read_bytes()) | {"top5_percent": 99.5, "format_version": format_version}
     del content["sha256"]
     run.result_path.write_text(json.dumps(content, indent=1))
-    assert "the seal is missing" in stand(run, {}).reason
+    assert "the seal is missing" in read_run_status(run, {}).reason
 
 
 @pytest.mark.parametrize("number", ["1" + 400 * "0", "1" + 30 * "0", "1e308"])
@@ -238,7 +263,7 @@ def test_a_number_that_no_file_of_ours_has_is_told_by_its_field(run, field, numb
     text = json.dumps(json.loads(RESULT.model_dump_json()) | {field: "HERE"}, indent=1).replace('"HERE"', number)
     run.result_path.write_bytes(seal(text.encode()))
     assert re.search(
-        rf"result\.json: ({field} is '|num_steps is |it holds a number out of range)", stand(run, {}).reason
+        rf"result\.json: ({field} is '|num_steps is |it holds a number out of range)", read_run_status(run, {}).reason
     )
 
 
@@ -305,7 +330,7 @@ def test_a_claim_excludes_others_and_ends_with_its_owner(run):
     assert ready.get(timeout=300) is True
     with run.claim() as claimed:
         assert not claimed
-    assert stand(run, {}).state == "running"
+    assert read_run_status(run, {}).state == "running"
     owner.kill()
     owner.join()
     with run.claim() as claimed:

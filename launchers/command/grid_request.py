@@ -87,7 +87,7 @@ class GridRequest:
         store = self.options.runs
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
-        to_do = [run.job.experiment for run in plan if run.standing.is_open]
+        to_do = [run.job.experiment for run in plan if run.status.is_open]
         check_sides(to_do, self.options.loader, self.options.data_dir)
         for warning in _find_too_few_images(to_do, self.options):
             console.print(f"warning: {warning}", style="yellow")

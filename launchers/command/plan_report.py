@@ -38,7 +38,7 @@ def print_plan(
     if profile.scale_note:
         console.print(f"Not the paper's scale: {profile.scale_note}.", style="yellow")
     console.print(f"{count(plan)}; recorded in {store}")
-    open_jobs = (run.job for run in plan if run.standing.is_open and run.job.experiment.is_trained)
+    open_jobs = (run.job for run in plan if run.status.is_open and run.job.experiment.is_trained)
     if normed := sorted({job.experiment.model for job in open_jobs if _may_norm_less_than_a_batch(job)}):
         console.print(
             f"{', '.join(normed)}: batch norms, where there are any, will see fewer images at once than the recipe's "
@@ -71,11 +71,11 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
         experiment = run.job.experiment
         flops = run_flops(experiment, run.job.resources)
         hours = flops / profile.sustained_flops / 3600
-        total += 0.0 if run.standing.state == "done" else hours
+        total += 0.0 if run.status.state == "done" else hours
         table.add_row(
             names[experiment.id],
             experiment.dataset,
-            run.standing.state,
+            run.status.state,
             f"{images_seen(experiment, run.job.resources):,.0f}",
             f"{flops:.2e}",
             write_hours(hours),

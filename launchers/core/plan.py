@@ -16,7 +16,7 @@ from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import Standing, after_retry, stand, stand_alone
+from suite.store.run_status import RunStatus, after_retry, find_run_status, read_run_status
 
 Rows = dict[str, list[tuple[str, str]]]
 
@@ -35,13 +35,13 @@ class PlannedRun:
     """A job and where it stands; ``found`` is the same without regard to a planned retry."""
 
     job: Job
-    standing: Standing
-    found: Standing
+    status: RunStatus
+    found: RunStatus
 
     @property
     def problem(self) -> str:
         """Why it failed, or why it cannot start; "" where it is finished or has a chance."""
-        return "" if self.standing.is_open or self.standing.state == "done" else self.standing.reason
+        return "" if self.status.is_open or self.status.state == "done" else self.status.reason
 
 
 def find_rows(suite: Suite, profile: Profile) -> Rows:
@@ -114,30 +114,30 @@ def make_plan(
     """
     jobs = [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
     plan: dict[str, PlannedRun] = {}
-    for job, found in zip(jobs, stand_all(jobs), strict=True):
-        standing = found
+    for job, found in zip(jobs, read_run_statuses(jobs), strict=True):
+        status = found
         if retry_failed:
-            parents = {parent.id: plan[parent.id].standing for parent in job.experiment.parents if parent.id in plan}
-            standing = after_retry(job.directory, found, parents)
-        plan[job.experiment.id] = PlannedRun(job, standing, found)
+            parents = {parent.id: plan[parent.id].status for parent in job.experiment.parents if parent.id in plan}
+            status = after_retry(job.directory, found, parents)
+        plan[job.experiment.id] = PlannedRun(job, status, found)
     return list(plan.values())
 
 
-def stand_all(jobs: Sequence[Job]) -> list[Standing]:
+def read_run_statuses(jobs: Sequence[Job]) -> list[RunStatus]:
     """Judge where each run stands; parents come before those that need them, so that each is looked up once."""
-    known: dict[str, Standing] = {}
+    known: dict[str, RunStatus] = {}
     for job in jobs:
         for parent in job.experiment.parents:
             if parent.id not in known:
-                known[parent.id] = stand_alone(job.directory.of_parent(parent), parent)
+                known[parent.id] = find_run_status(job.directory.of_parent(parent), parent)
         parents = {parent.id: known[parent.id] for parent in job.experiment.parents}
-        known[job.experiment.id] = stand(job.directory, parents)
+        known[job.experiment.id] = read_run_status(job.directory, parents)
     return [known[job.experiment.id] for job in jobs]
 
 
 def count(plan: Sequence[PlannedRun]) -> str:
     """Count, in one line, runs that are new, running, interrupted, finished and failed, and those that have to wait."""
-    counts = Counter(run.standing.state for run in plan)
+    counts = Counter(run.status.state for run in plan)
     num_new = counts["new"] + counts["waiting"] + counts["blocked"]
     num_failed = counts["failed"] + counts["void"]
     resumed = [f"{counts['interrupted']} to resume"] if counts["interrupted"] else []

@@ -9,7 +9,7 @@ from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
 from launchers.core.plan import Job
 from launchers.core.run_names import describe
-from launchers.slurm.grid_status import Need, RunStatus, duration, in_order, read_status, summarize
+from launchers.slurm.grid_status import JobStatus, Need, duration, in_order, read_status, summarize
 from launchers.slurm.submission import find_submissions
 from launchers.slurm.troubles import find_troubles
 from suite.base.errors import SuiteError
@@ -32,7 +32,7 @@ class StateReader:
     def __init__(self, grid: GridRequest) -> None:
         self._grid, self._profile, self._store = grid, grid.profile, grid.options.runs
         self._need = Need(grid.profile)
-        self._done: dict[str, tuple[object, RunStatus]] = {}
+        self._done: dict[str, tuple[object, JobStatus]] = {}
 
     def read(self) -> dict[str, Any]:
         """The state of all runs, parents before those that need them."""
@@ -88,7 +88,7 @@ def _mark(job: Job) -> object:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _view(status: RunStatus, name: str) -> dict[str, Any]:
+def _view(status: JobStatus, name: str) -> dict[str, Any]:
     metrics = status.metrics or {}
     rate = metrics.get("images_per_s") if status.keeps_pace else None
     left = status.remaining_s if status.keeps_pace else None

@@ -18,13 +18,13 @@ from suite.store.heartbeat import find_silence
 _STYLES: dict[PoolState, str] = {
     "waiting": "dim",
     "running": "bold cyan",
-    "elsewhere": "magenta",
+    "locked": "magenta",
     "done": "green",
     "failed": "bold red",
 }
-_WORDS: dict[PoolState, str] = {"elsewhere": "in another grid"}
-_IMPORTANCE: dict[PoolState, int] = {"failed": 0, "running": 1, "elsewhere": 2, "done": 3, "waiting": 4}
-_MOVING = ("running", "elsewhere")
+_WORDS: dict[PoolState, str] = {"locked": "in another grid"}
+_IMPORTANCE: dict[PoolState, int] = {"failed": 0, "running": 1, "locked": 2, "done": 3, "waiting": 4}
+_MOVING = ("running", "locked")
 _MAX_REASONS = 5  # of failed runs, below the table
 
 
@@ -143,7 +143,7 @@ class Display:
             return ""
         left = sum(_images_left(run, m) for run, m in started if run.state in _MOVING)
         sizes = [m["num_steps"] * run.job.experiment.recipe.batch_size for run, m in started]
-        fresh = sum(run.state in ("waiting", "running", "elsewhere") for run in self._pool.runs) - len(rates)
+        fresh = sum(run.state in ("waiting", "running", "locked") for run in self._pool.runs) - len(rates)
         left += fresh * sum(sizes) / len(sizes)
         return f", about {_clock(left * len(rates) / sum(rates) / moving)} to go"
 

@@ -23,18 +23,18 @@ from suite.base.errors import SuiteError
 from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append
 from suite.spec.resources import WAITING_THREADS, Resources
-from suite.store import run_status as standing
+from suite.store import run_status
 from suite.store.attempts import read_attempts, tell_passed_over
 from suite.store.heartbeat import Watch
 from suite.store.results import Failure
 
-PoolState = Literal["waiting", "running", "elsewhere", "done", "failed"]
+PoolState = Literal["waiting", "running", "locked", "done", "failed"]
 
-_STATES: dict[standing.State, PoolState] = {
+_STATES: dict[run_status.State, PoolState] = {
     "new": "waiting",
     "interrupted": "waiting",
     "waiting": "waiting",
-    "running": "elsewhere",
+    "running": "locked",
     "done": "done",
     "failed": "failed",
     "void": "failed",
@@ -72,7 +72,7 @@ class LocalRun:
 
     def __init__(self, planned: PlannedRun) -> None:
         self.job: Job = planned.job
-        self.state: PoolState = _STATES[planned.standing.state]
+        self.state: PoolState = _STATES[planned.status.state]
         self.problem = planned.problem
         self.parents: list[LocalRun] = []
         self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
@@ -153,15 +153,15 @@ class LocalRun:
 
     def look(self) -> None:
         """Learn from its files where the run stands: whether it has ended, is held by another process, or is open."""
-        found = standing.stand_alone(self.job.directory, self.job.experiment)
+        found = run_status.find_run_status(self.job.directory, self.job.experiment)
         self.state = _STATES[found.state]
         if self.state == "failed":
             self.problem = found.reason
 
     def _judge(self, code: int) -> None:
         """Judge a run of ours that ended with status ``code`` and left nothing that says why."""
-        if code == Exit.ELSEWHERE:
-            self.state = "elsewhere"
+        if code == Exit.LOCKED:
+            self.state = "locked"
         elif code == Exit.BLOCKED:
             self.state, self.problem = (
                 "failed",
@@ -216,14 +216,14 @@ class LocalPool:
         if time.monotonic() - self._looked_at > _LOOK_ELSEWHERE_S:
             self._looked_at = time.monotonic()
             for run in self.runs:
-                if run.state == "elsewhere":
+                if run.state == "locked":
                     run.look()
                 elif run.state == "running":
                     run.end_if_it_hangs()
         for run in self._order:
             if run.state == "waiting":
                 self._start_if_possible(run)
-        return any(run.state in ("waiting", "running", "elsewhere") for run in self.runs)
+        return any(run.state in ("waiting", "running", "locked") for run in self.runs)
 
     def _start_if_possible(self, run: LocalRun) -> None:
         run.give_up_if_a_parent_failed()

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers.core.console import Excerpt
-from launchers.core.plan import Job, stand_all
+from launchers.core.plan import Job, read_run_statuses
 from launchers.core.progress import LONGEST_S, read_progress
 from launchers.core.run_names import describe
 from launchers.slurm import queries as slurm
@@ -28,13 +28,12 @@ from launchers.slurm.reasons import explain_end, explain_wait
 from launchers.slurm.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
 from suite.cost.costs import write_hours
 from suite.spec.profile import Profile
-from suite.store import attempts
-from suite.store import run_status as standing
+from suite.store import attempts, run_status
 from suite.store.attempts import Attempt
 from suite.store.heartbeat import find_silence
-from suite.store.run_status import Standing
+from suite.store.run_status import RunStatus
 
-JobState = Literal[standing.State, "requeued", "pending", "cancelled"]
+JobState = Literal[run_status.State, "requeued", "pending", "cancelled"]
 
 _STYLES: dict[JobState, str] = {
     "failed": "bold red",
@@ -53,7 +52,7 @@ _MAX_ROWS = 60
 
 
 @dataclass(frozen=True)
-class RunStatus:
+class JobStatus:
     """Where one run stands.
 
     ``waiting`` is for another run, ``pending`` for SLURM. ``detail`` says why it waits or failed; ``array`` is SLURM's,
@@ -108,7 +107,7 @@ class RunStatus:
         return float(images / metrics["images_per_s"])
 
 
-def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
+def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
     """Look up where each run stands; a parent that is not among them counts as finished.
 
     Args:
@@ -125,8 +124,8 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
     ended = slurm.read_ended([s.name for s in submissions], since, users) if submissions else {}
     folders = {s.name: submissions_folder(store) / s.name for s in submissions}
     lost = {(name, start.task): start for name, folder in folders.items() for start in read_starts(folder)}
-    found: dict[str, RunStatus] = {}
-    for job, known in zip(jobs, stand_all(jobs), strict=True):
+    found: dict[str, JobStatus] = {}
+    for job, known in zip(jobs, read_run_statuses(jobs), strict=True):
         refined = _refine(job, known, store, submissions, queue, ended, lost)
         if refined.state == "waiting" and (first := known.waits_for[0]) in found:
             refined = replace(refined, detail=f"for {first} ({found[first].state})")
@@ -136,16 +135,16 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[RunStatus]:
 
 def _refine(
     job: Job,
-    known: Standing,
+    known: RunStatus,
     store: Path,
     submissions: Sequence[Submission],
     queue: Mapping[tuple[str, int], QueuedJob],
     ended: Mapping[tuple[str, int], EndedJob],
     lost: Mapping[tuple[str, int], LostStart],
-) -> RunStatus:
-    """Hold a run's standing beside SLURM's word on its job, which only refines what is open."""
+) -> JobStatus:
+    """Compare a run's status with SLURM's word on its job, which only refines what is open."""
     if known.state == "done" and known.result is not None:
-        return RunStatus(
+        return JobStatus(
             job, "done", num_requeues=known.result.num_requeues, hours_used=known.result.device_hours,
             top1_percent=known.result.top1_percent,
             passed_over=attempts.tell_passed_over(attempts.read_attempts(job.directory))
@@ -167,28 +166,28 @@ def _refine(
         job = replace(job, resources=newest.resources)
     if not known.is_open:
         see = f"; see {known.path}" if known.path else ""
-        return RunStatus(job, known.state, known.reason + see, **common)
+        return JobStatus(job, known.state, known.reason + see, **common)
     if queued is not None:
         state, detail, node = _state_in_queue(queued, tried, lost.get((queued.submission, queued.task)))
         common["silence"] = find_silence(job.directory) if state == "running" else ""
         is_held = known.state == "waiting" and state != "running"
-        return RunStatus(job, "waiting" if is_held else state, detail, node, **common)
+        return JobStatus(job, "waiting" if is_held else state, detail, node, **common)
     if known.state == "running":
         common["silence"] = find_silence(job.directory)
-        return RunStatus(job, "running", _name_holder(tried), **common)
+        return JobStatus(job, "running", _name_holder(tried), **common)
     last = next((place for place in reversed(places) if place in ended), None)
     last_word = ended[last].state if last else ""
     is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
     if last_word.startswith("CANCELLED") or is_marked:
-        return RunStatus(job, "cancelled", "the same command submits it again", **common)
+        return JobStatus(job, "cancelled", "the same command submits it again", **common)
     why_ended = explain_end(ended[last], store, last[0]) if last else ""
     if known.state == "interrupted":
         own = known.reason or (tried[-1].why if tried else "")
         why = "; ".join(part for part in (own, "" if last_word == "COMPLETED" else why_ended) if part) or "killed"
-        return RunStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
+        return JobStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
     start = next((lost[place] for place in reversed(places) if place in lost), None)
     why = start.describe() if start else f"its job ended before it: {why_ended}" if why_ended else ""
-    return RunStatus(job, known.state, why, **common)
+    return JobStatus(job, known.state, why, **common)
 
 
 def _name_holder(tried: Sequence[Attempt]) -> str:
@@ -233,7 +232,7 @@ class Need:
         self._rate = profile.sustained_flops
         self._by_flops: dict[str, float] = {}
 
-    def hours(self, status: RunStatus) -> float:
+    def hours(self, status: JobStatus) -> float:
         if status.state == "done":
             return 0.0
         if status.remaining_s is not None:
@@ -246,7 +245,7 @@ class Need:
             self._by_flops[arm] = flops / self._rate / 3600
         return self._by_flops[arm]
 
-    def describe(self, found: Sequence[RunStatus], profile: Profile) -> str:
+    def describe(self, found: Sequence[JobStatus], profile: Profile) -> str:
         """Say in one line what the runs have used, and what they still need."""
         unit = "GPU" if profile.device == "gpu" else "rank"
         used, needed = sum(s.hours_used for s in found), sum(self.hours(s) for s in found)
@@ -254,7 +253,7 @@ class Need:
 
 
 def render_status(
-    found: Sequence[RunStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
+    found: Sequence[JobStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
 ) -> RenderableType:
     """Render every run's state, what is left to do, and what goes wrong.
 
@@ -288,13 +287,13 @@ def render_status(
     return Group(table, f"{summarize(found)}{hidden}", need.describe(found, profile), *warnings)
 
 
-def in_order(found: Sequence[RunStatus]) -> list[RunStatus]:
+def in_order(found: Sequence[JobStatus]) -> list[JobStatus]:
     """Sort by what to look at first: failures, then what is running, last what is done."""
     order = list(_STYLES)
     return sorted(found, key=lambda status: order.index(status.state))
 
 
-def summarize(found: Sequence[RunStatus]) -> str:
+def summarize(found: Sequence[JobStatus]) -> str:
     """Count the states: ``12 runs: 1 failed, 2 running, 9 done``."""
     counts = Counter(status.state for status in found)
     return f"{len(found)} runs: {', '.join(f'{counts[state]} {state}' for state in _STYLES if counts[state])}"

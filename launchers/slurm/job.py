@@ -108,7 +108,7 @@ class _Rank:
                 _record_killed(run, self._hang or f"was killed by signal {-ended} (kill, or out of memory)")
                 if self._is_first:
                     attempts.record_end(run, "lost")
-            if ended == Exit.ELSEWHERE and self._is_first:
+            if ended == Exit.LOCKED and self._is_first:
                 note_held(self._folder, self._task)
             if ended == Exit.BLOCKED:  # all ranks go on with the next run
                 status = Exit.FAILED

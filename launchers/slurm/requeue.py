@@ -26,7 +26,7 @@ from suite.base.exit_codes import Exit
 from suite.store import attempts
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand_alone
+from suite.store.run_status import find_run_status
 
 _MAX_ATTEMPTS_WITHOUT_PROGRESS = 3
 _HELD_S = 60  # until a run that another process holds is looked at again
@@ -46,13 +46,13 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     folder, task = submissions_folder(store) / name, this_task(first_task)
     experiments = read_submission(folder).experiments(task)
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
-    found = [stand_alone(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
-    for experiment, standing in zip(experiments, found, strict=True):
-        if standing.state not in ("done", "new", "interrupted"):
-            print(f"{experiment.id} is {standing.state}: {standing.reason}", file=sys.stderr)
+    found = [find_run_status(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
+    for experiment, one in zip(experiments, found, strict=True):
+        if one.state not in ("done", "new", "interrupted"):
+            print(f"{experiment.id} is {one.state}: {one.reason}", file=sys.stderr)
     still_open = [run for run, one in zip(runs, found, strict=True) if one.state in ("new", "interrupted")]
     if not still_open:
-        return Exit.DONE if all(standing.state == "done" for standing in found) else Exit.FAILED
+        return Exit.DONE if all(one.state == "done" for one in found) else Exit.FAILED
     if cancel_mark(store, name).exists():
         return Exit.INTERRUPTED
     lost = judge_start(folder, task, runs, status)

@@ -19,7 +19,7 @@ from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures
 from launchers.core.plan import Job, PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.grid_status import Need, RunStatus, read_status, render_status
+from launchers.slurm.grid_status import JobStatus, Need, read_status, render_status
 from launchers.slurm.submission import (
     cancel_mark,
     find_submissions,
@@ -126,7 +126,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     return Outcome(status, is_over=not options.status)
 
 
-def _print_open(console: Console, found: Sequence[RunStatus]) -> None:
+def _print_open(console: Console, found: Sequence[JobStatus]) -> None:
     """Say why runs are not done that have not failed either, though all jobs have ended."""
     left = [status for status in found if status.state != "done" and not status.has_failed]
     if left:
@@ -176,9 +176,9 @@ def _submitting(store: Path, console: Console) -> Iterator[None]:
         lock.release()
 
 
-def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) -> list[RunStatus]:
+def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) -> list[JobStatus]:
     """Poll until no run is in SLURM's hands any more; what SLURM does not answer is asked again."""
-    found: list[RunStatus] = []
+    found: list[JobStatus] = []
     said = ""
     troubles: list[str] = []
     with Live(console=console, auto_refresh=False) as live:
@@ -202,7 +202,7 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
             time.sleep(_POLL_S)
 
 
-def _troubles(grid: GridRequest, found: list[RunStatus]) -> list[str]:
+def _troubles(grid: GridRequest, found: list[JobStatus]) -> list[str]:
     return find_troubles(grid.options.runs, find_submissions(grid.options.runs), found)
 
 
@@ -211,13 +211,13 @@ def _place_of(trouble: str) -> str:
     return " ".join(trouble.split()[:3])
 
 
-def _summary(found: list[RunStatus]) -> str:
+def _summary(found: list[JobStatus]) -> str:
     counts = Counter(status.state for status in found)
     return ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
 
 
 def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> None:
-    open_runs = [run for run in plan if run.standing.is_open]
+    open_runs = [run for run in plan if run.status.is_open]
     if open_runs:
         submitter = _submitter(grid, open_runs, allocation)
         console.print(submitter.script(), soft_wrap=True)
@@ -259,7 +259,7 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     for run, status in zip(plan, read_status([run.job for run in plan], grid.options.runs), strict=True):
         experiment = run.job.experiment
         parents = {parent.id for parent in experiment.parents}
-        if not run.standing.is_open or status.state == "done":  # which the plan may not know yet
+        if not run.status.is_open or status.state == "done":  # which the plan may not know yet
             continue
         if status.array and not parents & set(missing):  # else SLURM starts it too early: its parent left the queue
             queued[experiment.id] = status.array

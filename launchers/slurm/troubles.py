@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from launchers.slurm.grid_status import RunStatus
+from launchers.slurm.grid_status import JobStatus
 from launchers.slurm.lost_starts import bad_nodes, read_starts
 from launchers.slurm.submission import Submission, submissions_folder
 
 _STRAGGLES = 0.5  # of the others' pace
 
 
-def find_troubles(store: Path, submissions: Sequence[Submission], found: Sequence[RunStatus]) -> list[str]:
+def find_troubles(store: Path, submissions: Sequence[Submission], found: Sequence[JobStatus]) -> list[str]:
     """Name the nodes that could not begin a job, with its log, and those that are much slower than others."""
     waiting = {status.job.experiment.id for status in found if status.goes_on}
     troubles = []
@@ -29,7 +29,7 @@ def find_troubles(store: Path, submissions: Sequence[Submission], found: Sequenc
     return troubles + _name_stragglers(found)
 
 
-def _name_stragglers(found: Sequence[RunStatus]) -> list[str]:
+def _name_stragglers(found: Sequence[JobStatus]) -> list[str]:
     """Name nodes at less than half the pace of others that train the same model at the same number of ranks."""
     rates: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for status in found:

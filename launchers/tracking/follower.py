@@ -32,7 +32,7 @@ from suite.papers import get_suite
 from suite.spec.resources import TrackerName
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand_alone
+from suite.store.run_status import find_run_status
 from suite.store.run_store import experiments_folder
 
 _EVERY_S = 2.0
@@ -159,10 +159,10 @@ class Following:
     def _find_result(self) -> Result | None:
         """The result, if it holds."""
         try:
-            standing = stand_alone(self._run, self._run.read_experiment())
+            status = find_run_status(self._run, self._run.read_experiment())
         except RecordError:
             return None
-        return standing.result if standing.state == "done" else None
+        return status.result if status.state == "done" else None
 
     def _pass_on_metrics(self) -> None:
         for line in self._read_new():

@@ -33,7 +33,7 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
         coverage = _cover(candidates, shown, search, collection.num_planned)
         for column, metric in entry.columns.items():
             runs = pick({seed: shown.runs for seed, values in shown.values.items() if metric in values})
-            covered = _cover_metric(coverage, metric, shown, len(runs.values))
+            covered = _cover_metric(coverage, len(runs.values))
             printed = paper.value(entry.row, column)
             found = single(_sample(runs, shown.networks, metric))
             provenance = _trace(candidates, shown, runs)
@@ -52,7 +52,7 @@ def _sample(runs: ArmRuns, networks: frozenset[str], metric: str) -> Sample:
 
 
 def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int) -> Coverage:
-    """Say how far all candidates have come: the same for every cell of the entry, but for void metrics."""
+    """Say how far all candidates have come: the same for every cell of the entry, before its metric is looked at."""
     return Coverage(
         status=_status(candidates, shown, num_planned),
         num_done=len(shown.values),
@@ -79,14 +79,12 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -
     )
 
 
-def _cover_metric(coverage: Coverage, metric: str, shown: UsableRuns, num_known: int) -> Coverage:
-    """Say what one metric lacks beside the others. Runs in which it no longer holds count as failures; those that have
-    not recorded it, though others have, are still to come."""
-    void = tuple(found[metric] for found in shown.runs.void_metrics.values() if metric in found)
-    if not void and num_known in (0, coverage.num_done):  # of no run: this model has no such number, as a gate
+def _cover_metric(coverage: Coverage, num_known: int) -> Coverage:
+    """Say what one metric lacks beside the others: runs that have not recorded it, though others have, are still to
+    come."""
+    if num_known in (0, coverage.num_done):  # of no run: this model has no such number, as a gate
         return coverage
-    status = _worst([coverage.status, "void" if void else "partial"])
-    return replace(coverage, status=status, num_done=num_known, failures=(*coverage.failures, *void))
+    return replace(coverage, status=_worst([coverage.status, "partial"]), num_done=num_known)
 
 
 def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: int) -> CellStatus:

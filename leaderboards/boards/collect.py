@@ -1,7 +1,7 @@
 """Run store -> what is known about every arm of a profile. Reads files only and never decides which of them count.
 
 Every result that exists is read, whatever its seed: to leave one out would be to choose. One that no longer holds, as
-the protocol has changed, is no result of this experiment: it is told as void, or those of its numbers are.
+the protocol has changed, is no result of this experiment: it is told as void.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.profile import Profile
 from suite.spec.suite import RelativeTo, Table
 from suite.store.attempts import device_hours, read_attempts
-from suite.store.protocol_changes import void_metrics
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import NEW, Standing, beside_needed, stand
+from suite.store.run_status import NEW, RunStatus, beside_needed, read_run_status
 from suite.store.run_store import find_runs
 
 ALWAYS_READ = (
@@ -63,9 +62,8 @@ class ArmRuns:
     long as the reading itself.
     """
 
-    standings: dict[int, Standing] = field(default_factory=dict)  # without their results; of planned seeds too
+    statuses: dict[int, RunStatus] = field(default_factory=dict)  # without their results; of planned seeds too
     values: dict[int, dict[str, float]] = field(default_factory=dict)  # of results that hold
-    void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
     directories: dict[int, RunDirectory] = field(default_factory=dict)  # of all that were found, finished or not
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
     circumstances: dict[int, Circumstances] = field(default_factory=dict)
@@ -74,23 +72,21 @@ class ArmRuns:
     @property
     def ended(self) -> Iterable[RunDirectory]:
         """The runs that had ended, well or not, when they were read: one that ends later is in no number."""
-        return (run for seed, run in self.directories.items() if not self.standings[seed].is_open)
+        return (run for seed, run in self.directories.items() if not self.statuses[seed].is_open)
 
     @property
     def failures(self) -> tuple[SeedFailure, ...]:
         """The seeds that have no usable result and, without a retry, will have none."""
         return tuple(
-            SeedFailure(
-                seed, _advise(standing), str(standing.path or ""), "void" if standing.state == "void" else "failed"
-            )
-            for seed, standing in sorted(self.standings.items())
-            if standing.state in ("failed", "void", "blocked")
+            SeedFailure(seed, _advise(status), str(status.path or ""), "void" if status.state == "void" else "failed")
+            for seed, status in sorted(self.statuses.items())
+            if status.state in ("failed", "void", "blocked")
         )
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """Tell for what the seeds wait that are to come, or why they were interrupted."""
-        return tuple(s.reason for s in self.standings.values() if s.is_open and s.reason)
+        return tuple(s.reason for s in self.statuses.values() if s.is_open and s.reason)
 
 
 def pick(arms: Mapping[int, ArmRuns]) -> ArmRuns:
@@ -101,10 +97,10 @@ def pick(arms: Mapping[int, ArmRuns]) -> ArmRuns:
     )
 
 
-def _advise(standing: Standing) -> str:
-    if standing.state != "void":
-        return standing.reason
-    return f"void: {standing.reason}. Run the grid again with --retry-failed: it trains it again"
+def _advise(status: RunStatus) -> str:
+    if status.state != "void":
+        return status.reason
+    return f"void: {status.reason}. Run the grid again with --retry-failed: it trains it again"
 
 
 @dataclass(frozen=True)
@@ -138,8 +134,8 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
     num_planned = num_seeds or max([1, *(len(arms[candidate.arm_id].directories) for candidate in ours or candidates)])
     for arm_id, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(arms[arm_id].standings):
-            arms[arm_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, arms))
+        for seed in set(range(num_planned)) - set(arms[arm_id].statuses):
+            arms[arm_id].statuses[seed] = beside_needed(NEW, _parents(experiment, seed, arms))
     return Collection(arms=arms, num_planned=num_planned)
 
 
@@ -161,31 +157,29 @@ def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: 
         raise RecordError(f"cannot list {error.filename}: {error.strerror}. Move it out of the run store.") from error
     arm = ArmRuns(directories=runs)
     for seed, run in runs.items():
-        standing = stand(run, _parents(experiment, seed, read))
-        arm.standings[seed] = replace(standing, result=None)
-        if standing.result is None:
+        status = read_run_status(run, _parents(experiment, seed, read))
+        arm.statuses[seed] = replace(status, result=None)
+        if status.result is None:
             arm.device_hours[seed] = _hours(run)
-        elif standing.state == "done":
-            _keep(arm, standing.result, metrics, run)
+        elif status.state == "done":
+            _keep(arm, status.result, metrics)
         else:
-            arm.device_hours[seed] = standing.result.device_hours
+            arm.device_hours[seed] = status.result.device_hours
     return arm
 
 
-def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> dict[str, Standing]:
+def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> dict[str, RunStatus]:
     """Standings of what the seed's run depends on; naming its parents takes time, so only where there are any."""
     if not experiment.parents:
         return {}
     parents = experiment.with_seed(seed).parents
-    return {parent.id: read[parent.arm_id].standings.get(seed, NEW) for parent in parents}
+    return {parent.id: read[parent.arm_id].statuses.get(seed, NEW) for parent in parents}
 
 
-def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
+def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str]) -> None:
     """Keep the part of a result that is shown, so that the rest of it can be let go."""
     seed, micro = result.experiment.seed, result.micro_batch_size
-    void = void_metrics(result)
-    arm.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
-    found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
+    found = {metric: read_metric(result, metric) for metric in metrics}
     arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
     arm.device_hours[seed] = result.device_hours
     arm.circumstances[seed] = Circumstances(
@@ -208,10 +202,3 @@ def _hours(run: RunDirectory) -> float:
         return device_hours(read_attempts(run))
     except (OSError, UnicodeDecodeError):
         return 0.0
-
-
-def _void(metric: str, reason: str, result: Result, run: RunDirectory) -> SeedFailure:
-    """Say that one number of a result no longer holds, though the others do."""
-    told = f"void: {metric} was measured under protocol {result.protocol_version}, since when {reason}"
-    cure = f"The run's other numbers hold; delete {run.path} and run the grid again for this one"
-    return SeedFailure(result.experiment.seed, f"{told}. {cure}", str(run.result_path), "void")

@@ -50,7 +50,7 @@ def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
 
 def tell_origins(runs: ArmRuns) -> tuple[str, ...]:
     """Tell which of the seeds that are averaged have lost what they took over, and in what they differ."""
-    notes = [f"seed {seed} {runs.standings[seed].reason}" for seed in runs.values if runs.standings[seed].reason]
+    notes = [f"seed {seed} {runs.statuses[seed].reason}" for seed in runs.values if runs.statuses[seed].reason]
     for field, what in _CIRCUMSTANCES.items():
         groups: dict[str, list[int]] = {}
         for seed in runs.values:

@@ -11,6 +11,6 @@ class Exit(IntEnum):
     DONE = 0
     FAILED = 1
     MISUSE = 2  # of the command line
-    ELSEWHERE = 75  # EX_TEMPFAIL: a run that another process holds, or that has ended in a way only a retry undoes
+    LOCKED = 75  # EX_TEMPFAIL: another process has locked the run, or only a retry starts it
     BLOCKED = 77  # a run that it depends on has no result
     INTERRUPTED = 130  # asked to stop; the same command goes on from the checkpoint

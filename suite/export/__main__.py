@@ -15,7 +15,7 @@ from suite.base.files import write_atomically
 from suite.export.timm_results import render_timm_results
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand_alone
+from suite.store.run_status import find_run_status
 from suite.store.run_store import experiments_folder, list_runs
 
 
@@ -79,14 +79,14 @@ def _finished(store: Path) -> Iterator[Result]:
     """Read the results that hold; what cannot be read is named and left out."""
     for run in list_runs(store):
         try:
-            standing = stand_alone(run, run.read_experiment())
+            status = find_run_status(run, run.read_experiment())
         except RecordError as error:
             print(f"left out {run.path}: {error}", file=sys.stderr)
             continue
-        if standing.state == "done" and standing.result is not None:
-            yield standing.result
+        if status.state == "done" and status.result is not None:
+            yield status.result
         else:
-            print(f"left out {run.path}: {standing.state}", file=sys.stderr)
+            print(f"left out {run.path}: {status.state}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from suite.models.registry import build_model
 from suite.spec.experiment import Experiment, ModelSource
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand_alone
+from suite.store.run_status import find_run_status
 from suite.training.start import trained_network
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -68,16 +68,16 @@ def finished_result(run: RunDirectory) -> Result:
         RunError: there is no such run, it is not finished, or it no longer holds.
     """
     try:
-        standing = stand_alone(run, run.read_experiment())
+        status = find_run_status(run, run.read_experiment())
     except RecordError as error:
         raise RunError(
             f"{run.path} is no run ({error}) Expected a folder such as RUNS/experiments/MODEL-ID/seed-0, or its two "
             "last parts and the run store in --runs"
         ) from error
-    result = standing.result
-    if standing.state != "done" or result is None:
-        reason = f": {standing.reason}" if standing.reason else ""
-        raise RunError(f"{run.path} is {standing.state}{reason}; expected a finished run, so train it first")
+    result = status.result
+    if status.state != "done" or result is None:
+        reason = f": {status.reason}" if status.reason else ""
+        raise RunError(f"{run.path} is {status.state}{reason}; expected a finished run, so train it first")
     experiment = result.experiment
     if not experiment.is_trained:
         names = ", ".join(parent.id for parent in experiment.parents) or "a run that trains"

@@ -5,6 +5,7 @@
     <paper>/claims.py          CLAIMS, what it says of numbers
     <paper>/<suite>.py         SUITE, one of its questions
     <paper>/tables/*.csv       its tables as printed
+    <paper>/not_judged.csv     what it says of numbers that no cell can decide, and why
     <paper>/coverage.csv       each of its tables, figures and numbers, with the suite that makes it or why none does
 
 A paper from elsewhere is such a package in an installed distribution, named by an entry point in the group
@@ -23,7 +24,7 @@ from types import ModuleType
 
 from suite.base.errors import SpecError, check_name, unknown_name
 from suite.plugins.entry_points import list_plugins, load_plugin
-from suite.spec.claims import PaperClaims
+from suite.spec.claims import NotJudged, PaperClaims
 from suite.spec.experiment import Experiment
 from suite.spec.paper import Paper
 from suite.spec.suite import Suite
@@ -59,9 +60,22 @@ def list_papers() -> list[Paper]:
 
 
 def list_claims() -> list[PaperClaims]:
-    """Each paper's claims of numbers; a paper without claims is left out."""
-    names = [package.__name__ for package in _packages().values() if "claims" in _modules_of(package)]
-    return [importlib.import_module(f"{name}.claims").CLAIMS for name in names]
+    """Each paper's claims of numbers, judged or not; a paper without claims is left out."""
+    papers = [name for name, package in _packages().items() if "claims" in _modules_of(package)]
+    return [_claims(name) for name in papers]
+
+
+@functools.cache
+def _claims(name: str) -> PaperClaims:
+    """One paper's claims, always the same object: a verdict belongs to the paper that it is asked for."""
+    claims: PaperClaims = importlib.import_module(f"{_packages()[name].__name__}.claims").CLAIMS
+    not_judged = (*claims.not_judged, *_read_not_judged(name))
+    return claims.model_copy(update={"not_judged": not_judged})
+
+
+def _read_not_judged(name: str) -> list[NotJudged]:
+    lines = _read_csv(name, "not_judged.csv", ("section", "statement", "reason"))
+    return [NotJudged(section=line["section"], sense=line["statement"], reason=line["reason"]) for line in lines]
 
 
 def _modules_of(package: ModuleType) -> list[str]:
@@ -87,8 +101,23 @@ def _tables() -> dict[str, Path]:
 
 def read_coverage(name: str) -> list[dict[str, str]]:
     """The lines of a paper's ``coverage.csv``: kind (item or text), where, shows, here; none without such a file."""
-    paths = [path for folder in _packages()[name].__path__ if (path := Path(folder, "coverage.csv")).is_file()]
-    return [line for path in paths for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+    return _read_csv(name, "coverage.csv", ("kind", "where", "shows", "here"))
+
+
+def _read_csv(name: str, file: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    """The lines of a file in a paper's folder; none without such a file.
+
+    Raises:
+        SpecError: if its columns are others than these.
+    """
+    lines: list[dict[str, str]] = []
+    for folder in _packages()[name].__path__:
+        if (path := Path(folder, file)).is_file():
+            reader = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+            if tuple(reader.fieldnames or ()) != columns:
+                raise SpecError(f"{path} has the columns {reader.fieldnames}, expected {list(columns)}")
+            lines += reader
+    return lines
 
 
 @functools.cache

@@ -9,6 +9,8 @@ from pydantic import Field, PositiveInt
 from suite.base.frozen import Frozen
 from suite.spec.profile import Place
 
+_ACCURACY = "Top-1 accuracy (%)"  # what a logged metric is where a figure names no other
+
 
 class LineFigure(Frozen):
     """Metric columns against a numeric row key, with an optional relative gain. Where there are other row keys, each of
@@ -63,8 +65,8 @@ class CurveFigure(Frozen):
 
     name: str
     item: str
-    metric: Literal["top1_percent", "test_loss", "loss"]
-    y_label: str
+    metric: Literal["top1_percent", "test_loss", "loss"] = "top1_percent"
+    y_label: str = _ACCURACY
     panels: dict[str, dict[str, Place]]
     log_y: bool = False
     after_parents: bool = False
@@ -76,9 +78,9 @@ class ProgressFigure(Frozen):
 
     name: str
     item: str
-    metric: Literal["top1_percent", "test_loss"]
+    metric: Literal["top1_percent", "test_loss"] = "top1_percent"
     x_label: str
-    y_label: str
+    y_label: str = _ACCURACY
     shares: tuple[float, ...]
     models: dict[str, Place]  # number on the x axis -> whose run
 
@@ -101,8 +103,8 @@ class PairFigure(Frozen):
 
     name: str
     item: str
-    metric: Literal["top1_percent"]
-    y_label: str
+    metric: Literal["top1_percent"] = "top1_percent"
+    y_label: str = _ACCURACY
     gain_label: str
     pairs: dict[str, Pair]  # legend label -> pair
     pairs_label: str  # what the pairs differ in

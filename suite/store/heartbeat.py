@@ -68,7 +68,7 @@ class Heartbeat:
     """The first rank's side. The other ranks have one that writes nothing.
 
     Args:
-        run: gets ``heartbeat.json``; None writes nothing.
+        run: Run whose ``heartbeat.json`` is written; None writes nothing.
     """
 
     def __init__(self, run: RunDirectory | None) -> None:
@@ -130,8 +130,8 @@ class Watch:
     """Looks at a run's heartbeat from beside it, by a clock of its own.
 
     Args:
-        run: whose attempt has not begun yet: what is there now is of an earlier one.
-        more_s: seconds of patience beyond the usual.
+        run: Run whose attempt has not begun yet: what is there now is of an earlier one.
+        more_s: Seconds of patience beyond the usual.
     """
 
     def __init__(self, run: RunDirectory, more_s: float = 0.0) -> None:
@@ -144,7 +144,7 @@ class Watch:
         """Say why the run counts as hanging, or "" while it lives; to be called every few seconds.
 
         Args:
-            less_s: taken off the patience beyond the usual.
+            less_s: Seconds to take off the patience beyond the usual.
         """
         now, beat = time.monotonic(), read_beat(self._run)
         self._silent_s += min(now - self._looked_at, _LONGEST_LOOK_S)
@@ -171,7 +171,7 @@ def read_beat(run: RunDirectory) -> Beat | None:
 
 
 def find_silence(run: RunDirectory) -> str:
-    """Say for how long a run that is held to be running has been silent; "" where it keeps its pace.
+    """Say for how long a run that counts as running has been silent; "" where it keeps its pace.
 
     For a reader on any machine: by the file's date, since other clocks than this one may be off by seconds.
     """

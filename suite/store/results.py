@@ -23,6 +23,10 @@ from suite.spec.resources import StorageFormat
 # own, digests of maps, and foreign models.
 RESULT_FORMAT = 5
 
+PROTOCOL_VERSION = 2
+"""The version of what a training does: raised, with an entry in the changelog, when an experiment computes something
+else than it did and no field shows it, so that results from before and after are never averaged."""
+
 FailureKind = Literal["error", "killed"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
@@ -107,3 +111,12 @@ def format_of(result: bytes) -> int:
         version = found.get("format_version", 0) if isinstance(found, dict) else 0
         return version if type(version) is int else 0
     return 0
+
+
+def why_void(protocol_version: int) -> str:
+    """Why a result, or a checkpoint, of this version of the protocol does not hold; "" where it does."""
+    if protocol_version > PROTOCOL_VERSION:
+        return f"it was made under protocol {protocol_version}, and this code knows {PROTOCOL_VERSION}: update it"
+    if protocol_version < PROTOCOL_VERSION:
+        return f"made under protocol {protocol_version}, expected {PROTOCOL_VERSION} (CHANGELOG.md says what changed)"
+    return ""

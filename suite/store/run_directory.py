@@ -25,7 +25,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -298,15 +298,9 @@ class RunDirectory:
                 ) from error
         return records
 
-    def keep_metrics_until(self, step: int, without: Collection[str] = ()) -> None:
-        """Drop what was logged after ``step``, the checkpoint that training resumes from, and what no longer holds.
-
-        Args:
-            step: the last one to keep.
-            without: names of values to drop from the lines that are kept.
-        """
-        lines = (record for record in self.read_metrics() if record["step"] <= step)
-        kept = [{name: value for name, value in line.items() if name not in without} for line in lines]
+    def keep_metrics_until(self, step: int) -> None:
+        """Drop what was logged after ``step``, the checkpoint that training resumes from."""
+        kept = [record for record in self.read_metrics() if record["step"] <= step]
         write_atomically(self.metrics_path, "".join(json.dumps(record) + "\n" for record in kept).encode())
 
     def append_metrics(self, record: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""Where a run stands, decided here alone: plan, pool, jobs, status and leaderboards all ask ``stand``.
+"""Where a run stands, decided here alone: plan, pool, jobs, status and leaderboards all ask ``read_run_status``.
 
-    a run's files, and the standings of the runs that it depends on -> Standing(state, reason, waits_for)
+    a run's files, and the statuses of the runs that it depends on -> RunStatus(state, reason, waits_for)
 
 SLURM and the local pool only refine what is open here: "pending", "requeued", "in another grid". No torch.
 """
@@ -14,22 +14,21 @@ from typing import Literal
 
 from suite.base.errors import RecordError
 from suite.spec.experiment import Experiment
-from suite.store.protocol_changes import why_void
-from suite.store.results import Failure, Result
+from suite.store.results import Failure, Result, why_void
 from suite.store.run_directory import RunDirectory
 
 State = Literal["new", "interrupted", "waiting", "blocked", "running", "failed", "void", "done"]
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStatus:
     """How far a run has come.
 
     ``state`` is one of
 
     - ``new``: nothing was done yet; ``interrupted``: begun, goes on from its newest checkpoint. Both can start at once.
     - ``waiting`` for ``waits_for``, the ids of runs that it depends on; ``blocked``: one of these cannot be had.
-    - ``running``: a process holds its claim.
+    - ``running``: a process has locked it.
     - ``failed``: ended by an error, or with a record that cannot be read; only a retry starts it again.
     - ``void``: has a result that no longer holds; only a retry trains it again.
     - ``done``: has a result that holds.
@@ -55,16 +54,16 @@ class Standing:
         return self.state in ("failed", "void")
 
 
-NEW = Standing("new")
+NEW = RunStatus("new")
 
 
-def stand(run: RunDirectory, parents: Mapping[str, Standing], *, is_ours: bool = False) -> Standing:
+def read_run_status(run: RunDirectory, parents: Mapping[str, RunStatus], *, is_ours: bool = False) -> RunStatus:
     """Judge where a run stands. Reads files only.
 
     Args:
-        run: its directory, which need not exist.
-        parents: standings, by id, of all runs that it depends on.
-        is_ours: this process holds the run's claim, which therefore says nothing.
+        run: Its directory need not exist.
+        parents: Statuses of all runs that it depends on, by id.
+        is_ours: Whether this process has locked the run, so that its lock says nothing.
     """
     own = _by_its_files(run, is_ours)
     if own.result is not None:
@@ -72,77 +71,73 @@ def stand(run: RunDirectory, parents: Mapping[str, Standing], *, is_ours: bool =
     return beside_needed(own, parents)
 
 
-def stand_alone(run: RunDirectory, experiment: Experiment, *, is_ours: bool = False) -> Standing:
-    """Judge as ``stand``, and look the runs up that this one depends on."""
-    parents = {parent.id: stand_alone(run.of_parent(parent), parent) for parent in experiment.parents}
-    return stand(run, parents, is_ours=is_ours)
+def find_run_status(run: RunDirectory, experiment: Experiment, *, is_ours: bool = False) -> RunStatus:
+    """Judge as ``read_run_status``, and look the runs up that this one depends on."""
+    parents = {parent.id: find_run_status(run.of_parent(parent), parent) for parent in experiment.parents}
+    return read_run_status(run, parents, is_ours=is_ours)
 
 
-def after_retry(run: RunDirectory, standing: Standing, parents: Mapping[str, Standing]) -> Standing:
-    """Judge where a run would stand if ``--retry-failed`` reopened it and its parents. Changes nothing.
-
-    Args:
-        run: its directory.
-        standing: where it stands.
-        parents: where the runs that it depends on would stand.
-    """
-    return standing if standing.state in ("done", "running") else beside_needed(_open(run), parents)
+def after_retry(run: RunDirectory, status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatus:
+    """Judge where a run would stand if ``--retry-failed`` reopened it and its parents. Changes nothing."""
+    return status if status.state in ("done", "running") else beside_needed(_open(run), parents)
 
 
-def _beside_taken_over(standing: Standing, result: Result, parents: Mapping[str, Standing]) -> Standing:
+def _beside_taken_over(status: RunStatus, result: Result, parents: Mapping[str, RunStatus]) -> RunStatus:
     """Judge a finished run beside the one that it took over: void if that is, with a remark if that has no result."""
     taken = result.parent or (next(iter(parents)) if len(parents) == 1 else "")
-    if not taken or standing.state == "void":
-        return standing
+    if not taken or status.state == "void":
+        return status
     parent = parents.get(taken, NEW)
     if parent.state == "void":
-        return replace(standing, state="void", reason=f"took over {taken}, which is void: {parent.reason}")
+        return replace(status, state="void", reason=f"took over {taken}, which is void: {parent.reason}")
     if parent.state == "done":
-        return standing
-    return replace(standing, reason=f"took over {taken}, which is {parent.state} in this store")
+        return status
+    return replace(status, reason=f"took over {taken}, which is {parent.state} in this store")
 
 
-def beside_needed(standing: Standing, parents: Mapping[str, Standing]) -> Standing:
+def beside_needed(status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatus:
     """Judge a run that could start beside those that it needs first."""
     missing = {name: parent for name, parent in parents.items() if parent.state != "done"}
-    if standing.state not in ("new", "interrupted") or not missing:
-        return standing
+    if status.state not in ("new", "interrupted") or not missing:
+        return status
     for name, parent in missing.items():
         if parent.state in ("failed", "void", "blocked"):
-            return _held(standing, "blocked", name, parent, missing)
+            return _needs(status, "blocked", name, parent, missing)
     name, parent = next(iter(missing.items()))
-    return _held(standing, "waiting", name, parent, missing)
+    return _needs(status, "waiting", name, parent, missing)
 
 
-def _held(standing: Standing, state: State, name: str, parent: Standing, missing: Mapping[str, Standing]) -> Standing:
-    """``reason`` follows the chain down to the run that can be looked at: "needs A, which needs B, which failed"."""
-    is_held = parent.state in ("waiting", "blocked")
-    how = parent.reason if is_held else f"failed: {parent.reason}" if parent.state == "failed" else f"is {parent.state}"
-    return replace(standing, state=state, reason=f"needs {name}, which {how}", waits_for=tuple(missing))
+def _needs(
+    status: RunStatus, state: State, name: str, parent: RunStatus, missing: Mapping[str, RunStatus]
+) -> RunStatus:
+    """Say what it needs, down to the run that can be looked at: "needs A, which needs B, which failed"."""
+    depends = parent.state in ("waiting", "blocked")
+    how = parent.reason if depends else f"failed: {parent.reason}" if parent.state == "failed" else f"is {parent.state}"
+    return replace(status, state=state, reason=f"needs {name}, which {how}", waits_for=tuple(missing))
 
 
-def reopen(run: RunDirectory, standing: Standing) -> None:
+def reopen(run: RunDirectory, status: RunStatus) -> None:
     """Let the next attempt start: drop the failure, and set a result aside that is void or cannot be read."""
-    if not standing.needs_retry:
+    if not status.needs_retry:
         return
-    run.set_result_aside(".json.void" if standing.state == "void" else ".json.corrupt")
+    run.set_result_aside(".json.void" if status.state == "void" else ".json.corrupt")
     run.failure_path.unlink(missing_ok=True)
 
 
-def _by_its_files(run: RunDirectory, is_ours: bool) -> Standing:
+def _by_its_files(run: RunDirectory, is_ours: bool) -> RunStatus:
     try:
         result = run.read_result()
         failure = None if result is not None else run.read_failure()
     except RecordError as error:
-        return Standing("failed", str(error), path=run.result_path if run.result_path.exists() else run.failure_path)
+        return RunStatus("failed", str(error), path=run.result_path if run.result_path.exists() else run.failure_path)
     if result is not None:
-        if reason := why_void(result):
-            return Standing("void", reason, path=run.result_path, result=result)
-        return Standing("done", result=result)
+        if reason := why_void(result.protocol_version):
+            return RunStatus("void", reason, path=run.result_path, result=result)
+        return RunStatus("done", result=result)
     if not is_ours and run.is_claimed():
-        return Standing("running")
+        return RunStatus("running")
     if failure is not None and failure.kind == "error":
-        return Standing("failed", failure.reason, path=_log(run, failure))
+        return RunStatus("failed", failure.reason, path=_log(run, failure))
     found = _open(run)
     return found if failure is None else replace(found, reason=failure.reason, path=_log(run, failure))
 
@@ -151,6 +146,6 @@ def _log(run: RunDirectory, failure: Failure) -> Path:
     return Path(failure.log_path) if failure.log_path else run.log_path
 
 
-def _open(run: RunDirectory) -> Standing:
+def _open(run: RunDirectory) -> RunStatus:
     begun = run.attempts_path.exists() or run.metrics_path.exists()
-    return Standing("interrupted") if begun else NEW
+    return RunStatus("interrupted") if begun else NEW

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -21,10 +21,8 @@ from suite.base.errors import RunError
 from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
-from suite.store.attempts import read_attempts
 from suite.store.heartbeat import Heartbeat
-from suite.store.protocol_changes import PROTOCOL_VERSION, Checkpointed, void_metrics, why_void
-from suite.store.results import Result
+from suite.store.results import PROTOCOL_VERSION, Result, why_void
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint import checkpoint
 from suite.training.checkpoint.manifest import Origin
@@ -37,7 +35,7 @@ from suite.training.distributed import (
     initialize,
     watch_for_lost_peers,
 )
-from suite.training.environment import StopRequest, device_name
+from suite.training.environment import StopRequest
 from suite.training.measure import probing
 from suite.training.measure.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
@@ -94,17 +92,15 @@ class Training:
         self.norm_batch = self.micro_batch if has_batch_norm(model) else 0  # images that its batch norms see at once
         self.origin = self._origin()
         state = checkpoint.load_newest(self.engine, run, ranks, resources, self.origin)
-        void = self._check_protocol(state.get("protocol_version", PROTOCOL_VERSION))
+        self._check_protocol(state.get("protocol_version", PROTOCOL_VERSION))
         self._check_norm_batch(state.get("norm_batch", self.norm_batch))
         self.progress = Progress(**state.get("progress", {}))
-        if "best_top1_percent" in void:
-            self.progress.best_top1_percent = 0.0
         self.probe = None
         self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
         if ranks.is_first:
             if probing.can_be_probed(model, resources.zero_stage):
                 self.probe = probing.AttentionProbe(self.images, ranks.device)
-            run.keep_metrics_until(self.progress.step if state else -1, without=void)
+            run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
     def _origin(self) -> Origin:
@@ -116,16 +112,13 @@ class Training:
             teacher_sha256="" if teacher is None else teacher.weights_sha256,
         )
 
-    def _check_protocol(self, version: int) -> Collection[str]:
-        """Refuse a checkpoint of a protocol that trains otherwise; returns the logged quantities that are void."""
-        num_ranks = max((attempt.num_ranks for attempt in read_attempts(self.directory)), default=1)
-        made = Checkpointed(self.experiment, device_name(self.resources), num_ranks, version)
-        if reason := why_void(made):
+    def _check_protocol(self, version: int) -> None:
+        """Refuse a checkpoint of another version of the protocol."""
+        if reason := why_void(version):
             raise RunError(
                 f"the checkpoint in {self.directory.checkpoint_path} cannot be resumed from: {reason}. "
                 "Delete that folder and use --retry-failed to train this run from its start"
             )
-        return void_metrics(made)
 
     def _check_norm_batch(self, begun: int) -> None:
         """Refuse to go on with batch norms of another number of images; say where these are not the whole batch."""

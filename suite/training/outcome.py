@@ -17,8 +17,7 @@ from suite.models.flops import count_flops
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.attempts import device_hours, num_requeues, read_attempts
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import RESULT_FORMAT, Result
+from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name

@@ -7,8 +7,7 @@ from suite.models.registry import build_model
 from suite.papers import get_suite
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import Result
+from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint.checkpoint import save_weights
 from suite.training.start import start_network

@@ -19,7 +19,7 @@ from launchers.grid import main
 from suite.papers import get_suite
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand
+from suite.store.run_status import read_run_status
 
 needs_ffcv = pytest.mark.skipif(
     importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
@@ -177,7 +177,7 @@ def test_ctrl_c_lets_runs_write_their_checkpoints(tmp_path):
     output = grid.communicate(timeout=300)[0]
     assert grid.returncode == 130
     assert "the same command goes on from here" in output
-    assert stand(run, {}).state == "interrupted"
+    assert read_run_status(run, {}).state == "interrupted"
     assert list(run.checkpoint_path.glob("step-*"))
     assert not run.failure_path.exists()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from suite.papers import get_suite
-from suite.store.results import Result
+from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory
 
 FIRST, SECOND, *_ = get_suite("sample_efficiency").profile("smoke").experiments()
@@ -35,7 +35,7 @@ def finish(tmp_path):
             num_parameters=1, num_train_images=320, num_test_images=64, num_steps=num_steps,
             images_seen=num_steps * experiment.recipe.batch_size, train_s=1,
             images_per_s=1920, device="cpu", num_ranks=1, num_attempts=1, commit="0" * 40, finished_at="2000-01-01",
-            **fields,
+            **{"protocol_version": PROTOCOL_VERSION} | fields,
         )  # fmt: skip
         run.write_result(result)
 

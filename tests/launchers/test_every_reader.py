@@ -17,7 +17,7 @@ from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand_alone
+from suite.store.run_status import find_run_status
 
 ERROR, KILLED = (Failure(kind=kind, reason="because", log_path="log.txt") for kind in ("error", "killed"))
 
@@ -85,7 +85,7 @@ def plan(tmp_path, graph):
 
 def test_the_judge_and_the_plan_agree(case, plan):
     experiment, run, state = case
-    assert stand_alone(run, experiment).state == plan[experiment.id].standing.state == state
+    assert find_run_status(run, experiment).state == plan[experiment.id].status.state == state
 
 
 def test_the_status_says_the_same_without_slurm(case, tmp_path):
@@ -95,7 +95,7 @@ def test_the_status_says_the_same_without_slurm(case, tmp_path):
 
 def test_the_local_pool_starts_what_is_open_alone(case, plan):
     experiment, _, state = case
-    in_pool = {"done": "done", "running": "elsewhere"} | dict.fromkeys(("failed", "void", "blocked"), "failed")
+    in_pool = {"done": "done", "running": "locked"} | dict.fromkeys(("failed", "void", "blocked"), "failed")
     assert LocalRun(plan[experiment.id]).state == in_pool.get(state, "waiting")
 
 
@@ -105,7 +105,7 @@ def test_a_process_that_is_to_train_it_ends_at_once_unless_it_can(case, monkeypa
     if not run.experiment_path.exists():
         run.create(case[0])
     ends = {"done": Exit.DONE, "waiting": Exit.BLOCKED, "blocked": Exit.BLOCKED}
-    expected = ends.get(state, "trained" if state in ("new", "interrupted") else Exit.ELSEWHERE)
+    expected = ends.get(state, "trained" if state in ("new", "interrupted") else Exit.LOCKED)
     assert execute(run.path, Resources()) == expected
 
 
@@ -128,6 +128,6 @@ def test_the_leaderboard_counts_what_holds_alone(case, tmp_path):
     profile = get_suite("sample_efficiency").profile("smoke")
     entry = profile.entries[0].model_copy(update={"experiment": experiment})
     cell = collect(profile.model_copy(update={"entries": (entry,)}), tmp_path).arms[experiment.arm_id]
-    assert cell.standings[0].state == state
+    assert cell.statuses[0].state == state
     assert (0 in cell.values) == (state == "done")
     assert bool(cell.failures) == (state in ("failed", "void", "blocked"))

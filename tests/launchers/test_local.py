@@ -114,7 +114,7 @@ def test_a_parent_that_another_grid_trains_is_waited_for(pool, tmp_path, graph, 
     with first.claim():
         grid = pool()
         assert grid.poll()
-        assert (grid.state("first"), grid.state("tuned")) == ("elsewhere", "waiting")
+        assert (grid.state("first"), grid.state("tuned")) == ("locked", "waiting")
         finish(graph["first"])
     grid.pool._looked_at = float("-inf")
     grid.poll()

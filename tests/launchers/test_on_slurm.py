@@ -6,7 +6,7 @@ import pytest
 
 from launchers.core.plan import make_plan
 from launchers.slurm import train_on_slurm as on_slurm
-from launchers.slurm.grid_status import RunStatus
+from launchers.slurm.grid_status import JobStatus
 from suite.spec.resources import Resources
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
@@ -18,7 +18,7 @@ def missing(tmp_path, monkeypatch, graph):
 
     def missing(retry_failed=False, **states):
         def read_status(jobs, store):
-            return [RunStatus(job, **states.get(names[job.experiment.id], {"state": "new"})) for job in jobs]
+            return [JobStatus(job, **states.get(names[job.experiment.id], {"state": "new"})) for job in jobs]
 
         names = {experiment.id: name for name, experiment in graph.items()}
         monkeypatch.setattr(on_slurm, "read_status", read_status)

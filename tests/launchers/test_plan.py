@@ -67,8 +67,8 @@ def test_the_plan_counts_each_state(tmp_path):
     third.result_path.write_text("rubbish")
     plan = make_plan(EXPERIMENTS, tmp_path, Resources())
     assert count(plan) == "20 runs: 17 new, 1 to resume, 0 running, 0 finished, 2 failed"
-    assert plan[0].standing.reason == "the loss is nan"
-    assert "result.json" in plan[2].standing.reason
+    assert plan[0].status.reason == "the loss is nan"
+    assert "result.json" in plan[2].status.reason
 
 
 def test_what_is_chosen_brings_all_that_it_depends_on(graph):
@@ -83,11 +83,11 @@ def test_a_run_waits_for_parents_without_a_result_and_cannot_start_after_a_faile
     failure = Failure(kind="error", reason="the loss is nan", log_path="log.txt")
     RunDirectory.of(tmp_path, graph["first"]).write_failure(failure)
     first, second, tuned, mask_tuned, mask_second = make_plan(list(graph.values()), tmp_path, Resources())
-    assert [run.standing.is_open for run in (first, second, mask_second)] == [False, False, True]
-    assert mask_second.standing.waits_for == ()
+    assert [run.status.is_open for run in (first, second, mask_second)] == [False, False, True]
+    assert mask_second.status.waits_for == ()
     because = f"needs {graph['first'].id}, which failed: the loss is nan"
-    assert (tuned.standing.state, tuned.problem) == ("blocked", because)
-    assert (mask_tuned.standing.state, mask_tuned.problem) == ("blocked", f"needs {graph['tuned'].id}, which {because}")
+    assert (tuned.status.state, tuned.problem) == ("blocked", because)
+    assert (mask_tuned.status.state, mask_tuned.problem) == ("blocked", f"needs {graph['tuned'].id}, which {because}")
     plan = [first, second, tuned, mask_tuned, mask_second]
     assert count(plan) == (
         "5 runs: 3 new, 0 running, 1 finished, 1 failed; 2 cannot start, since what they need has failed"
@@ -101,11 +101,11 @@ def test_void_results_and_what_was_taken_over_from_them_have_failed_until_a_retr
     finish(graph["mask_tuned"], parent=graph["tuned"].id)
     finish(graph["mask_second"], parent=graph["second"].id)
     experiments = list(graph.values())
-    found = [run.standing.state for run in make_plan(experiments, tmp_path, Resources())]
+    found = [run.status.state for run in make_plan(experiments, tmp_path, Resources())]
     assert found == ["void", "done", "void", "void", "done"]
     plan = make_plan(experiments, tmp_path, Resources(), retry_failed=True)
-    assert [run.standing.is_open for run in plan] == [True, False, True, True, False]
-    assert plan[3].standing.waits_for == (graph["tuned"].id,)
+    assert [run.status.is_open for run in plan] == [True, False, True, True, False]
+    assert plan[3].status.waits_for == (graph["tuned"].id,)
 
 
 def test_planning_to_retry_what_failed_changes_no_file(tmp_path, graph):

@@ -6,7 +6,7 @@ import pytest
 
 from launchers.core.plan import Job
 from launchers.slurm import requeue as ending
-from launchers.slurm.grid_status import RunStatus
+from launchers.slurm.grid_status import JobStatus
 from launchers.slurm.job import _write_to_log, run_task
 from launchers.slurm.lost_starts import judge_start, note_bad_node, note_held, read_starts
 from launchers.slurm.submission import Submission, cancel_mark, find_submissions, submissions_folder, write_submission
@@ -16,7 +16,7 @@ from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
 from suite.store.attempts import record_start
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand
+from suite.store.run_status import read_run_status
 
 NAME = "s-smoke-5f"
 
@@ -144,7 +144,7 @@ def test_a_lost_start_says_all_that_srun_said_in_it_also_on_the_console(end, sto
     end("node1", restarts=1)
     (start,) = read_starts(folder)
     assert start.reason == "its processes ended with status 1: srun: error: no step; srun: error: too many"
-    requeued = RunStatus(Job(graph["first"], RunDirectory.of(store, graph["first"]), Resources()), "requeued")
+    requeued = JobStatus(Job(graph["first"], RunDirectory.of(store, graph["first"]), Resources()), "requeued")
     said = find_troubles(store, find_submissions(store), [requeued])
     assert said == [f"node1 lost a start: {start.reason}; see {log}"]
 
@@ -175,4 +175,4 @@ def test_a_log_that_is_no_file_fails_its_run_instead_of_keeping_the_job_waiting(
     with pytest.raises(RunError, match="cannot open its log"):
         _write_to_log(run)
     assert found in run.read_failure().reason
-    assert stand(run, {}).state == "failed"
+    assert read_run_status(run, {}).state == "failed"

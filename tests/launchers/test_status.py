@@ -12,7 +12,7 @@ from rich.console import Console
 
 from launchers.core.plan import Job
 from launchers.slurm import queries as slurm
-from launchers.slurm.grid_status import Need, RunStatus, read_status, render_status
+from launchers.slurm.grid_status import JobStatus, Need, read_status, render_status
 from launchers.slurm.lost_starts import note_bad_node
 from launchers.slurm.queries import EndedJob, QueuedJob
 from launchers.slurm.submission import Submission, cancel_mark, write_submission
@@ -304,7 +304,7 @@ def test_a_node_at_less_than_half_the_others_pace_is_named(tmp_path):
     def running(node, rate):
         job = Job(EXPERIMENTS[0], RunDirectory.of(tmp_path, EXPERIMENTS[0]), Resources())
         metrics = {"step": 1, "num_steps": 2, "images_per_s": rate}
-        return RunStatus(job, "running", node=node, metrics=metrics)
+        return JobStatus(job, "running", node=node, metrics=metrics)
 
     even = [running("node1", 100.0), running("node2", 90.0), running("node3", 51.0)]
     assert find_troubles(tmp_path, [], even) == []

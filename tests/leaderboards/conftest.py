@@ -10,8 +10,7 @@ from suite.spec.figures import LineFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.recipe import Recipe
 from suite.spec.suite import Headline, RelativeGain, Suite, Table
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import Result
+from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory
 
 ROWS = ("5", "10", "30", "50", "100")

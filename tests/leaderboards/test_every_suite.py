@@ -14,7 +14,7 @@ from leaderboards.text.notation import write_signed, write_value
 from leaderboards.text.terminal import print_summary
 from suite.papers import find_table, get_suite, list_suites
 from suite.spec.suite import ChangeFrom, MeanOf, RelativeGain
-from suite.store.protocol_changes import PROTOCOL_VERSION
+from suite.store.results import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
 
 NUM_SEEDS = 2

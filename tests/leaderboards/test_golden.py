@@ -13,8 +13,7 @@ from pathlib import Path
 
 from leaderboards.build import main
 from suite.papers import get_suite, list_suites
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import Failure
+from suite.store.results import PROTOCOL_VERSION, Failure
 from suite.store.run_directory import RunDirectory
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "boards.sha256"

@@ -20,7 +20,7 @@ from suite.spec.custom_entries import record_challengers, with_challengers
 from suite.spec.custom_model import Challenger
 from suite.spec.experiment import with_ancestors
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand
+from suite.store.run_status import read_run_status
 from suite.store.run_store import list_runs
 
 FIRST, SECOND = get_suite("sample_efficiency").profile("laptop").experiments()[:2]
@@ -94,7 +94,7 @@ def test_packed_are_all_records_of_finished_runs_without_weights_and_logs(store,
     runs = [experiment.with_seed(seed) for experiment in (FIRST, SECOND) for seed in (0, 1)]
     assert members_of(packed) == sorted(f"experiments/{run.id}/{name}" for run in runs for name in RECORDS)
     with unpacked(packed) as folder:
-        assert [stand(RunDirectory.of(folder, run), {}).state for run in runs] == ["done"] * 4
+        assert [read_run_status(RunDirectory.of(folder, run), {}).state for run in runs] == ["done"] * 4
         there = contents_below(store)
         assert all(there[name] == content for name, content in contents_below(folder).items())
 

@@ -12,7 +12,7 @@ from leaderboards.text.csv_files import render_long_csv
 from suite.base.errors import RecordError
 from suite.base.reading import seal, unseal
 from suite.store.results import RESULT_FORMAT
-from suite.store.run_status import reopen, stand
+from suite.store.run_status import read_run_status, reopen
 
 
 def test_the_published_schemas_are_the_code_s():
@@ -45,9 +45,9 @@ def test_a_result_of_a_newer_version_is_named_with_its_cure_and_one_of_the_first
     found = f"newer version of the suite: found format {RESULT_FORMAT + 1}, expected at most {RESULT_FORMAT}\\. Update"
     with pytest.raises(RecordError, match=found):
         run.read_result()
-    standing = stand(run, {})
+    status = read_run_status(run, {})
     with pytest.raises(RecordError, match="the file itself is whole, keep it"):
-        reopen(run, standing)
+        reopen(run, status)
     assert run.result_path.exists()
     change(run, format_version=RESULT_FORMAT)
     with pytest.raises(RecordError, match="something_new"):

@@ -166,20 +166,6 @@ def test_cells_of_different_commits_are_noted_with_their_number(suite, finish_ex
     )
 
 
-def test_a_metric_that_no_longer_holds_is_void_beside_those_that_do(own_suite, finish_experiment, tmp_path):
-    columns = {"a": "top1_percent", "b": "mean_nonlocality"}
-    suite = own_suite(Entry(row=("deit",), columns=columns, experiment=TRAINED))
-    finish_experiment(TRAINED, 90, protocol_version=1, mean_nonlocality=3.5)
-    finish_experiment(TRAINED.with_seed(1), 80, mean_nonlocality=2.5)
-    leaderboard = make_leaderboard(suite, "laptop", tmp_path)
-    accuracy, nonlocality = (leaderboard.board().cells[("deit",), column] for column in "ab")
-    assert (accuracy.status, accuracy.mean) == ("done", 85)
-    assert (nonlocality.status, nonlocality.estimate.values, nonlocality.coverage.num_done) == ("void", {1: 2.5}, 1)
-    assert "mean_nonlocality was measured under protocol 1" in nonlocality.coverage.failures[0].reason
-    assert "2.50 **void 1/2**" in render_markdown(leaderboard)
-    assert render_csv(leaderboard.board()).splitlines()[1] == "deit,85.00,,"
-
-
 def test_a_number_that_only_some_runs_have_recorded_counts_and_names_these_alone(
     own_suite, finish_experiment, tmp_path
 ):

@@ -23,8 +23,7 @@ from PIL import Image
 
 from launchers.command.command_line import parse_options
 from suite.papers import get_suite, list_suites
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import Result
+from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint.checkpoint import save_weights
 from suite.training.start import start_network

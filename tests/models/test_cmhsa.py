@@ -117,6 +117,11 @@ def test_the_transfer_fits_another_image_size():
     torch.testing.assert_close(large_2(images), large_1(images), rtol=1e-10, atol=1e-10)
 
 
+def test_unknown_borders_are_refused():
+    with pytest.raises(ValueError, match=r"unknown borders 'zero'.*Valid: literal, null_key"):
+        AttentionPhase(**SMALL, borders="zero")
+
+
 def test_the_papers_literal_borders_keep_the_interior_only():
     torch.manual_seed(0)
     convolution = PatchConvolution((4, 5), 4, 3).double()
@@ -135,8 +140,9 @@ def test_a_small_m_costs_at_most_its_documented_error():
     x = F.layer_norm(torch.randn(2, 6, 48, dtype=torch.float64), (48,))
     q, k, _ = layer.split(x)
     largest = (q @ k.mT / 48**0.5).abs().max()
-    sharp = theorems.patches_as_attention(torch.zeros(3, 3, 3, 3).double(), torch.zeros(3), (3, 2), patch_size=4)
-    error = (layer.attention_map(x) - sharp.attention_HNN).abs().max()
+    places, offsets = theorems.positions((3, 2)), theorems.head_offsets(3, 4)
+    sharp = (places[None] - places[:, None] == offsets[:, None, None]).all(-1).double()  # (head, query, key)
+    error = (layer.attention_map(x) - sharp).abs().max()
     assert 1e-5 < error <= 6 * (2 * largest - 8).exp()
 
 

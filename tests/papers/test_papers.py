@@ -69,6 +69,7 @@ CLAIMS = PaperClaims(
 """,
     "elsewhere/tables/elsewhere_table1.csv": "model,top1\ndeit,70.0\nconvit,80.0\n",
     "elsewhere/coverage.csv": "kind,where,shows,here\nitem,Table 1,accuracy,`elsewhere_shares/elsewhere_table1`\n",
+    "elsewhere/not_judged.csv": 'section,statement,reason\nSec. 2,"It is fast, too.",About their hardware.\n',
     "elsewhere-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n",
     "elsewhere-1.0.dist-info/entry_points.txt": "[convolutional_prior.papers]\nelsewhere = elsewhere\n",
 }
@@ -134,6 +135,16 @@ def test_a_paper_from_elsewhere_gets_board_claims_page_index_and_coverage(tmp_pa
     assert "| convit |" in board
     assert "80.0" in board  # what the paper prints
     assert "elsewhere_shares" in (boards / "index.md").read_text()
-    assert "It helps elsewhere." in (boards / "claims" / "elsewhere.md").read_text()
+    claims = (boards / "claims" / "elsewhere.md").read_text()
+    assert "It helps elsewhere." in claims
+    assert "- Sec. 2: It is fast, too. About their hardware." in claims
     coverage = run(ROOT, "-c", "from leaderboards.coverage import render_coverage as r; print(r())", before=tmp_path)
     assert "| Table 1 | accuracy | `elsewhere_shares/elsewhere_table1` |" in coverage
+
+
+def test_a_file_of_sentences_not_judged_with_other_columns_is_refused(checkout):
+    (checkout / "suite" / "papers" / "convit" / "not_judged.csv").write_text("section,sentence\nSec. 1,It is fast.\n")
+    listing = "import suite.papers as p\ntry: p.list_claims()\nexcept p.SpecError as error: print(error)"
+    said = run(checkout, "-c", listing)
+    assert "convit/not_judged.csv has the columns ['section', 'sentence']" in said
+    assert "expected ['section', 'statement', 'reason']" in said

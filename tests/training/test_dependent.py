@@ -25,7 +25,7 @@ from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import stand_alone
+from suite.store.run_status import find_run_status
 from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
 from suite.training.loop import Training
@@ -262,7 +262,7 @@ def test_a_run_whose_parent_is_missing_neither_trains_nor_fails(tmp_path):
     directory = RunDirectory.of(tmp_path, MAPS)
     directory.create(MAPS)
     assert run(directory.path, Resources()) == Exit.BLOCKED
-    assert stand_alone(directory, directory.read_experiment()).state == "waiting"
+    assert find_run_status(directory, directory.read_experiment()).state == "waiting"
 
 
 def test_a_run_whose_parent_has_an_unreadable_result_does_not_look_as_if_another_grid_had_it(tmp_path, capsys):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from suite.base.errors import RecordError
 from suite.spec.profile import Place
-from suite.store.protocol_changes import void_metrics
 from suite.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -137,10 +136,7 @@ def _parse_scalars(path: Path, mark: tuple[int, ...]) -> _Scalars:
 
 
 def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
-    """``nonlocality`` or ``gates`` of one run; None where it has logged none that still holds."""
-    result = run.read_result()
-    if result is not None and quantity in void_metrics(result):
-        return None
+    """``nonlocality`` or ``gates`` of one run; None where it has logged none."""
     found = _read_by_layer(run, quantity)
     return found and LayerCurves(found[0], tuple(found[1]))
 

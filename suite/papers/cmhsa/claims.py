@@ -6,28 +6,20 @@ training times, which are of the authors' GPUs.
 
 from __future__ import annotations
 
-from suite.papers.cmhsa import PAPER
-from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.papers.cmhsa import PAPER, recipes
+from suite.papers.cmhsa.cmhsa_cifar100 import rows
+from suite.spec.claims import Claim, Effect, PaperClaims, number
 from suite.spec.composed_effects import logged
 
-_ROWS = {
-    "ViT-base": ("12", "12", "768", "3072"),
-    "DeiT-small": ("12", "6", "384", "1536"),
-    "DeiT-base": ("12", "12", "768", "3072"),
-    "CMHSA-3 (1st phase)": ("6", "", "768", "3072"),
-    "CMHSA-5 (1st phase)": ("6", "", "768", "3072"),
-    "CMHSA (2nd phase)": ("6", "9", "768", "3072"),
-    "CMHSA-3 (ours)": ("6", "9", "768", "3072"),
-    "CMHSA-5 (ours)": ("6", "9", "768", "3072"),
-}
-"""Table 1's models, and the sizes with which it names their rows."""
+_ROWS = {row[0]: row for row in rows(recipes.PAPER_SCALE)}
+"""Table 1's rows by their models."""
 
 _BOTH = ("CMHSA-3 (ours)", "CMHSA-5 (ours)")
 _EPOCHS = 200  # of a phase
 
 
 def _top1(model: str) -> Effect:
-    return number("cmhsa_cifar100", (model, *_ROWS[model]), "top1")
+    return number("cmhsa_cifar100", _ROWS[model], "top1")
 
 
 def _loss(start: str, warmup: str, epoch: int) -> Effect:
@@ -101,55 +93,8 @@ _WARMUP = (
     ),
 )
 
-_PROVEN = "A theorem: tests/models/test_theorems.py checks it."
-
-_NOT_JUDGED = (
-    NotJudged(
-        section="Sec. 1",
-        sense="Pre-trained on JFT-300M, ViT-L/16 reaches 85.6 % on ImageNet, and ResNet-152x2 83.3 %.",
-        reason="Speaks of another paper's models, and needs JFT-300M.",
-    ),
-    NotJudged(
-        section="Sec. 1, 5.2",
-        sense="On small sets, and on ImageNet alone, ViT does worse than a CNN.",
-        reason="Speaks of other papers' numbers; no CNN stands in this paper's table.",
-    ),
-    NotJudged(
-        section="Sec. 3, Theorem 1, Corollaries 3 and 4",
-        sense="Nine heads on patches, or as many as the kernel has entries on pixels, express any convolution.",
-        reason=_PROVEN,
-    ),
-    NotJudged(
-        section="Sec. 3.2, Theorems 5 and 6",
-        sense="Fewer do not: on pixels a 5x5 kernel takes 25 heads, on patches 9.",
-        reason=_PROVEN,
-    ),
-    NotJudged(
-        section="App. A.1",
-        sense="A bias of 40 attends to one offset up to machine precision.",
-        reason=_PROVEN,
-    ),
-    NotJudged(
-        section="Sec. 4.2, Table 1",
-        sense="Accuracies from 60.90 to 78.74 %.",
-        reason="By themselves: the board says of each cell whether the paper's number is reached.",
-    ),
-    NotJudged(
-        section="Sec. 4.2, Table 1",
-        sense="The convolution phase is cheap: 400 epochs in two phases take less time than DeiT-base's, and no other "
-        "model of comparable time is as good.",
-        reason="About speed of their GPUs; the board has the same ratio on the machine at hand.",
-    ),
-    NotJudged(
-        section="Sec. 4.3",
-        sense="Without warm-up there is less to tune.",
-        reason="Nothing counts the tuning.",
-    ),
-)
-
 CLAIMS = PaperClaims(
     name=PAPER.name,
     title=PAPER.title,
     claims=(*_TABLE_1, *_WARMUP),
-    not_judged=_NOT_JUDGED,
 )

@@ -21,8 +21,7 @@ Where the paper leaves room (there is no public code):
 - The search takes test accuracy, as nothing is said of a validation set; so its rows flatter themselves a little.
 """
 
-from suite.papers.cmhsa import PAPER
-from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER_SCALE, Candidates, Scale
+from suite.papers.cmhsa import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import Headline, RelativeTo, Suite, Table
@@ -33,7 +32,7 @@ DEIT_BASE: Row = ("DeiT-base", "12", "12", "768", "3072")
 CMHSA_5: Row = ("CMHSA-5 (ours)", "6", "9", "768", "3072")
 
 
-def _rows(scale: Scale) -> dict[Row, Candidates]:
+def rows(scale: recipes.Scale) -> dict[Row, recipes.Candidates]:
     """Table 1, in its order."""
     return {
         VIT_BASE: (scale.baseline("base", with_deits_recipe=False),),
@@ -47,11 +46,11 @@ def _rows(scale: Scale) -> dict[Row, Candidates]:
     }
 
 
-def _entries(scale: Scale) -> list[Entry]:
+def _entries(scale: recipes.Scale) -> list[Entry]:
     columns = {"top1": "top1_percent", "top5": "top5_percent"}
     return [
         Entry(row=row, columns=columns, experiment=first, alternatives=others)
-        for row, (first, *others) in _rows(scale).items()
+        for row, (first, *others) in rows(scale).items()
     ]
 
 
@@ -71,13 +70,13 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(LAPTOP),
+            _entries(recipes.LAPTOP),
             "CIFAR-10 at 16 pixels in patches of 4, widths of 48 (DeiT-small 24), three CMHSA and six DeiT layers, "
             "two learning rates a phase, phases of 0.4 epochs; the rows bear the paper's sizes",
             num_evaluations=5,
         ),
-        "gpu": Profile.gpu(_entries(GPU), GPU_NOTE, num_evaluations=20),
-        "paper": Profile.paper(_entries(PAPER_SCALE)),
+        "gpu": Profile.gpu(_entries(recipes.GPU), recipes.GPU_NOTE, num_evaluations=20),
+        "paper": Profile.paper(_entries(recipes.PAPER_SCALE)),
     },
     headline=Headline(
         text="CMHSA-5 in two phases over DeiT-base",

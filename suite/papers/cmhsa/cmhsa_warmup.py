@@ -8,8 +8,7 @@ of the four searches the paper's grid. All are 200 epochs long, a phase's length
 initialization; the paper's figure shows the first 100. Its "validation loss" is ours on the test set.
 """
 
-from suite.papers.cmhsa import PAPER
-from suite.papers.cmhsa.recipes import GPU, GPU_NOTE, LAPTOP, PAPER_SCALE, Candidates, Scale
+from suite.papers.cmhsa import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -21,22 +20,22 @@ _INITIALIZATIONS = ("convolutional", "random")
 _WARMUPS = ("with", "without")
 
 
-def _starts(scale: Scale) -> dict[tuple[str, str], Candidates]:
+def _starts(scale: recipes.Scale) -> dict[tuple[str, str], recipes.Candidates]:
     """The four curves by initialization and warm-up."""
-    runs: dict[tuple[str, str], Candidates] = {}
+    runs: dict[tuple[str, str], recipes.Candidates] = {}
     for warmup in _WARMUPS:
         runs["convolutional", warmup] = scale.two_phases(kernel_size=5, with_warmup=warmup == "with")
         runs["random", warmup] = scale.random_attention(with_warmup=warmup == "with")
     return {(start, warmup): runs[start, warmup] for start in _INITIALIZATIONS for warmup in _WARMUPS}
 
 
-def _entries(scale: Scale) -> list[Entry]:
+def _entries(scale: recipes.Scale) -> list[Entry]:
     starts = _starts(scale)
     in_text = [_entry((CMHSA_5, warmup), starts["convolutional", warmup]) for warmup in _WARMUPS]
     return [*in_text, *(_entry(row, candidates, FIGURE) for row, candidates in starts.items())]
 
 
-def _entry(row: tuple[str, str], candidates: Candidates, table: str = "") -> Entry:
+def _entry(row: tuple[str, str], candidates: recipes.Candidates, table: str = "") -> Entry:
     columns = {"top1": "top1_percent", **({"test_loss": "test_loss"} if table else {})}
     return Entry(row=row, columns=columns, experiment=candidates[0], alternatives=candidates[1:], table=table)
 
@@ -59,13 +58,13 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(LAPTOP),
+            _entries(recipes.LAPTOP),
             "CIFAR-10 at 16 pixels in patches of 4, three layers of width 48, two learning rates a phase, phases of "
             "0.4 epochs, a tenth of each for the warm-up",
             num_evaluations=5,
         ),
-        "gpu": Profile.gpu(_entries(GPU), GPU_NOTE, num_evaluations=20),
-        "paper": Profile.paper(_entries(PAPER_SCALE)),
+        "gpu": Profile.gpu(_entries(recipes.GPU), recipes.GPU_NOTE, num_evaluations=20),
+        "paper": Profile.paper(_entries(recipes.PAPER_SCALE)),
     },
     headline=Headline(
         text="CMHSA-5 without warm-up over with",

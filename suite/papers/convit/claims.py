@@ -15,40 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from suite.papers.convit import PAPER
-from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.papers.convit import PAPER, recipes
+from suite.papers.convit.convit_ablation import ROWS
+from suite.spec.claims import Claim, Effect, PaperClaims, number
 from suite.spec.composed_effects import above, below, logged, mean_of, scaled, sized
 
-_MODELS = {
-    ("Ti", "DeiT"): ("3", "192"),
-    ("Ti", "ConViT"): ("4", "192"),
-    ("Ti+", "DeiT"): ("4", "256"),
-    ("Ti+", "ConViT"): ("4", "256"),
-    ("S", "DeiT"): ("6", "384"),
-    ("S", "ConViT"): ("9", "432"),
-    ("S+", "DeiT"): ("9", "576"),
-    ("S+", "ConViT"): ("9", "576"),
-    ("B", "DeiT"): ("12", "768"),
-    ("B", "ConViT"): ("16", "768"),
-    ("B+", "DeiT"): ("16", "1024"),
-    ("B+", "ConViT"): ("16", "1024"),
-}
-"""Table 1's models, and the heads and widths with which it names their rows."""
-
-_SIZES = tuple(dict.fromkeys(size for size, _ in _MODELS))
-_PLUS = tuple(size for size in _SIZES if size.endswith("+"))
 _EPOCHS = 300
 
 
 # -- Section 3: accuracy
 
 
-def _imagenet(size: str, model: str) -> Effect:
-    return number("convit_imagenet", (size, model, *_MODELS[size, model]), "top1")
+def _imagenet(size: str, family: recipes.Family) -> Effect:
+    return number("convit_imagenet", recipes.row_of_table1(size, family), "top1")
 
 
 def _gain(size: str) -> Effect:
-    return _imagenet(size, "ConViT") - _imagenet(size, "DeiT")
+    return _imagenet(size, "convit") - _imagenet(size, "deit")
 
 
 def _gain_on(percent: str) -> Effect:
@@ -74,7 +57,7 @@ _ACCURACY = (
         name="convit_over_deit_at_each_size",
         section="Sec. 3, Table 1, Fig. 2b",
         sense="ConViT is better than DeiT of the same size, also where both have as many heads.",
-        effects=tuple(_gain(size) for size in _SIZES),
+        effects=tuple(_gain(size) for size in recipes.SIZES),
     ),
     Claim(
         name="convit_gains_more_the_larger",
@@ -87,15 +70,15 @@ _ACCURACY = (
         section="Sec. 3, Table 1",
         sense="By the recipe of the plus sizes DeiT-B+ falls behind the smaller DeiT-S+, ConViT-B+ does not.",
         effects=(
-            _imagenet("S+", "DeiT") - _imagenet("B+", "DeiT"),
-            _imagenet("B+", "ConViT") - _imagenet("S+", "ConViT"),
+            _imagenet("S+", "deit") - _imagenet("B+", "deit"),
+            _imagenet("B+", "convit") - _imagenet("S+", "convit"),
         ),
     ),
     Claim(
         name="convit_s_plus_over_deit_b",
         section="Sec. 3, Table 1",
         sense="ConViT-S+ is better than DeiT-B, which has nearly twice its parameters.",
-        effects=(_imagenet("S+", "ConViT") - _imagenet("B", "DeiT"),),
+        effects=(_imagenet("S+", "convit") - _imagenet("B", "deit"),),
     ),
     Claim(
         name="convit_over_deit_at_each_fraction",
@@ -115,7 +98,7 @@ _ACCURACY = (
         sense="On CIFAR-100, too, ConViT is better at each plus size, by the best accuracy of each, and more so at "
         "the largest than at the smallest.",
         effects=(
-            *(_gain_on_cifar100(size) for size in _PLUS),
+            *(_gain_on_cifar100(size) for size in recipes.PLUS_SIZES),
             _gain_on_cifar100("B+") - _gain_on_cifar100("Ti+"),
         ),
     ),
@@ -364,15 +347,8 @@ _LOCALITY = (
     ),
 )
 
-_ROWS = {
-    "a": ("a (ConViT)", "1", "1", "1", "1"),
-    "b": ("b", "0", "1", "1", "1"),
-    "c": ("c", "1", "0", "1", "1"),
-    "d": ("d", "0", "0", "1", "1"),
-    "e": ("e (DeiT)", "0", "0", "0", "0"),
-    "f": ("f", "0", "1", "0", "1"),
-    "g": ("g", "0", "0", "0", "1"),
-}
+_ROWS = {row[0][0]: row for row in ROWS.values()}
+"""Table 3's rows by their letters."""
 
 
 def _full(better: str, baseline: str) -> Effect:
@@ -506,101 +482,8 @@ _MASKING = (
     ),
 )
 
-_OF_THEIR_GPU = "About speed of their hardware; the board has ours on the machine at hand."
-_QUOTED = "Speaks of other papers' numbers."
-_DRAWN = "Maps are recorded and drawn; nothing measures it."
-
-_NOT_JUDGED = (
-    NotJudged(
-        section="Sec. 1",
-        sense="Pre-trained on far more images, or distilled, a ViT is as good as a CNN or better.",
-        reason=_QUOTED,
-    ),
-    NotJudged(
-        section="Sec. 2",
-        sense="Attention by position with so many heads as a kernel has entries expresses the convolution.",
-        reason="A theorem: tests/models/test_theorems.py checks it.",
-    ),
-    NotJudged(
-        section="Sec. 3",
-        sense="Position adds hardly any parameters to those of content.",
-        reason="A count, without chance: tests compare each model's parameters with the published number.",
-    ),
-    NotJudged(
-        section="Sec. 3",
-        sense="A class token that is there from the first layer on does worse.",
-        reason="The paper shows no number, and no suite trains it with GPSA layers.",
-    ),
-    NotJudged(
-        section="Sec. 3",
-        sense="The largest DeiT trains for a few days on 8 GPUs.",
-        reason=_OF_THEIR_GPU,
-    ),
-    NotJudged(
-        section="Sec. 3, Table 1",
-        sense="ConViT computes fewer images per second than DeiT of its size, and is better at equal speed.",
-        reason=_OF_THEIR_GPU,
-    ),
-    NotJudged(
-        section="Sec. 3, Table 1",
-        sense="6 to 152 million parameters and 1 to 30 billion FLOPs; ConViT-S+ has fewer than DeiT-B.",
-        reason="Counts, without chance: the board shows them, and tests compare them with the published ones.",
-    ),
-    NotJudged(
-        section="Sec. 3, Tables 1 to 6; App. C",
-        sense="Accuracies such as 82.2, 82.9 and, on CIFAR-100, 82.1 %.",
-        reason="By themselves: the board says of each cell whether the paper's number is reached.",
-    ),
-    NotJudged(
-        section="Sec. 3",
-        sense="On a tenth of the images ConViT-S reaches 59.5 %, DeiT-S 46.5 %.",
-        reason="The paper's own Table 2 has 59.6 and 48.0, whose difference is judged.",
-    ),
-    NotJudged(
-        section="Sec. 3",
-        sense="On a tenth of the images ConViT-S is above the 56.4 % of several thousand convolutional models.",
-        reason=_QUOTED,
-    ),
-    NotJudged(
-        section="Sec. 3, Fig. 2b",
-        sense="ConViT needs fewer parameters than ResNets, EfficientNets and other ViTs for its accuracy.",
-        reason=_QUOTED,
-    ),
-    NotJudged(
-        section="App. C",
-        sense="On CIFAR-100 ConViT-Ti+ is better than EfficientNets.",
-        reason=_QUOTED,
-    ),
-    NotJudged(
-        section="App. C, Fig. 11a",
-        sense="After 1000 of 3000 epochs on CIFAR-100 ConViT overfits.",
-        reason="Speaks of a length that profile paper alone has; the board has the best beside the last accuracy.",
-    ),
-    NotJudged(
-        section="Sec. 4, Fig. 7; App. E, Figs 16 and 17",
-        sense="In the second layer some heads look at content and others at position, of which some stay local.",
-        reason=_DRAWN,
-    ),
-    NotJudged(
-        section="App. E, Fig. 15",
-        sense="Trained, most heads of DeiT's first layer look around the query, those of the tenth far away.",
-        reason=_DRAWN + " Its nonlocality by layer is judged.",
-    ),
-    NotJudged(
-        section="App. A",
-        sense="Vanilla PSA ignores content.",
-        reason="By maps that the paper does not show; its nonlocality is judged.",
-    ),
-    NotJudged(
-        section="App. F, Table 5",
-        sense="The position embedding is not very useful.",
-        reason="No threshold is given: ConViT-Ti loses 6 points without it. By how much less than DeiT is judged.",
-    ),
-)
-
 CLAIMS = PaperClaims(
     name=PAPER.name,
     title=PAPER.title,
     claims=(*_ACCURACY, *_NONLOCALITY, *_GATES, *_LOCALITY, *_ABLATION, *_WITHOUT_GATES, *_MASKING),
-    not_judged=_NOT_JUDGED,
 )

@@ -14,17 +14,7 @@ trained in the first 10 layers". The authors' code has none of these switches. T
 
 from collections.abc import Iterable
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import (
-    DESKTOP_NOTE,
-    LAPTOP_EVALUATIONS,
-    LAPTOP_NOTE,
-    Scale,
-    desktop,
-    gpu,
-    laptop,
-    paper,
-)
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile, Row
@@ -33,7 +23,7 @@ from suite.spec.suite import Headline, Suite, Table
 _MANY, _FEW = "full_data_top1", "ten_percent_data_top1"
 _FRACTIONS = {_MANY: 1.0, _FEW: 0.1}
 _DEIT: Row = ("e (DeiT)", "0", "0", "0", "0")
-_ROWS: dict[str, Row] = {  # by the legend of Fig. 12: train gating, convolutional init, train GPSA, use GPSA
+ROWS: dict[str, Row] = {  # by the legend of Fig. 12: train gating, convolutional init, train GPSA, use GPSA
     "GPSA + conv": ("a (ConViT)", "1", "1", "1", "1"),
     "PSA + conv": ("b", "0", "1", "1", "1"),
     "GPSA": ("c", "1", "0", "1", "1"),
@@ -44,7 +34,7 @@ _ROWS: dict[str, Row] = {  # by the legend of Fig. 12: train gating, convolution
 }
 
 
-def _entry(scale: Scale, row: Row, column: str) -> Entry:
+def _entry(scale: recipes.Scale, row: Row, column: str) -> Entry:
     fraction = _FRACTIONS[column]
     gates, conv, gpsa = (mark == "1" for mark in row[1:4])
     if row == _DEIT:
@@ -54,8 +44,8 @@ def _entry(scale: Scale, row: Row, column: str) -> Entry:
     return Entry(row=row, columns={column: "top1_percent"}, experiment=experiment)
 
 
-def _entries(scale: Scale, columns: Iterable[str] = _FRACTIONS) -> list[Entry]:
-    return [_entry(scale, row, column) for row in _ROWS.values() for column in columns]
+def _entries(scale: recipes.Scale, columns: Iterable[str] = _FRACTIONS) -> list[Entry]:
+    return [_entry(scale, row, column) for row in ROWS.values() for column in columns]
 
 
 SUITE = Suite(
@@ -73,30 +63,28 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(laptop, [_FEW]),
-            f"{LAPTOP_NOTE}; a tenth of the images for ten times the epochs, the column of all images is left out",
-            num_evaluations=LAPTOP_EVALUATIONS,
+            _entries(recipes.laptop, [_FEW]),
+            f"{recipes.LAPTOP_NOTE}; a tenth of the images for ten times the epochs, the column of all images is left "
+            "out",
         ),
-        "desktop": Profile.desktop(_entries(desktop), DESKTOP_NOTE),
+        "desktop": Profile.desktop(_entries(recipes.desktop), recipes.DESKTOP_NOTE),
         "gpu": Profile.gpu(
-            _entries(gpu),
+            _entries(recipes.gpu),
             "CIFAR-10 at 32 pixels, the paper's S+ models with 4x4 patches, 300 epochs of the full set",
         ),
-        "paper": Profile.paper(_entries(paper)),
+        "paper": Profile.paper(_entries(recipes.paper)),
     },
     headline=Headline(
         text="ConViT-S+ over DeiT-S+ on 10 % of the images",
-        better=Place(row=_ROWS["GPSA + conv"], column=_FEW),
+        better=Place(row=ROWS["GPSA + conv"], column=_FEW),
         baseline=Place(row=_DEIT, column=_FEW),
     ),
     figures=(
         CurveFigure(
             name="figure12_right",
             item="Fig. 12 right",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             panels={
-                title: {label: Place(row=row, column=column) for label, row in _ROWS.items()}
+                title: {label: Place(row=row, column=column) for label, row in ROWS.items()}
                 for title, column in (("All images", _MANY), ("10 % of the images", _FEW))
             },
         ),

@@ -8,34 +8,31 @@ border of 16, and all are normalized by ImageNet's mean and deviation, as in Dei
 other profiles normalize by their sets' own, and the laptop shows whole images in training and test.
 """
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, SIZES, TITLES, Family, gpu, laptop, paper
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, RelativeGain, Suite, Table
 
-_PLUS = tuple(size for size in SIZES if size.endswith("+"))
 
-
-def _laptop(family: Family, size: str) -> Experiment:
-    experiment = laptop(family, size, patch_size=8)
+def _laptop(family: recipes.Family, size: str) -> Experiment:
+    experiment = recipes.laptop(family, size, patch_size=8)
     recipe = experiment.recipe.model_copy(update={"crop": "none", "crop_padding": 0, "test_crop": 1.0})
     return experiment.model_copy(update={"image_size": 64, "recipe": recipe})
 
 
-def _gpu(family: Family, size: str) -> Experiment:
-    return gpu(family, size).model_copy(update={"dataset": "cifar100"})
+def _gpu(family: recipes.Family, size: str) -> Experiment:
+    return recipes.gpu(family, size).model_copy(update={"dataset": "cifar100"})
 
 
-def _paper(family: Family, size: str) -> Experiment:
-    experiment = paper(family, size)
+def _paper(family: recipes.Family, size: str) -> Experiment:
+    experiment = recipes.paper(family, size)
     recipe = experiment.recipe.with_epochs(3000)
     return experiment.model_copy(update={"dataset": "cifar100", "normalization": "imagenet", "recipe": recipe})
 
 
-def _fill(size: str, family: Family, experiment: Experiment) -> Entry:
+def _fill(size: str, family: recipes.Family, experiment: Experiment) -> Entry:
     columns = {f"{family}_top1": "top1_percent", f"{family}_best_top1": "best_top1_percent"}
     return Entry(row=(size,), columns=columns, experiment=experiment)
 
@@ -48,7 +45,7 @@ def _pair(size: str) -> Pair:
     )
 
 
-_CELLS = [(size, family) for size in _PLUS for family in TITLES]
+_CELLS = [(size, family) for size in recipes.PLUS_SIZES for family in recipes.TITLES]
 
 SUITE = Suite(
     name="convit_cifar100",
@@ -67,8 +64,7 @@ SUITE = Suite(
     profiles={
         "laptop": Profile.laptop(
             [_fill(size, family, _laptop(family, size)) for size, family in _CELLS],
-            f"{LAPTOP_NOTE}, upsampled to 64 pixels",
-            num_evaluations=LAPTOP_EVALUATIONS,
+            f"{recipes.LAPTOP_NOTE}, upsampled to 64 pixels",
         ),
         "gpu": Profile.gpu(
             [_fill(size, family, _gpu(family, size)) for size, family in _CELLS],
@@ -85,10 +81,8 @@ SUITE = Suite(
         PairFigure(
             name="figure11a",
             item="Fig. 11a",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             gain_label="Relative gain of the best accuracy (%)",
-            pairs={size: _pair(size) for size in _PLUS},
+            pairs={size: _pair(size) for size in recipes.PLUS_SIZES},
             pairs_label="Size",
             baseline="DeiT",
             better="ConViT",

@@ -13,17 +13,7 @@ all train on a tenth of the images, so that there are epochs to follow nonlocali
 
 from collections.abc import Callable
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import (
-    LAPTOP_EVALUATIONS,
-    LAPTOP_NOTE,
-    Family,
-    gpu,
-    gpu_teacher,
-    laptop_teacher,
-    paper,
-    probed_laptop,
-)
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure, LayerFigure
@@ -31,7 +21,7 @@ from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table
 
 _METHODS = ("No distillation", "Hard distillation")
-_STUDENTS: dict[str, tuple[Family, str]] = {
+_STUDENTS: dict[str, tuple[recipes.Family, str]] = {
     "deit_s": ("deit", "S"),
     "deit_b": ("deit", "B"),
     "convit_s_plus": ("convit", "S+"),
@@ -39,7 +29,7 @@ _STUDENTS: dict[str, tuple[Family, str]] = {
 _TITLES = {"deit_s": "DeiT-S", "deit_b": "DeiT-B", "convit_s_plus": "ConViT-S+"}
 
 
-def _entries(train: Callable[[Family, str], Experiment], teacher: Experiment | str) -> list[Entry]:
+def _entries(train: Callable[[recipes.Family, str], Experiment], teacher: Experiment | str) -> list[Entry]:
     """``teacher``: the experiment that trains it, or its name in timm."""
     source = {"kind_options": {"teacher": teacher}} if isinstance(teacher, str) else {"parents": (teacher,)}
     entries = []
@@ -59,16 +49,15 @@ SUITE = Suite(
     tables=(Table(name="convit_table4", item="Table 4", row_keys=("method",), ranked="in_rows"),),
     profiles={
         "laptop": Profile.laptop(
-            _entries(probed_laptop, laptop_teacher()),
-            f"{LAPTOP_NOTE}; a tenth of the images for ten times the epochs; the teacher is a ResNet18 of a sixteenth "
-            "of the width",
-            num_evaluations=LAPTOP_EVALUATIONS,
+            _entries(recipes.probed_laptop, recipes.laptop_teacher()),
+            f"{recipes.LAPTOP_NOTE}; a tenth of the images for ten times the epochs; the teacher is a ResNet18 of a "
+            "sixteenth of the width",
         ),
         "gpu": Profile.gpu(
-            _entries(gpu, gpu_teacher()),
+            _entries(recipes.gpu, recipes.gpu_teacher()),
             "CIFAR-10 at 32 pixels, the paper's models with 4x4 patches, 300 epochs; the teacher is a ResNet18",
         ),
-        "paper": Profile.paper(_entries(paper, "regnety_160")),
+        "paper": Profile.paper(_entries(recipes.paper, "regnety_160")),
     },
     headline=Headline(
         text="hard distillation over none, DeiT-S",
@@ -85,8 +74,6 @@ SUITE = Suite(
         CurveFigure(
             name="curves",
             item="Table 4, over the epochs",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             panels={
                 title: {method: Place(row=(method,), column=column) for method in _METHODS}
                 for column, title in _TITLES.items()

@@ -13,22 +13,10 @@ Not covered: Fig. 2b's models of other papers, whose numbers it quotes and which
 are sketches.
 """
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import (
-    LAPTOP_EVALUATIONS,
-    LAPTOP_NOTE,
-    SHAPES,
-    SIZES,
-    TITLES,
-    Family,
-    Scale,
-    gpu,
-    laptop,
-    paper,
-)
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import Pair, PairFigure, ScatterFigure
-from suite.spec.profile import Entry, Place, Profile, Row
+from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, RankedWithin, RelativeGain, Suite, Table
 
 _COLUMNS = {
@@ -39,24 +27,20 @@ _COLUMNS = {
     "top5": "top5_percent",
 }
 _BEST = "convit_figure11b"
-_PLUS = tuple(size for size in SIZES if size.endswith("+"))
-
-
-def _row(size: str, family: Family) -> Row:
-    num_heads, dim = SHAPES[size, family]
-    return (size, TITLES[family], str(num_heads), str(dim))
 
 
 def _pair(size: str) -> Pair:
     return Pair(
-        baseline=Place(row=_row(size, "deit"), column="top1"),
-        better=Place(row=_row(size, "convit"), column="top1"),
+        baseline=Place(row=recipes.row_of_table1(size, "deit"), column="top1"),
+        better=Place(row=recipes.row_of_table1(size, "convit"), column="top1"),
         gain=Place(row=(size,), column="gain_percent", table=_BEST),
     )
 
 
-def _entries(scale: Scale) -> list[Entry]:
-    table1 = [Entry(row=_row(s, f), columns=_COLUMNS, experiment=scale(f, s)) for s, f in SHAPES]
+def _entries(scale: recipes.Scale) -> list[Entry]:
+    table1 = [
+        Entry(row=recipes.row_of_table1(s, f), columns=_COLUMNS, experiment=scale(f, s)) for s, f in recipes.SHAPES
+    ]
     figure11b = [
         Entry(
             table=_BEST,
@@ -64,8 +48,8 @@ def _entries(scale: Scale) -> list[Entry]:
             columns={f"{family}_best_top1": "best_top1_percent"},
             experiment=scale(family, size),
         )
-        for size in _PLUS
-        for family in TITLES
+        for size in recipes.PLUS_SIZES
+        for family in recipes.TITLES
     ]
     return [*table1, *figure11b]
 
@@ -92,20 +76,16 @@ SUITE = Suite(
         ),
     ),
     profiles={
-        "laptop": Profile.laptop(
-            _entries(laptop),
-            LAPTOP_NOTE,
-            num_evaluations=LAPTOP_EVALUATIONS,
-        ),
+        "laptop": Profile.laptop(_entries(recipes.laptop), recipes.LAPTOP_NOTE),
         "gpu": Profile.gpu(
-            _entries(gpu), "CIFAR-10 at 32 pixels, the paper's twelve models with 4x4 patches, 300 epochs"
+            _entries(recipes.gpu), "CIFAR-10 at 32 pixels, the paper's twelve models with 4x4 patches, 300 epochs"
         ),
-        "paper": Profile.paper(_entries(paper)),
+        "paper": Profile.paper(_entries(recipes.paper)),
     },
     headline=Headline(
         text="ConViT-S over DeiT-S",
-        better=Place(row=_row("S", "convit"), column="top1"),
-        baseline=Place(row=_row("S", "deit"), column="top1"),
+        better=Place(row=recipes.row_of_table1("S", "convit"), column="top1"),
+        baseline=Place(row=recipes.row_of_table1("S", "deit"), column="top1"),
     ),
     figures=(
         ScatterFigure(
@@ -121,10 +101,8 @@ SUITE = Suite(
         PairFigure(
             name="figure11b",
             item="Fig. 11b",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             gain_label="Relative gain of the best accuracy (%)",
-            pairs={size: _pair(size) for size in _PLUS},
+            pairs={size: _pair(size) for size in recipes.PLUS_SIZES},
             pairs_label="Size",
             baseline="DeiT",
             better="ConViT",

@@ -10,8 +10,7 @@ there from the first block, not a DeiT. The strength of Fig. 8 right and of the 
 ConViT's own. Networks are evaluated at other epochs than Fig. 8 right's: of those, the nearest are drawn.
 """
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_LAYERS, LAPTOP_NOTE, Scale, gpu, laptop, paper
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.figures import CurveFigure, HeatmapFigure, ProgressFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -22,7 +21,7 @@ _STRENGTHS = ("0.01", "0.1", "1")
 _PAPER_LAYERS = {layers: int(layers) for layers in _NUM_LAYERS}
 
 
-def _entries(scale: Scale, dataset: str, num_layers: dict[str, int]) -> list[Entry]:
+def _entries(scale: recipes.Scale, dataset: str, num_layers: dict[str, int]) -> list[Entry]:
     entries = []
     for layers in _NUM_LAYERS:
         for strength in _STRENGTHS:
@@ -49,15 +48,14 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(laptop, "cifar10", {"0": 0, **LAPTOP_LAYERS}),
-            f"{LAPTOP_NOTE}, 0, 1, 2 and 3 of the layers GPSA",
-            num_evaluations=LAPTOP_EVALUATIONS,
+            _entries(recipes.laptop, "cifar10", {"0": 0, **recipes.LAPTOP_LAYERS}),
+            f"{recipes.LAPTOP_NOTE}, 0, 1, 2 and 3 of the layers GPSA",
         ),
         "gpu": Profile.gpu(
-            _entries(gpu, "cifar100", _PAPER_LAYERS),
+            _entries(recipes.gpu, "cifar100", _PAPER_LAYERS),
             "CIFAR-100 at 32 pixels, the paper's S+ model with 4x4 patches, 300 epochs",
         ),
-        "paper": Profile.paper(_entries(paper, "imagenet100", _PAPER_LAYERS)),
+        "paper": Profile.paper(_entries(recipes.paper, "imagenet100", _PAPER_LAYERS)),
     },
     headline=Headline(
         text="nine GPSA layers over none, at strength 1",
@@ -78,17 +76,13 @@ SUITE = Suite(
         ProgressFigure(
             name="figure8_right",
             item="Fig. 8 right",
-            metric="top1_percent",
             x_label="Number of GPSA layers",
-            y_label="Top-1 accuracy (%)",
             shares=tuple(epochs / 300 for epochs in (20, 75, 130, 185, 240, 295)),
             models={layers: Place(row=(layers, "1"), column="top1") for layers in _NUM_LAYERS},
         ),
         CurveFigure(
             name="figure12_left",
             item="Fig. 12 left",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             panels={
                 "Locality strength 1": {
                     f"{layers} GPSA layers": Place(row=(layers, "1"), column="top1") for layers in _NUM_LAYERS

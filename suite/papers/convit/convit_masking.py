@@ -7,18 +7,7 @@ Where text and code leave room: a masked embedding is zero; DeiT's includes the 
 the first ones, from the input; the text's "first" and "last GPSA layers" can only mean few and all of the ten.
 """
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import (
-    DESKTOP_NOTE,
-    LAPTOP_LAYERS,
-    LAPTOP_NOTE,
-    TITLES,
-    Scale,
-    desktop,
-    gpu,
-    laptop,
-    paper,
-)
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table
@@ -28,8 +17,8 @@ _NUM_LAYERS = ("3", "5", "10")
 _PAPER_LAYERS = {layers: int(layers) for layers in _NUM_LAYERS}
 
 
-def _entries(scale: Scale, num_layers: dict[str, int]) -> list[Entry]:
-    trained = {f"{title}-Ti": scale(family, "Ti") for family, title in TITLES.items()}
+def _entries(scale: recipes.Scale, num_layers: dict[str, int]) -> list[Entry]:
+    trained = {f"{title}-Ti": scale(family, "Ti") for family, title in recipes.TITLES.items()}
     entries = []
     for model, parent in trained.items():
         masked = parent.then("masking", mask="position_embedding")
@@ -58,17 +47,18 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(laptop, LAPTOP_LAYERS),
-            f"{LAPTOP_NOTE}; 3, 5 and 10 masked layers are 1, 2 and 3 of three",
+            _entries(recipes.laptop, recipes.LAPTOP_LAYERS),
+            f"{recipes.LAPTOP_NOTE}; 3, 5 and 10 masked layers are 1, 2 and 3 of three",
         ),
         "desktop": Profile.desktop(
-            _entries(desktop, LAPTOP_LAYERS), f"{DESKTOP_NOTE}; 3, 5 and 10 masked layers are 1, 2 and 3 of three"
+            _entries(recipes.desktop, recipes.LAPTOP_LAYERS),
+            f"{recipes.DESKTOP_NOTE}; 3, 5 and 10 masked layers are 1, 2 and 3 of three",
         ),
         "gpu": Profile.gpu(
-            _entries(gpu, _PAPER_LAYERS),
+            _entries(recipes.gpu, _PAPER_LAYERS),
             "CIFAR-10 at 32 pixels, the paper's Ti models with 4x4 patches after 300 epochs",
         ),
-        "paper": Profile.paper(_entries(paper, _PAPER_LAYERS)),
+        "paper": Profile.paper(_entries(recipes.paper, _PAPER_LAYERS)),
     },
     headline=Headline(
         text="ConViT-Ti over DeiT-Ti without position embedding",

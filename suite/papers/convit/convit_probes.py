@@ -15,17 +15,7 @@ class. On ``laptop`` the models train on a tenth of the images, so that there ar
 from collections.abc import Callable
 
 from suite.base.frozen import Scalar
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import (
-    LAPTOP_EVALUATIONS,
-    LAPTOP_NOTE,
-    TITLES,
-    Family,
-    gpu,
-    laptop,
-    paper,
-    probed_laptop,
-)
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import LayerFigure, MapsFigure
@@ -58,10 +48,10 @@ def _untrained(network: Experiment) -> list[Entry]:
     return entries
 
 
-def _entries(train: Callable[[Family, str], Experiment]) -> list[Entry]:
+def _entries(train: Callable[[recipes.Family, str], Experiment]) -> list[Entry]:
     entries = []
     for size in _SIZES:
-        for family, title in TITLES.items():
+        for family, title in recipes.TITLES.items():
             row, trained = (f"{title}-{size}",), train(family, size)
             columns = _COLUMNS | _GATE if family == "convit" else _COLUMNS
             entries.append(Entry(row=row, columns=columns, experiment=trained))
@@ -72,7 +62,7 @@ def _entries(train: Callable[[Family, str], Experiment]) -> list[Entry]:
 
 
 def _both(size: str, table: str = "") -> dict[str, Place]:
-    names = [f"{title}-{size}" for title in TITLES.values()]
+    names = [f"{title}-{size}" for title in recipes.TITLES.values()]
     return {name: Place(row=(name,), column="top1", table=table) for name in names}
 
 
@@ -110,15 +100,14 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            [*_entries(probed_laptop), *_untrained(laptop("convit", "Ti"))],
-            f"{LAPTOP_NOTE} on 8 x 8 tokens; a tenth of the images for ten times the epochs",
-            num_evaluations=LAPTOP_EVALUATIONS,
+            [*_entries(recipes.probed_laptop), *_untrained(recipes.laptop("convit", "Ti"))],
+            f"{recipes.LAPTOP_NOTE} on 8 x 8 tokens; a tenth of the images for ten times the epochs",
         ),
         "gpu": Profile.gpu(
-            [*_entries(gpu), *_untrained(gpu("convit", "Ti"))],
+            [*_entries(recipes.gpu), *_untrained(recipes.gpu("convit", "Ti"))],
             "CIFAR-10 at 32 pixels, the paper's models with 4x4 patches, 300 epochs",
         ),
-        "paper": Profile.paper([*_entries(paper), *_untrained(paper("convit", "Ti"))]),
+        "paper": Profile.paper([*_entries(recipes.paper), *_untrained(recipes.paper("convit", "Ti"))]),
     },
     headline=Headline(
         text="nonlocality of DeiT-S over ConViT-S, in patches",

@@ -7,8 +7,7 @@ Where text and code leave room: the authors' code has no vanilla PSA. It starts 
 but its queries and keys start random: at zero, as in Eq. 5, both would have no gradient for ever.
 """
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, Scale, gpu, laptop, paper
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -19,7 +18,7 @@ _PSA = "ConViT-B, vanilla PSA"
 _DEIT = "DeiT-B"
 
 
-def _entries(scale: Scale) -> list[Entry]:
+def _entries(scale: recipes.Scale) -> list[Entry]:
     experiments = {_PSA: scale("convit", "B", attention="summed"), _DEIT: scale("deit", "B")}
     return [Entry(row=(model,), columns=_COLUMNS, experiment=e) for model, e in experiments.items()]
 
@@ -33,13 +32,11 @@ SUITE = Suite(
         Table(name="convit_figure9", item="Fig. 9", row_keys=("model",), columns=tuple(_COLUMNS), ranked="in_columns"),
     ),
     profiles={
-        "laptop": Profile.laptop(
-            _entries(laptop),
-            LAPTOP_NOTE,
-            num_evaluations=LAPTOP_EVALUATIONS,
+        "laptop": Profile.laptop(_entries(recipes.laptop), recipes.LAPTOP_NOTE),
+        "gpu": Profile.gpu(
+            _entries(recipes.gpu), "CIFAR-10 at 32 pixels, the paper's B models with 4x4 patches, 300 epochs"
         ),
-        "gpu": Profile.gpu(_entries(gpu), "CIFAR-10 at 32 pixels, the paper's B models with 4x4 patches, 300 epochs"),
-        "paper": Profile.paper(_entries(paper)),
+        "paper": Profile.paper(_entries(recipes.paper)),
     },
     headline=Headline(
         text="ConViT-B with vanilla PSA over DeiT-B",
@@ -50,8 +47,6 @@ SUITE = Suite(
         CurveFigure(
             name="figure9",
             item="Fig. 9",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             panels={
                 "ConViT-B without gates": {
                     "ConViT - vanilla PSA": Place(row=(_PSA,), column="top1"),

@@ -12,12 +12,14 @@ from suite.papers.shared.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE
 from suite.papers.shared.resnet import resnet18
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
+from suite.spec.profile import Row
 from suite.spec.recipe import Recipe
 
 Family = Literal["deit", "convit"]
 TITLES: dict[Family, str] = {"deit": "DeiT", "convit": "ConViT"}
 
 SIZES = ("Ti", "Ti+", "S", "S+", "B", "B+")
+PLUS_SIZES = ("Ti+", "S+", "B+")
 SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
     ("Ti", "deit"): (3, 192),
     ("Ti", "convit"): (4, 192),
@@ -33,6 +35,12 @@ SHAPES: dict[tuple[str, Family], tuple[int, int]] = {
     ("B+", "convit"): (16, 1024),
 }
 """Heads and embedding dimension of Table 1's twelve models, in its order."""
+
+
+def row_of_table1(size: str, family: Family) -> Row:
+    """The key of a model's row: its size, name, heads and width."""
+    num_heads, dim = SHAPES[size, family]
+    return (size, TITLES[family], str(num_heads), str(dim))
 
 
 class Length(NamedTuple):
@@ -59,7 +67,6 @@ SIXTEENTH = "five-layer models of a sixteenth of the width"
 EIGHTH = "five-layer models of an eighth of the width"
 LAPTOP_NOTE = f"{LAPTOP_LENGTH.images}; {SIXTEENTH}"
 DESKTOP_NOTE = f"{DESKTOP_LENGTH.images}; {SIXTEENTH}"
-LAPTOP_EVALUATIONS = 3
 LAPTOP_LAYERS = {"3": 1, "5": 2, "6": 2, "9": 3, "10": 3}
 """The paper's numbers of GPSA layers -> those among the laptop's five layers, three of them GPSA."""
 
@@ -74,20 +81,16 @@ class Scale(Protocol):
 
     Args:
         family: "deit" or "convit".
-        size: one of ``SIZES``.
-        fraction: of each class's images, seen as many times more often.
-        options: of the model, such as Table 3's switches; those at their default leave the experiment as it is.
+        size: One of ``SIZES``.
+        fraction: Share of each class's images; they are seen as many times more often.
+        options: Options of the model, such as Table 3's switches; those at their default leave the experiment as it is.
     """
 
     def __call__(self, family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment: ...
 
 
 def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
-    """
+    """The exact protocol: ImageNet at 224 pixels, 300 epochs of the full set."""
     model = _model_name(family, size)
     return Experiment(
         model=model,
@@ -100,11 +103,7 @@ def paper(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar
 
 
 def gpu(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
-    """
+    """The paper's models with 4x4 patches on CIFAR-10 at 32 pixels, 300 epochs of the full set."""
     model = _model_name(family, size)
     return Experiment(
         model=model,
@@ -121,20 +120,13 @@ def laptop(family: Family, size: str, *, fraction: float = 1.0, **options: Scala
 
     A sixteenth of the paper's width with its heads, in five layers, the last two of them plain as in the paper; all
     sizes by one recipe.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
     """
     num_heads, dim = SHAPES[size, family]
     return _scarce(family, dim // 16, num_heads, LAPTOP_LENGTH, fraction, **options)
 
 
 def desktop(family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment:
-    """The laptop's models on all 50,000 images, each run on 125,000.
-
-    Args:
-        family, size, fraction, options: as in ``Scale``.
-    """
+    """The laptop's models on all 50,000 images, each run on 125,000."""
     num_heads, dim = SHAPES[size, family]
     return _scarce(family, dim // 16, num_heads, DESKTOP_LENGTH, fraction, **options)
 

@@ -11,18 +11,7 @@ follows it) evaluates at the end alone: an evaluation takes a sixth as long as t
 three, in 91 runs a third longer, the last was the best in each.
 """
 
-from suite.papers.convit import PAPER
-from suite.papers.convit.recipes import (
-    DESKTOP_LENGTH,
-    EIGHTH,
-    LAPTOP_MICRO_LENGTH,
-    TITLES,
-    Family,
-    Length,
-    gpu,
-    micro,
-    paper,
-)
+from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import LineFigure, Pair, PairFigure
@@ -35,7 +24,7 @@ FRACTIONS = {"5": 0.05, "10": 0.1, "30": 0.3, "50": 0.5, "100": 1.0}
 _BEST = "convit_figure11c"
 
 
-def _fill(row: str, family: Family, experiment: Experiment) -> list[Entry]:
+def _fill(row: str, family: recipes.Family, experiment: Experiment) -> list[Entry]:
     columns = {f"{family}_top1": "top1_percent", f"{family}_top5": "top5_percent"}
     best = {f"{family}_best_top1": "best_top1_percent"}
     return [
@@ -52,11 +41,13 @@ def _pair(row: str) -> Pair:
     )
 
 
-_CELLS = [(row, family, fraction) for row, fraction in FRACTIONS.items() for family in TITLES]
+_CELLS = [(row, family, fraction) for row, fraction in FRACTIONS.items() for family in recipes.TITLES]
 
 
-def _on_a_cpu(length: Length) -> list[Entry]:
-    return [e for row, family, f in _CELLS for e in _fill(row, family, micro(family, fraction=f, length=length))]
+def _on_a_cpu(length: recipes.Length) -> list[Entry]:
+    return [
+        e for row, family, f in _CELLS for e in _fill(row, family, recipes.micro(family, fraction=f, length=length))
+    ]
 
 
 SUITE = Suite(
@@ -86,15 +77,19 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _on_a_cpu(LAPTOP_MICRO_LENGTH), f"{LAPTOP_MICRO_LENGTH.images}; {EIGHTH}", num_evaluations=1
+            _on_a_cpu(recipes.LAPTOP_MICRO_LENGTH),
+            f"{recipes.LAPTOP_MICRO_LENGTH.images}; {recipes.EIGHTH}",
+            num_evaluations=1,
         ),
-        "desktop": Profile.desktop(_on_a_cpu(DESKTOP_LENGTH), f"{DESKTOP_LENGTH.images}; {EIGHTH}"),
+        "desktop": Profile.desktop(
+            _on_a_cpu(recipes.DESKTOP_LENGTH), f"{recipes.DESKTOP_LENGTH.images}; {recipes.EIGHTH}"
+        ),
         "gpu": Profile.gpu(
-            [entry for row, family, f in _CELLS for entry in _fill(row, family, gpu(family, "Ti", fraction=f))],
+            [entry for row, family, f in _CELLS for entry in _fill(row, family, recipes.gpu(family, "Ti", fraction=f))],
             "CIFAR-10 at 32 pixels, the paper's Ti models with 4x4 patches, 300 epochs of the full set",
         ),
         "paper": Profile.paper(
-            entry for row, family, f in _CELLS for entry in _fill(row, family, paper(family, "S", fraction=f))
+            entry for row, family, f in _CELLS for entry in _fill(row, family, recipes.paper(family, "S", fraction=f))
         ),
     },
     headline=Headline(
@@ -117,8 +112,6 @@ SUITE = Suite(
         PairFigure(
             name="figure11c",
             item="Fig. 11c",
-            metric="top1_percent",
-            y_label="Top-1 accuracy (%)",
             gain_label="Relative gain of the best accuracy (%)",
             pairs={f"{row} %": _pair(row) for row in FRACTIONS},
             pairs_label="Images in training set",

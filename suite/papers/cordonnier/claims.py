@@ -9,7 +9,7 @@ A network of the laptop has three layers of six: claims of layers 4 to 6 are jud
 from __future__ import annotations
 
 from suite.papers.cordonnier import PAPER
-from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.spec.claims import Claim, Effect, PaperClaims, number
 from suite.spec.composed_effects import above, logged
 
 _EARLY = 30 / 300
@@ -133,80 +133,8 @@ _HEADS = (
     ),
 )
 
-_PROVEN = "A theorem: tests/models/test_theorems.py builds the layer and compares it with the convolution."
-_DRAWN = "Drawn, and recorded as each head's place; no number says it."
-
-_NOT_JUDGED = (
-    NotJudged(
-        section="Sec. 3, Theorem 1, Lemmas 1 and 2",
-        sense="So many heads as a kernel has entries, and an encoding of three dimensions, express any convolution.",
-        reason=_PROVEN,
-    ),
-    NotJudged(
-        section="Sec. 3",
-        sense="No encoding of fewer than three dimensions does, and two suffice for sequences.",
-        reason="A conjecture, and a remark on sequences, of which there are none here.",
-    ),
-    NotJudged(
-        section="Slides, Lemma 2",
-        sense="In float32 a spread of alpha = 46 attends to one pixel.",
-        reason="Arithmetic, without chance: exp(-46) is below a float32's precision.",
-    ),
-    NotJudged(
-        section="Sec. 3.1",
-        sense="Heads of a fraction of the width express only so many output channels.",
-        reason="Linear algebra: a product's rank is at most that of its factors. All networks here have whole heads.",
-    ),
-    NotJudged(
-        section="Sec. 1, 4.1",
-        sense="Attention alone, or with convolutions, does well on CIFAR-100 and ImageNet.",
-        reason="Speaks of other papers' numbers.",
-    ),
-    NotJudged(
-        section="Sec. 4.2, table; App. A.1, table",
-        sense="Accuracies of 93.8, 93.4 and 91.8 %.",
-        reason="Not compared with anything: the board says of each cell whether the paper's number is reached.",
-    ),
-    NotJudged(
-        section="Sec. 4.2, table; App. A.1, table",
-        sense="9.7 to 12.3 million parameters and 1.1 to 6.2 billion FLOPs.",
-        reason="Counts, without chance: the board shows them, and tests compare them with the published ones.",
-    ),
-    NotJudged(
-        section="App. A.1",
-        sense="Pruning saves a fourth of the parameters and FLOPs.",
-        reason="The paper's own table has a fifth; what is left is a count, which the board shows.",
-    ),
-    NotJudged(
-        section="App. A.1",
-        sense="2, 4, 1, 2, 6 and 0 heads are pruned from the first to the last layer.",
-        reason="Of one run; the board shows ours beside them.",
-    ),
-    NotJudged(
-        section="Sec. 4.2, Figs 3, 4 and 14",
-        sense="Heads end as a grid around the query, and do not overlap.",
-        reason=_DRAWN,
-    ),
-    NotJudged(
-        section="App. A.1, Fig. 12",
-        sense="Heads of high layers become far from isotropic.",
-        reason=_DRAWN,
-    ),
-    NotJudged(
-        section="Sec. 4.3, Fig. 5",
-        sense="Learned maps are rarely symmetric above and below, and heads of the last two layers repeat each other.",
-        reason="Maps are recorded for the figure; nothing measures their symmetry or likeness.",
-    ),
-    NotJudged(
-        section="Slides, Figs 5 and 6",
-        sense="Each layer learns one or two profiles of attention, which shift with the query.",
-        reason="Maps are recorded for the figure; nothing counts their profiles.",
-    ),
-)
-
 CLAIMS = PaperClaims(
     name=PAPER.name,
     title=PAPER.title,
     claims=(*_ACCURACY, *_PRUNING, *_HEADS),
-    not_judged=_NOT_JUDGED,
 )

@@ -13,8 +13,7 @@ its published size. FLOPs are two per multiplication of linear layers, as only t
 throughout. The last weights are evaluated.
 """
 
-from suite.papers.cordonnier import PAPER
-from suite.papers.cordonnier.recipes import DESKTOP, DESKTOP_NOTE, LAPTOP, LAPTOP_NOTE, PAPER_SCALE, Scale
+from suite.papers.cordonnier import PAPER, recipes
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -35,7 +34,7 @@ _CURVES = {
 }
 
 
-def _rows(scale: Scale) -> dict[str, Experiment]:
+def _rows(scale: recipes.Scale) -> dict[str, Experiment]:
     """The appendix's table, in its order."""
     return {
         "ResNet18": scale.resnet(),
@@ -46,7 +45,7 @@ def _rows(scale: Scale) -> dict[str, Experiment]:
     }
 
 
-def _pruned_heads(scale: Scale) -> Entry:
+def _pruned_heads(scale: recipes.Scale) -> Entry:
     """Of as many layers as the network has."""
     depth = int(scale.attention.get("depth", 6))
     columns = {f"layer_{number}": f"num_pruned_heads_layer_{number}" for number in range(1, depth + 1)}
@@ -54,7 +53,7 @@ def _pruned_heads(scale: Scale) -> Entry:
     return Entry(row=row, columns=columns, experiment=scale.pruned(), table="cordonnier_pruned_heads")
 
 
-def _entries(scale: Scale) -> list[Entry]:
+def _entries(scale: recipes.Scale) -> list[Entry]:
     in_table = [Entry(row=(row,), columns=_COLUMNS, experiment=e) for row, e in _rows(scale).items()]
     content = scale.network("sa_learned_content")
     only_drawn = Entry(row=("SA learned with content",), columns=_COLUMNS, experiment=content, table="slides_figure2")
@@ -89,10 +88,10 @@ SUITE = Suite(
         ),
     ),
     profiles={
-        "laptop": Profile.laptop(_entries(LAPTOP), LAPTOP_NOTE, num_evaluations=5),
-        "desktop": Profile.desktop(_entries(DESKTOP), DESKTOP_NOTE),
-        "gpu": Profile.gpu(_entries(PAPER_SCALE), "", num_evaluations=100),
-        "paper": Profile.paper(_entries(PAPER_SCALE)),
+        "laptop": Profile.laptop(_entries(recipes.LAPTOP), recipes.LAPTOP_NOTE, num_evaluations=5),
+        "desktop": Profile.desktop(_entries(recipes.DESKTOP), recipes.DESKTOP_NOTE),
+        "gpu": Profile.gpu(_entries(recipes.PAPER_SCALE), "", num_evaluations=100),
+        "paper": Profile.paper(_entries(recipes.PAPER_SCALE)),
     },
     headline=Headline(
         text="Quadratic attention over ResNet18",
@@ -103,7 +102,6 @@ SUITE = Suite(
         CurveFigure(
             name="test_accuracy",
             item="Fig. 2 of the slides, with Appendix A.1's networks",
-            metric="top1_percent",
             y_label="Test accuracy (%)",
             panels={"CIFAR-10": _CURVES},
             after_parents=True,

@@ -13,8 +13,7 @@ paper; the arXiv text at hand numbers them otherwise (16 heads are its Fig. 10).
 paper is not said there: content on single images is taken for it.
 """
 
-from suite.papers.cordonnier import PAPER
-from suite.papers.cordonnier.recipes import LAPTOP, LAPTOP_NOTE, PAPER_SCALE, Scale
+from suite.papers.cordonnier import PAPER, recipes
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CentersFigure, MapsFigure, PathsFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -25,7 +24,7 @@ GENERALIZED, LEARNED, CONTENT = "SA quadratic generalized", "SA learned", "SA le
 _MEASURED = {"mean_nonlocality": "mean_nonlocality", "params_m": "num_parameters_millions"}
 
 
-def _networks(scale: Scale) -> dict[str, Experiment]:
+def _networks(scale: recipes.Scale) -> dict[str, Experiment]:
     return {
         QUADRATIC: scale.network("sa_quadratic"),
         QUADRATIC_16: scale.network("sa_quadratic", num_heads=16),
@@ -35,7 +34,7 @@ def _networks(scale: Scale) -> dict[str, Experiment]:
     }
 
 
-def _entries(scale: Scale) -> list[Entry]:
+def _entries(scale: recipes.Scale) -> list[Entry]:
     """The accuracy is that of the run which draws the maps and evaluates the network again, the rest the training's."""
     entries = []
     for row, network in _networks(scale).items():
@@ -67,9 +66,9 @@ SUITE = Suite(
         ),
     ),
     profiles={
-        "laptop": Profile.laptop(_entries(LAPTOP), LAPTOP_NOTE, num_evaluations=5),
-        "gpu": Profile.gpu(_entries(PAPER_SCALE), "", num_evaluations=100),
-        "paper": Profile.paper(_entries(PAPER_SCALE)),
+        "laptop": Profile.laptop(_entries(recipes.LAPTOP), recipes.LAPTOP_NOTE, num_evaluations=5),
+        "gpu": Profile.gpu(_entries(recipes.PAPER_SCALE), "", num_evaluations=100),
+        "paper": Profile.paper(_entries(recipes.PAPER_SCALE)),
     },
     headline=Headline(
         text="16 quadratic heads over 9",

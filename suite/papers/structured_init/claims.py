@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from itertools import product
 
 from suite.papers.structured_init import PAPER
-from suite.spec.claims import Claim, Effect, NotJudged, PaperClaims, number
+from suite.papers.structured_init.init_pseudo_input import COLUMNS, LAPTOP_COLUMN, ROWS
+from suite.spec.claims import Claim, Effect, PaperClaims, number
 from suite.spec.composed_effects import above, mean_of
 from suite.spec.profile import Row
 
@@ -189,15 +190,10 @@ _HEADS = (
         name="best_impulse_over_best_of_others",
         section="Sec. 5.5, Table 5",
         sense="At each width the best impulse, 90.67 and 91.87 %, is better than the best of any other initialization.",
-        effects=(
-            *(
-                _at(256, 8, "Imp.-3") - _at(256, heads, other)
-                for heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
-            ),
-            *(
-                _at(512, 16, "Imp.-5") - _at(512, heads, other)
-                for heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
-            ),
+        effects=tuple(
+            _at(width, heads, impulse) - _at(width, others_heads, other)
+            for width, heads, impulse in ((256, 8, "Imp.-3"), (512, 16, "Imp.-5"))
+            for others_heads, other in ((4, "Mimetic"), (16, "Trunc Normal"))
         ),
     ),
 )
@@ -272,11 +268,8 @@ _CONVMIXERS = (
 
 # -- Table 6: pseudo-inputs
 
-_PSEUDO_INPUTS = ("PE", "U", "PE+U")
-_COLUMNS = tuple(
-    f"{layers}_h{heads}_imp{size}" for layers, heads, size in product(("same", "different"), (3, 8), (3, 5))
-)
-_OTHER_INPUTS = tuple(row for row in product(_PSEUDO_INPUTS, repeat=2) if row != ("PE", "PE"))
+_POSITION = ("PE", "PE")
+_OTHER_INPUTS = tuple(row for row in ROWS if row != _POSITION)
 
 
 def _solved_on(inputs: Row, columns: Iterable[str]) -> Effect:
@@ -290,92 +283,14 @@ _PSEUDO_INPUT = (
         sense="With 3 heads, a 3x3 window and one solution, impulses solved on the position encoding alone are better "
         "than those solved on any noise.",
         effects=tuple(
-            _solved_on(("PE", "PE"), _COLUMNS[:1]) - _solved_on(other, _COLUMNS[:1]) for other in _OTHER_INPUTS
+            _solved_on(_POSITION, [LAPTOP_COLUMN]) - _solved_on(other, [LAPTOP_COLUMN]) for other in _OTHER_INPUTS
         ),
     ),
     Claim(
         name="position_encoding_is_the_best_pseudo_input",
         section="App. C.1, Table 6",
         sense="So they are by the mean of all eight columns.",
-        effects=tuple(_solved_on(("PE", "PE"), _COLUMNS) - _solved_on(other, _COLUMNS) for other in _OTHER_INPUTS),
-    ),
-)
-
-_PROVEN = "A theorem: tests/models/test_theorems.py checks it."
-_AGAINST_ITS_TABLE = "The paper's own table says otherwise: "
-_DRAWN = "Maps are recorded and drawn; nothing measures it."
-
-_NOT_JUDGED = (
-    NotJudged(
-        section="Sec. 3, Remark 1",
-        sense="The stable rank of a layer's input is far below its width.",
-        reason="The paper gives no number, and runs record none.",
-    ),
-    NotJudged(
-        section="Sec. 3, Proposition 1",
-        sense="Filters that span all others, in so many copies as the input's rank, can stand for any.",
-        reason=_PROVEN,
-    ),
-    NotJudged(
-        section="Sec. 3, Corollaries 1 to 3",
-        sense="Random filters and impulses do as well as trained ones; boxes can only average.",
-        reason=_PROVEN + " How near they come in training is judged by Table 4.",
-    ),
-    NotJudged(
-        section="Sec. 4.2",
-        sense="10,000 steps solve the initial attention in about 5 seconds.",
-        reason="About speed of their hardware: benchmarks/impulse_init.py times it on the machine at hand.",
-    ),
-    NotJudged(
-        section="Sec. 4.2",
-        sense="Solved by a singular value decomposition, the error is large.",
-        reason="The paper gives no number, and no suite solves it so.",
-    ),
-    NotJudged(
-        section="Tables 1 to 7",
-        sense="Accuracies such as 85.30, 91.62 and 91.87 %.",
-        reason="By themselves: the board says of each cell whether the paper's number is reached.",
-    ),
-    NotJudged(
-        section="Sec. 5.2, Table 2",
-        sense="In a 3x3 window, too, impulses are comparable with mimetic on CIFAR-100.",
-        reason=_AGAINST_ITS_TABLE + "68.81 against 70.40.",
-    ),
-    NotJudged(
-        section="Sec. 5.2, Table 2",
-        sense="Impulses are the best on each small set.",
-        reason=_AGAINST_ITS_TABLE + "on SVHN mimetic is, by 0.3.",
-    ),
-    NotJudged(
-        section="Sec. 5.3, Table 3",
-        sense="More heads widen what impulses gain in ViT-S as well.",
-        reason=_AGAINST_ITS_TABLE + "from 6 to 16 heads it falls from 9.16 to 8.15 in a 3x3 window.",
-    ),
-    NotJudged(
-        section="Sec. 5.3, Table 3",
-        sense="Kaiming uniform and truncated normal occasionally do worse with more heads.",
-        reason="Nothing could contradict it.",
-    ),
-    NotJudged(
-        section="Sec. 5.5, Table 5",
-        sense="Impulses are better than mimetic with 4 heads.",
-        reason=_AGAINST_ITS_TABLE + "of the four cells mimetic is ahead in three.",
-    ),
-    NotJudged(
-        section="App. C.2, Table 7",
-        sense="At widths of 64 and 128 all is as at 256 and 512.",
-        reason=_AGAINST_ITS_TABLE + "at 64 truncated normal is the best with 32 heads and mimetic with 4 and 16.",
-    ),
-    NotJudged(
-        section="App. C.1, Table 6",
-        sense="Gaussian pseudo-inputs are better than uniform ones.",
-        reason="The paper prints only uniform ones.",
-    ),
-    NotJudged(
-        section="Sec. 5.4, Figs 3 to 6; App. C.3",
-        sense="Before training impulses put peaks beside the diagonal, which fade with depth; after it attention is "
-        "global.",
-        reason=_DRAWN,
+        effects=tuple(_solved_on(_POSITION, COLUMNS) - _solved_on(other, COLUMNS) for other in _OTHER_INPUTS),
     ),
 )
 
@@ -383,5 +298,4 @@ CLAIMS = PaperClaims(
     name=PAPER.name,
     title=PAPER.title,
     claims=(*_DATASETS, *_HEADS, *_CONVMIXERS, *_PSEUDO_INPUT),
-    not_judged=_NOT_JUDGED,
 )

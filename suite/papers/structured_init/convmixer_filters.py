@@ -10,10 +10,9 @@ the right and below. The laptop profile has an eighth of each width.
 
 from collections.abc import Callable
 
-from suite.papers.structured_init import PAPER
-from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, RECIPE_NOTE, convmixer, entry, laptop_convmixer
+from suite.papers.structured_init import PAPER, recipes
 from suite.spec.experiment import Experiment
-from suite.spec.profile import Entry, Place, Profile
+from suite.spec.profile import Entry, Place
 from suite.spec.suite import Headline, Suite, Table
 
 KERNEL_SIZES = (3, 5, 8)
@@ -23,7 +22,7 @@ SPATIALS = ("trained", "random", "impulse", "box")
 
 def _entries(make: Callable[[int, int, str], Experiment]) -> list[Entry]:
     return [
-        entry((str(kernel_size), str(width)), spatial, make(kernel_size, width, spatial))
+        recipes.entry((str(kernel_size), str(width)), spatial, make(kernel_size, width, spatial))
         for width in WIDTHS
         for kernel_size in KERNEL_SIZES
         for spatial in SPATIALS
@@ -38,22 +37,18 @@ SUITE = Suite(
     tables=(
         Table(name="structured_init_table4", item="Table 4", row_keys=("kernel_size", "embed_dim"), ranked="in_rows"),
     ),
-    profiles={
-        "laptop": Profile.laptop(
-            _entries(laptop_convmixer),
-            "CIFAR-10, 4x4 patches, an eighth of each width, three layers, 1.5 epochs",
-            num_evaluations=LAPTOP_EVALUATIONS,
-        ),
-        "gpu": Profile.gpu(_entries(convmixer), ""),
-        "paper": Profile.paper(_entries(convmixer)),
-    },
+    profiles=recipes.profiles(
+        _entries(recipes.laptop_convmixer),
+        _entries(recipes.convmixer),
+        "CIFAR-10, 4x4 patches, an eighth of each width, three layers, 1.5 epochs",
+    ),
     headline=Headline(
         text="Frozen impulse filters over frozen boxes, 3x3 at width 256",
         better=Place(row=("3", "256"), column="impulse"),
         baseline=Place(row=("3", "256"), column="box"),
     ),
     footnotes=(
-        RECIPE_NOTE,
+        recipes.RECIPE_NOTE,
         "Sec. 5.1 trains at learning rate .001 for 200 epochs; ConvMixers, by Sec. 5.5, at .01 for 100.",
         "Depth: the paper, and this board, have eight layers at both widths; the authors' code has six at width 512.",
     ),

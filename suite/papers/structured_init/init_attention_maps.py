@@ -12,18 +12,17 @@ over a layer's heads. Which layers Fig. 6 shows is not said: all.
 
 from collections.abc import Callable
 
-from suite.papers.structured_init import PAPER
-from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
+from suite.papers.structured_init import PAPER, recipes
 from suite.spec.experiment import Experiment
 from suite.spec.figures import MapsFigure
-from suite.spec.profile import Entry, Place, Profile
+from suite.spec.profile import Entry, Place
 from suite.spec.suite import Headline, Suite, Table
 
 METHODS = ("Imp.-3", "Mimetic", "Trunc Normal")
 
 
 def _entries(make: Callable[[str], Experiment]) -> list[Entry]:
-    return [entry((method,), "top1", make(method).then("maps")) for method in METHODS]
+    return [recipes.entry((method,), "top1", make(method).then("maps")) for method in METHODS]
 
 
 _PLACES = {
@@ -47,11 +46,7 @@ SUITE = Suite(
             decimals=2,
         ),
     ),
-    profiles={
-        "laptop": Profile.laptop(_entries(laptop_vit), LAPTOP_NOTE, num_evaluations=LAPTOP_EVALUATIONS),
-        "gpu": Profile.gpu(_entries(vit), ""),
-        "paper": Profile.paper(_entries(vit)),
-    },
+    profiles=recipes.profiles(_entries(recipes.laptop_vit), _entries(recipes.vit)),
     headline=Headline(
         text="Imp.-3 over Trunc Normal, the runs whose maps are drawn",
         better=_PLACES["Impulse (Imp.-3)"],
@@ -68,7 +63,7 @@ SUITE = Suite(
         ),
     ),
     footnotes=(
-        RECIPE_NOTE,
+        recipes.RECIPE_NOTE,
         "The paper says that its figures average over CIFAR-10's training images; here it is 100 test images.",
         "Figs 4 and 5 show all twelve layers, and so does the one figure here; Fig. 3 shows its 1st, 6th and 12th.",
         "The paper names neither the impulse's window nor the random initialization: here Imp.-3 and Trunc Normal.",

@@ -14,25 +14,17 @@ the authors' own repository is another (batch 4096 at learning rate .004, cosine
 ``suite.papers.structured_init.recipes.IMAGENET_AS_THE_CODE``.
 """
 
-from suite.papers.structured_init import PAPER
-from suite.papers.structured_init.recipes import (
-    LAPTOP_EVALUATIONS,
-    LAPTOP_NOTE,
-    METHODS,
-    RECIPE_NOTE,
-    changes,
-    entry,
-    imagenet_vit,
-    laptop_vit,
-    vit,
-)
+from suite.papers.structured_init import PAPER, recipes
 from suite.spec.profile import Place, Profile
 from suite.spec.suite import Headline, Suite, Table
 
 SMALL = ("cifar10", "cifar100", "svhn")
 
-_SMALL = [entry((method,), name, vit(method, dataset=name)) for method in METHODS for name in SMALL]
-_IMAGENET = [entry((method,), "imagenet", imagenet_vit(method)) for method in METHODS]
+_LAPTOP = [recipes.entry((method,), "cifar10", recipes.laptop_vit(method)) for method in recipes.METHODS]
+_SMALL = [
+    recipes.entry((method,), name, recipes.vit(method, dataset=name)) for method in recipes.METHODS for name in SMALL
+]
+_IMAGENET = [recipes.entry((method,), "imagenet", recipes.imagenet_vit(method)) for method in recipes.METHODS]
 
 SUITE = Suite(
     name="init_datasets",
@@ -45,16 +37,11 @@ SUITE = Suite(
             item="Table 2",
             row_keys=("method",),
             ranked="in_columns",
-            derived=changes((*SMALL, "imagenet")),
+            derived=recipes.changes((*SMALL, "imagenet")),
         ),
     ),
     profiles={
-        "laptop": Profile.laptop(
-            [entry((method,), "cifar10", laptop_vit(method)) for method in METHODS],
-            f"{LAPTOP_NOTE}; the other sets are left out",
-            num_evaluations=LAPTOP_EVALUATIONS,
-        ),
-        "gpu": Profile.gpu(_SMALL, ""),
+        **recipes.profiles(_LAPTOP, _SMALL, f"{recipes.LAPTOP_NOTE}; the other sets are left out"),
         "paper": Profile.paper([*_SMALL, *_IMAGENET]),
     },
     headline=Headline(
@@ -64,7 +51,7 @@ SUITE = Suite(
     ),
     footnotes=(
         "Changes are from Trunc Normal, in points; the paper prints +2.99 as 2.99 and a green arrow up.",
-        RECIPE_NOTE,
+        recipes.RECIPE_NOTE,
         "ImageNet: normalized, cropped and resized by timm's defaults for the model: mean and deviation 0.5, crop 0.9.",
         "CIFAR-10, Trunc Normal and Kaiming Uniform: 88.63 and 86.36; Table 1 has 85.30 for the same configuration.",
         "CIFAR-10, Imp.-3 and Imp.-5: 91.62 and 90.67; Table 6 has 90.75 and 90.22 (PE / PE, ViT-T/h3).",

@@ -7,31 +7,21 @@ Where text and code leave room: as in ``init_datasets``, whose CIFAR-100 column 
 profile keeps ViT-T's two head counts, on CIFAR-10.
 """
 
-from suite.papers.structured_init import PAPER
-from suite.papers.structured_init.recipes import (
-    LAPTOP_EVALUATIONS,
-    LAPTOP_NOTE,
-    METHODS,
-    RECIPE_NOTE,
-    changes,
-    entry,
-    laptop_vit,
-    vit,
-)
-from suite.spec.profile import Place, Profile
+from suite.papers.structured_init import PAPER, recipes
+from suite.spec.profile import Place
 from suite.spec.suite import Headline, Suite, Table
 
 MODELS = {"vit_t_h3": ("vit_t", 3), "vit_t_h8": ("vit_t", 8), "vit_s_h6": ("vit_s", 6), "vit_s_h16": ("vit_s", 16)}
 LAPTOP_HEADS = {"vit_t_h3": 3, "vit_t_h8": 8}
 
 _PAPER = [
-    entry((method,), column, vit(method, model=model, dataset="cifar100", num_heads=num_heads))
-    for method in METHODS
+    recipes.entry((method,), column, recipes.vit(method, model=model, dataset="cifar100", num_heads=num_heads))
+    for method in recipes.METHODS
     for column, (model, num_heads) in MODELS.items()
 ]
 _LAPTOP = [
-    entry((method,), column, laptop_vit(method, num_heads=num_heads))
-    for method in METHODS
+    recipes.entry((method,), column, recipes.laptop_vit(method, num_heads=num_heads))
+    for method in recipes.METHODS
     for column, num_heads in LAPTOP_HEADS.items()
 ]
 
@@ -46,14 +36,10 @@ SUITE = Suite(
             item="Table 3",
             row_keys=("method",),
             ranked="in_columns",
-            derived=changes(MODELS),
+            derived=recipes.changes(MODELS),
         ),
     ),
-    profiles={
-        "laptop": Profile.laptop(_LAPTOP, f"{LAPTOP_NOTE}; ViT-S is left out", num_evaluations=LAPTOP_EVALUATIONS),
-        "gpu": Profile.gpu(_PAPER, ""),
-        "paper": Profile.paper(_PAPER),
-    },
+    profiles=recipes.profiles(_LAPTOP, _PAPER, f"{recipes.LAPTOP_NOTE}; ViT-S is left out"),
     headline=Headline(
         text="Imp.-3 over Trunc Normal at 8 heads",
         better=Place(row=("Imp.-3",), column="vit_t_h8"),
@@ -61,7 +47,7 @@ SUITE = Suite(
     ),
     footnotes=(
         "Changes are from Trunc Normal, in points; the paper prints +2.31 as 2.31 and a green arrow up.",
-        RECIPE_NOTE,
+        recipes.RECIPE_NOTE,
         "The column ViT-T/h3 is Table 2's CIFAR-100 column: the same runs fill both.",
     ),
 )

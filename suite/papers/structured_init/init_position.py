@@ -10,10 +10,9 @@ the paper has two numbers. A class token has no position of its own, as in the a
 
 from collections.abc import Callable
 
-from suite.papers.structured_init import PAPER
-from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
+from suite.papers.structured_init import PAPER, recipes
 from suite.spec.experiment import Experiment
-from suite.spec.profile import Entry, Place, Profile
+from suite.spec.profile import Entry, Place
 from suite.spec.suite import Headline, Suite, Table
 
 POSITIONS = {"Learnable PE": "learned", "Sinusoidal PE": "sinusoidal"}
@@ -22,7 +21,7 @@ POOLINGS = {"classification_token": "class_token", "average_pooling": "average"}
 
 def _entries(make: Callable[..., Experiment]) -> list[Entry]:
     return [
-        entry((row,), column, make("Trunc Normal", position=position, pooling=pooling))
+        recipes.entry((row,), column, make("Trunc Normal", position=position, pooling=pooling))
         for row, position in POSITIONS.items()
         for column, pooling in POOLINGS.items()
     ]
@@ -34,18 +33,14 @@ SUITE = Suite(
     item="Table 1",
     question="Which position encoding and pooling suit a small ViT?",
     tables=(Table(name="structured_init_table1", item="Table 1", row_keys=("position_encoding",), ranked="in_table"),),
-    profiles={
-        "laptop": Profile.laptop(_entries(laptop_vit), LAPTOP_NOTE, num_evaluations=LAPTOP_EVALUATIONS),
-        "gpu": Profile.gpu(_entries(vit), ""),
-        "paper": Profile.paper(_entries(vit)),
-    },
+    profiles=recipes.profiles(_entries(recipes.laptop_vit), _entries(recipes.vit)),
     headline=Headline(
         text="Sinusoidal encoding and average pooling over learned encoding and class token",
         better=Place(row=("Sinusoidal PE",), column="average_pooling"),
         baseline=Place(row=("Learnable PE",), column="classification_token"),
     ),
     footnotes=(
-        RECIPE_NOTE,
+        recipes.RECIPE_NOTE,
         "The paper does not say which initialization this table uses; here it is Trunc Normal.",
         "Sinusoidal PE, average pooling: 85.30; for it Table 2 has 88.63 (Trunc Normal) and 86.36 (Kaiming Uniform).",
     ),

@@ -13,10 +13,9 @@ heads, 3x3 windows and one solution: 9 of the 72 cells.
 from collections.abc import Callable
 from itertools import product
 
-from suite.papers.structured_init import PAPER
-from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, LAPTOP_NOTE, RECIPE_NOTE, entry, laptop_vit, vit
+from suite.papers.structured_init import PAPER, recipes
 from suite.spec.experiment import Experiment
-from suite.spec.profile import Entry, Place, Profile
+from suite.spec.profile import Entry, Place
 from suite.spec.suite import Headline, MeanOf, Suite, Table
 
 PSEUDO_INPUTS = ("PE", "U", "PE+U")
@@ -37,10 +36,8 @@ def _fill(make: Callable[..., Experiment], row: tuple[str, ...], column: str) ->
         pseudo_input_following=row[1],
         same_for_all_layers=same,
     )
-    return entry(row, column, experiment)
+    return recipes.entry(row, column, experiment)
 
-
-_PAPER = [_fill(vit, row, column) for row in ROWS for column in COLUMNS]
 
 SUITE = Suite(
     name="init_pseudo_input",
@@ -56,22 +53,18 @@ SUITE = Suite(
             derived=(MeanOf(column="average", columns=tuple(COLUMNS)),),
         ),
     ),
-    profiles={
-        "laptop": Profile.laptop(
-            [_fill(laptop_vit, row, LAPTOP_COLUMN) for row in ROWS],
-            f"{LAPTOP_NOTE}; 9 of the 72 cells: three heads, 3x3 windows, one solution for all layers",
-            num_evaluations=LAPTOP_EVALUATIONS,
-        ),
-        "gpu": Profile.gpu(_PAPER, ""),
-        "paper": Profile.paper(_PAPER),
-    },
+    profiles=recipes.profiles(
+        [_fill(recipes.laptop_vit, row, LAPTOP_COLUMN) for row in ROWS],
+        [_fill(recipes.vit, row, column) for row in ROWS for column in COLUMNS],
+        f"{recipes.LAPTOP_NOTE}; 9 of the 72 cells: three heads, 3x3 windows, one solution for all layers",
+    ),
     headline=Headline(
         text="Position encoding over uniform noise as the following layers' pseudo-input",
         better=Place(row=("PE", "PE"), column=LAPTOP_COLUMN),
         baseline=Place(row=("PE", "U"), column=LAPTOP_COLUMN),
     ),
     footnotes=(
-        RECIPE_NOTE,
+        recipes.RECIPE_NOTE,
         "PE / PE with three heads: 90.75 and 90.22 here, 91.62 and 90.67 in Table 2 for the same configuration.",
         "PE+U / U: 86.07, 86.52 and 85.55 are printed twice, and the eight numbers' mean is 86.03, not 86.02.",
         'The caption defines "G", Gaussian noise, and Appendix C.1 says that the main paper has it: only U is printed.',

@@ -8,9 +8,8 @@ Where text and code leave room: as in ``init_datasets``. The laptop profile trai
 of 64, in two layers and with 4 and 16 heads: 10 of the 80 cells.
 """
 
-from suite.papers.structured_init import PAPER
-from suite.papers.structured_init.recipes import LAPTOP_EVALUATIONS, METHODS, RECIPE_NOTE, entry, laptop_vit, vit
-from suite.spec.profile import Place, Profile
+from suite.papers.structured_init import PAPER, recipes
+from suite.spec.profile import Place
 from suite.spec.suite import Headline, RankedWithin, Suite, Table
 
 TABLE_OF_WIDTH = {256: 5, 512: 5, 64: 7, 128: 7}
@@ -18,14 +17,16 @@ HEADS = (4, 8, 16, 32)
 LAPTOP_HEADS = (4, 16)
 
 _PAPER = [
-    entry((str(table), method, str(width)), f"h{heads}", vit(method, dim=width, depth=8, num_heads=heads))
+    recipes.entry(
+        (str(table), method, str(width)), f"h{heads}", recipes.vit(method, dim=width, depth=8, num_heads=heads)
+    )
     for width, table in TABLE_OF_WIDTH.items()
-    for method in METHODS
+    for method in recipes.METHODS
     for heads in HEADS
 ]
 _LAPTOP = [
-    entry(("7", method, "64"), f"h{heads}", laptop_vit(method, dim=64, depth=2, num_heads=heads))
-    for method in METHODS
+    recipes.entry(("7", method, "64"), f"h{heads}", recipes.laptop_vit(method, dim=64, depth=2, num_heads=heads))
+    for method in recipes.METHODS
     for heads in LAPTOP_HEADS
 ]
 
@@ -42,22 +43,18 @@ SUITE = Suite(
             ranked=RankedWithin(row_keys=("embed_dim",)),
         ),
     ),
-    profiles={
-        "laptop": Profile.laptop(
-            _LAPTOP,
-            "CIFAR-10, 4x4 patches, two layers, 0.8 epochs; 10 of the 80 cells: width 64 with 4 and 16 heads",
-            num_evaluations=LAPTOP_EVALUATIONS,
-        ),
-        "gpu": Profile.gpu(_PAPER, ""),
-        "paper": Profile.paper(_PAPER),
-    },
+    profiles=recipes.profiles(
+        _LAPTOP,
+        _PAPER,
+        "CIFAR-10, 4x4 patches, two layers, 0.8 epochs; 10 of the 80 cells: width 64 with 4 and 16 heads",
+    ),
     headline=Headline(
         text="Imp.-3 over Trunc Normal at width 64 and 4 heads",
         better=Place(row=("7", "Imp.-3", "64"), column="h4"),
         baseline=Place(row=("7", "Trunc Normal", "64"), column="h4"),
     ),
     footnotes=(
-        RECIPE_NOTE,
+        recipes.RECIPE_NOTE,
         "Sec. 5.5 announces widths of 64 and 512 for the appendix; its Table 7 has 64 and 128.",
     ),
 )

@@ -20,7 +20,7 @@ from suite.base.frozen import Scalar
 from suite.papers.structured_init import PAPER
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
-from suite.spec.profile import Entry
+from suite.spec.profile import Entry, Profile, ProfileName
 from suite.spec.recipe import Recipe
 from suite.spec.suite import ChangeFrom
 
@@ -146,7 +146,6 @@ RECIPE_NOTE = (
 )
 
 LAPTOP_NOTE = "CIFAR-10, 4x4 patches, width 48, three layers, 0.8 epochs"
-LAPTOP_EVALUATIONS = 2
 
 
 def _experiment(model: str, recipe: Recipe, options: dict[str, Scalar], dataset: str = "cifar10") -> Experiment:
@@ -158,10 +157,10 @@ def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **option
     """The paper's ViT on a set of 32 x 32 images.
 
     Args:
-        method: of initialization, one of ``METHODS``.
-        model: of the paper's sizes.
-        dataset: of 32 x 32 images.
-        options: of the model; those at their default leave the experiment as it is.
+        method: One of ``METHODS``.
+        model: One of the paper's sizes, "vit_t" or "vit_s".
+        dataset: A set of 32 x 32 images.
+        options: Options of the model; those at their default leave the experiment as it is.
     """
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
 
@@ -173,14 +172,7 @@ def imagenet_vit(method: str, recipe: Recipe = IMAGENET) -> Experiment:
 
 
 def laptop_vit(method: str, *, dim: int = 48, depth: int = 3, **options: Scalar) -> Experiment:
-    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise.
-
-    Args:
-        method: of initialization, one of ``METHODS``.
-        dim: its width.
-        depth: its layers.
-        options: of the model; those at their default leave the experiment as it is.
-    """
+    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise."""
     options = {"initialization": METHODS[method], "dim": dim, "depth": depth, "patch_size": 4, **options}
     return _experiment("vit_t", LAPTOP, options)
 
@@ -204,3 +196,13 @@ def entry(row: tuple[str, ...], column: str, experiment: Experiment) -> Entry:
 def changes(columns: Iterable[str]) -> tuple[ChangeFrom, ...]:
     """Make the columns that say, as Tables 2 and 3 do, by how many points each exceeds Trunc Normal."""
     return tuple(ChangeFrom(column=f"{column}_change", of=column, baseline=("Trunc Normal",)) for column in columns)
+
+
+def profiles(laptop: Iterable[Entry], paper: Iterable[Entry], note: str = LAPTOP_NOTE) -> dict[ProfileName, Profile]:
+    """Make a suite's profiles, of which ``gpu`` is the paper's own experiments."""
+    own = Profile.paper(paper)
+    return {
+        "laptop": Profile.laptop(laptop, note, num_evaluations=2),
+        "gpu": Profile.gpu(own.entries, ""),
+        "paper": own,
+    }

@@ -127,11 +127,3 @@ def test_a_single_run_is_that_of_the_lowest_finished_seed_and_the_figure_says_wh
     leave_run("deit", 0)
     runs = first_runs(board_of(figure), places)
     assert name_seeds(runs) == "One run of each model: deit seed\N{NO-BREAK SPACE}0, convit seed\N{NO-BREAK SPACE}1."
-
-
-def test_nonlocality_of_a_protocol_that_measured_it_otherwise_is_not_drawn(leave_run):
-    run = leave_run("convit", 0, log(nonlocality=[[[1.0]], [[2.0]]], gates=[[[0.5]], [[0.6]]]))
-    assert read_layers(run, "nonlocality").means()[0].tolist() == [1.0, 2.0]
-    run.write_result(run.read_result().model_copy(update={"protocol_version": 1}))
-    assert read_layers(run, "nonlocality") is None
-    assert read_layers(run, "gates").means()[0].tolist() == [0.5, 0.6]

@@ -13,8 +13,7 @@ from leaderboards.boards.budget import estimate_cost
 from leaderboards.judged_claims import judge
 from leaderboards.survey import IndexLine
 from suite.papers import get_suite
-from suite.store.protocol_changes import PROTOCOL_VERSION
-from suite.store.results import Failure, Result
+from suite.store.results import PROTOCOL_VERSION, Failure, Result
 from suite.store.run_directory import RunDirectory
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
