@@ -18,8 +18,8 @@ from launchers.live.board import ServedBoard
 from launchers.live.cached_page import KeptPage, Page
 from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
+from leaderboards.report.compressed import spelt
 from leaderboards.report.findings_page import render_findings_html
-from leaderboards.report.packed import spelt
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import has_runs
 from suite.base.errors import SpecError

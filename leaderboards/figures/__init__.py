@@ -3,8 +3,8 @@
 What is drawn is data, ``suite.spec.figures``; each kind has a module here:
 
     lines, heatmaps, scatter            of a table's numbers
-    curves, pairs, progress, layers     of what trainings log
-    maps, centers                       of recorded attention, and of how heads moved
+    curves, pairs, shares, attention_by_layer     of what trainings log
+    attention_sheets, centers                      of recorded attention, and of how heads moved
 
 They share ``parts/``: the look, and the runs behind a cell with what these have logged and recorded.
 """
@@ -53,7 +53,17 @@ def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png"
 
 
 def _draw(figure: Figure, leaderboard: Leaderboard) -> Canvas | None:
-    from leaderboards.figures import centers, curves, heatmaps, layers, lines, maps, pairs, progress, scatter
+    from leaderboards.figures import (
+        attention_by_layer,
+        attention_sheets,
+        centers,
+        curves,
+        heatmaps,
+        lines,
+        pairs,
+        scatter,
+        shares,
+    )
 
     match figure:
         case LineFigure():
@@ -65,13 +75,13 @@ def _draw(figure: Figure, leaderboard: Leaderboard) -> Canvas | None:
         case CurveFigure():
             return curves.draw_curves(figure, leaderboard)
         case ProgressFigure():
-            return progress.draw_progress(figure, leaderboard)
+            return shares.draw_shares(figure, leaderboard)
         case PairFigure():
             return pairs.draw_pairs(figure, leaderboard)
         case LayerFigure():
-            return layers.draw_layers(figure, leaderboard)
+            return attention_by_layer.draw_layers(figure, leaderboard)
         case MapsFigure():
-            return maps.draw_maps(figure, leaderboard)
+            return attention_sheets.draw_maps(figure, leaderboard)
         case CentersFigure():
             return centers.draw_centers(figure, leaderboard)
         case PathsFigure():

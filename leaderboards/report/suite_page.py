@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import STATUSES
 from leaderboards.judged_claims import JudgedClaim
+from leaderboards.report.compressed import as_json, pack_within
+from leaderboards.report.downloads import Pictures, offer_chart, offer_figure, offer_table
 from leaderboards.report.library import charts_library
-from leaderboards.report.offers import Pictures, offer_chart, offer_figure, offer_table
-from leaderboards.report.packed import as_json, pack_within
 from leaderboards.report.pictures.charts import Chart, find_charts
 from leaderboards.report.rendering import FOLLOWED, find_links, render
-from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
+from leaderboards.report.runs_behind import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
 from leaderboards.text.challenges import COMPARISON, write_challenges
 from leaderboards.text.claims import write_effect, write_papers_effect

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from leaderboards.boards.board import Board
 from leaderboards.boards.cells import Cell
 from leaderboards.report.pictures.plots import Plot, plot_column
-from leaderboards.report.runs import RunReader, RunsOfCell
+from leaderboards.report.runs_behind import RunReader, RunsOfCell
 from leaderboards.text.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status
 from suite.spec.profile import Place, Row
 

@@ -19,13 +19,13 @@ from launchers.core.plan import select
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.report import suite_page
+from leaderboards.report.compressed import pack_within
 from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.report.latex import escape_latex, render_latex
-from leaderboards.report.packed import pack_within
 from leaderboards.report.pictures.charts import find_charts
 from leaderboards.report.pictures.plots import Marks, plot_column, scale
-from leaderboards.report.runs import COLUMNS, RunReader
+from leaderboards.report.runs_behind import COLUMNS, RunReader
 from leaderboards.report.suite_page import render_suite_page
 from leaderboards.report.table_files import draw_table
 from leaderboards.report.tables import view_table

@@ -36,7 +36,7 @@ class Moment:
         return f"Epoch {first}" if first == last else f"Epochs {first} to {last}"
 
 
-def draw_progress(figure: ProgressFigure, leaderboard: Leaderboard) -> Canvas | None:
+def draw_shares(figure: ProgressFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
     places = {f"{figure.x_label.lower()} {x}": place for x, place in figure.models.items()}
     curves = {name: curve_behind(leaderboard, place, figure.metric) for name, place in places.items()}
