@@ -20,7 +20,7 @@ from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.boards.joined_stores import joined
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import unpacked
-from leaderboards.published_boards import tell_published
+from leaderboards.published_boards import describe_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey
 from leaderboards.text.challenges import summarize_challenges
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
@@ -65,7 +65,7 @@ def build(
     paths = write_leaderboard(leaderboard, out)
     write_page(leaderboard, out, claims)
     records = write_records(leaderboard, out, pack=pack)
-    beside = [*tell_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
+    beside = [*describe_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
     print_summary(leaderboard, beside, paths.markdown)
     if records:
         print(records)

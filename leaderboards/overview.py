@@ -12,7 +12,14 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from leaderboards.published_boards import PUBLISHED, list_boards, read_headline, read_own_runs, read_runs, tell_headline
+from leaderboards.published_boards import (
+    PUBLISHED,
+    describe_headline,
+    list_boards,
+    read_headline,
+    read_own_runs,
+    read_runs,
+)
 from leaderboards.significance.power import seeds_needed
 from suite.base.errors import RecordError
 from suite.base.files import write_atomically
@@ -36,7 +43,9 @@ def render_table(folder: Path, published: Path) -> str:
         suite = get_suite(name)
         link = os.path.relpath(boards[0] if boards else ROOT / "suite" / "suites" / f"{name}.py", folder)
         paper = suite.paper.partition(" (")[0]
-        headlines = [f"[{board.stem}]({os.path.relpath(board, folder)}): {tell_headline(board)}" for board in boards]
+        headlines = [
+            f"[{board.stem}]({os.path.relpath(board, folder)}): {describe_headline(board)}" for board in boards
+        ]
         told = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
         lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {told} |")
     return "\n".join(lines)
@@ -67,11 +76,11 @@ def render_origins(folder: Path, published: Path) -> str:
     ]
     for suite in list_suites():
         for board in list_boards(published / suite):
-            lines.append(_tell_origin(board, suite, os.path.relpath(board, folder)))
+            lines.append(_format_origin(board, suite, os.path.relpath(board, folder)))
     return "\n".join(lines)
 
 
-def _tell_origin(board: Path, suite: str, link: str) -> str:
+def _format_origin(board: Path, suite: str, link: str) -> str:
     """A board's line; challengers are counted apart, they are of no suite's grid, and so are seeds that not all arms
     have: a fuller suite shares some of its arms."""
     profile, runs, num_all = board.stem, read_own_runs(board), len(read_runs(board))

@@ -74,7 +74,7 @@ def read_headline(board: Path) -> BoardHeadline:
         raise RecordError(f"cannot read {path}: build the board again from its records with build.py") from error
 
 
-def tell_headline(board: Path) -> str:
+def describe_headline(board: Path) -> str:
     """``ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol or recipe."""
     found = read_headline(board)
     missing = f"; {found.num_missing} of {found.num_cells} cells missing" if found.num_missing else ""
@@ -83,7 +83,7 @@ def tell_headline(board: Path) -> str:
     return f"{found.told}{missing}{old}{'; of an earlier recipe' * is_outdated(board)}"
 
 
-def tell_published(suite_name: str, profile: str) -> list[str]:
+def describe_published(suite_name: str, profile: str) -> list[str]:
     """A line that sets the published headline of a scale beside a store's own; none where no such board is here.
 
     Args:

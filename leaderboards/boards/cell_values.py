@@ -15,7 +15,7 @@ from leaderboards.boards.cells import Cell, CellStatus, Coverage, Provenance, Se
 from leaderboards.boards.collect import ArmRuns, Collection, pick
 from leaderboards.boards.layout import PaperTable
 from leaderboards.boards.metrics import PRUNED_HEADS, in_points, is_accuracy
-from leaderboards.boards.usable_runs import UsableRuns, choose, tell_origins, usable_runs
+from leaderboards.boards.usable_runs import UsableRuns, choose, describe_origins, usable_runs
 from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
 from suite.spec.profile import Entry, Row
@@ -70,7 +70,7 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -
     return Provenance(
         experiments=shown.experiments,
         runs=runs.directories,
-        notes=tell_origins(runs),
+        notes=describe_origins(runs),
         device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         images_per_s=statistics.fmean(speeds) if speeds else None,
         commits=tuple(dict.fromkeys(found.commit for found in runs.circumstances.values())),

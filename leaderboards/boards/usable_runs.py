@@ -48,7 +48,7 @@ def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
     return UsableRuns((experiment,), runs, runs.failures, networks)
 
 
-def tell_origins(runs: ArmRuns) -> tuple[str, ...]:
+def describe_origins(runs: ArmRuns) -> tuple[str, ...]:
     """Tell which of the seeds that are averaged have lost what they took over, and in what they differ."""
     notes = [f"seed {seed} {runs.standings[seed].reason}" for seed in runs.values if runs.standings[seed].reason]
     for field, what in _CIRCUMSTANCES.items():

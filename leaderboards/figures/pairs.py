@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
-from leaderboards.text.notation import write_signed
+from leaderboards.text.notation import format_signed
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Place
 
@@ -114,7 +114,7 @@ def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> Non
         return
     side, away = ("bottom", 2) if mean >= 0 else ("top", -2)
     text: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": style.NEUTRAL}
-    axes.annotate(write_signed(mean, 1), (x, mean), (0, away), textcoords="offset points", **text)
+    axes.annotate(format_signed(mean, 1), (x, mean), (0, away), textcoords="offset points", **text)
 
 
 def _name_partial(figure: PairFigure, leaderboard: Leaderboard) -> str:

@@ -12,11 +12,11 @@ from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
 from leaderboards.report.tables import anchor_of
 from leaderboards.text.claims import (
     LEGEND,
-    write_effect,
-    write_num_seeds,
-    write_p_value,
-    write_papers_effect,
-    write_seeds_needed,
+    format_effect,
+    format_num_seeds,
+    format_p_value,
+    format_papers_effect,
+    format_seeds_needed,
 )
 from leaderboards.text.notation import NOTHING
 from suite.papers import get_suite
@@ -79,11 +79,11 @@ def _view(judged: JudgedClaim) -> ClaimView:
         sense=claim.sense,
         section=claim.section,
         verdict=judged.verdict,
-        effect=write_effect(judged),
-        paper=write_papers_effect(judged),
-        p=write_p_value(judged),
-        n=write_num_seeds(judged),
-        seeds=write_seeds_needed(judged),
+        effect=format_effect(judged),
+        paper=format_papers_effect(judged),
+        p=format_p_value(judged),
+        n=format_num_seeds(judged),
+        seeds=format_seeds_needed(judged),
         sort={
             "effect": estimate.mean,
             "paper": judged.shown.paper,

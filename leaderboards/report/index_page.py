@@ -11,8 +11,8 @@ from leaderboards.report.claims_page import count_verdicts
 from leaderboards.report.pictures.plots import Marks, Plot, scale
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
-from leaderboards.text.index import LEGEND, write_to_go
-from leaderboards.text.notation import NOTHING, paper_decimals, write_difference, write_signed
+from leaderboards.text.index import LEGEND, format_to_go
+from leaderboards.text.notation import NOTHING, format_difference, format_signed, paper_decimals
 from suite.cost.costs import write_hours
 from suite.papers import list_claims
 from suite.spec.claims import PaperClaims
@@ -84,11 +84,11 @@ def _view(line: IndexLine) -> SuiteView:
         done=line.leaderboard.count("done") if line.leaderboard and line.cost else 0,
         num_cells=line.leaderboard.num_cells if line.leaderboard else 0,
         headline=suite.headline.text,
-        ours=write_difference(cell) if cell and known else NOTHING,
-        paper=write_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
+        ours=format_difference(cell) if cell and known else NOTHING,
+        paper=format_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
         plot=_plot(cell) if cell and known else None,
         spent=f"{write_hours(cost.hours_spent)} {cost.unit}" if cost and known else NOTHING,
-        to_go=f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
+        to_go=f"{format_to_go(cost)} {cost.unit}" if cost else NOTHING,
         error=line.error,
     )
 

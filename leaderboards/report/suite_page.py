@@ -17,9 +17,9 @@ from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs_behind import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
 from leaderboards.text.challenges import COMPARISON, write_challenges
-from leaderboards.text.claims import write_effect, write_papers_effect
+from leaderboards.text.claims import format_effect, format_papers_effect
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import scale_title, write_headline, write_power
+from leaderboards.text.notation import format_headline, format_power, scale_title
 from leaderboards.text.notes import find_notes
 
 MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
@@ -77,8 +77,8 @@ def render_suite_page(
         suite=suite.name,
         source=f"{suite.paper}, {suite.item}",
         question=suite.question,
-        headline=f"{write_headline(leaderboard)}.",
-        power=write_power(leaderboard),
+        headline=f"{format_headline(leaderboard)}.",
+        power=format_power(leaderboard),
         scale=scale_title(leaderboard),
         scale_note=leaderboard.profile.scale_note,
         is_papers_scale=not leaderboard.profile.scale_note,
@@ -143,7 +143,7 @@ def _view_claim(judged: JudgedClaim, above: str) -> dict[str, str]:
         "verdict": judged.verdict,
         "sense": judged.claim.sense,
         "section": judged.claim.section,
-        "effect": write_effect(judged),
-        "paper": write_papers_effect(judged),
+        "effect": format_effect(judged),
+        "paper": format_papers_effect(judged),
         "href": page,
     }

@@ -10,7 +10,7 @@ from leaderboards.boards.board import Board
 from leaderboards.boards.cells import Cell
 from leaderboards.report.pictures.plots import Plot, plot_column
 from leaderboards.report.runs_behind import RunReader, RunsOfCell
-from leaderboards.text.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status
+from leaderboards.text.notation import NOTHING, format_compared, format_ours, format_ranks, format_signed, format_status
 from suite.spec.profile import Place, Row
 
 
@@ -97,10 +97,10 @@ def _view_cell(
     decimals = board.paper.decimals(column)
     return CellView(
         anchor=anchor(board.table.name, row, column),
-        ours=write_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
-        status=write_status(cell),
+        ours=format_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
+        status=format_status(cell),
         state=cell.status,
-        ranks=write_ranks(cell),
+        ranks=format_ranks(cell),
         paper=board.paper.rows[row][column] if board.has_paper else "",
         compared=_compare(board, cell, decimals),
         verdict=cell.comparison.verdict or "",
@@ -113,8 +113,8 @@ def _view_cell(
 
 def _compare(board: Board, cell: Cell, decimals: int) -> str:
     if board.is_at_papers_scale:
-        return "" if cell.difference is None else write_signed(cell.difference, decimals)
-    written = write_compared(board.effects.get((cell.row, cell.column)))
+        return "" if cell.difference is None else format_signed(cell.difference, decimals)
+    written = format_compared(board.effects.get((cell.row, cell.column)))
     return "" if written == NOTHING else written
 
 

@@ -16,8 +16,8 @@ from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
 from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.escaping import escape_cell
-from leaderboards.text.notation import write_value
-from leaderboards.text.records import render_records, write_numbers
+from leaderboards.text.notation import format_value
+from leaderboards.text.records import format_numbers, render_records
 from suite.base.errors import RecordError
 from suite.store.results import Result
 
@@ -58,7 +58,7 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
 def _value(board: Board, cell: Cell | None) -> str:
     if cell is None or not cell.is_usable:
         return ""
-    return write_value(cell.mean, board.paper.decimals(cell.column))
+    return format_value(cell.mean, board.paper.decimals(cell.column))
 
 
 def _line(board: Board, cell: Cell) -> dict[str, object]:
@@ -93,7 +93,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "chosen": " ".join(provenance.arms) if coverage.search and coverage.num_done else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
-        **write_numbers(numbers),
+        **format_numbers(numbers),
     }
 
 

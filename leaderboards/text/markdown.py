@@ -15,17 +15,17 @@ from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain
 from leaderboards.text.notation import (
     NOTHING,
+    format_compared,
+    format_headline,
+    format_ours,
+    format_power,
+    format_ranks,
+    format_signed,
+    format_status,
     pad,
     scale_title,
     section,
     shown_decimals,
-    write_compared,
-    write_headline,
-    write_ours,
-    write_power,
-    write_ranks,
-    write_signed,
-    write_status,
 )
 from leaderboards.text.notes import Note, find_notes
 from suite.spec.suite import ChangeFrom
@@ -47,7 +47,7 @@ def render_markdown(leaderboard: Leaderboard) -> str:
         f"# {suite.name}: ours beside {suite.paper}, {suite.item}",
         suite.question,
         _scale_note(leaderboard),
-        "\n".join(filter(None, [f"Headline: {write_headline(leaderboard)}.", write_power(leaderboard)])),
+        "\n".join(filter(None, [f"Headline: {format_headline(leaderboard)}.", format_power(leaderboard)])),
         _counts(leaderboard),
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
         *_challengers(leaderboard),
@@ -133,9 +133,9 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
     if board.has_paper and column not in board.table.challenger_columns:
         texts.append(board.paper.rows[row][column] or NOTHING)
     if _compared_by(board, column) == ["diff"]:
-        texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
+        texts.append(NOTHING if cell is None else format_signed(cell.difference, decimals))
     elif _compared_by(board, column):
-        texts.append(write_compared(board.effects.get((row, column))))
+        texts.append(format_compared(board.effects.get((row, column))))
     if _is_judged(board, column):
         texts.append((cell and cell.comparison.verdict) or NOTHING)
     return texts
@@ -155,14 +155,14 @@ def _is_judged(board: Board, column: str) -> bool:
 
 
 def _ours(cell: Cell, decimals: int) -> str:
-    ours, status, ranks = write_ours(cell, decimals), write_status(cell), write_ranks(cell)
+    ours, status, ranks = format_ours(cell, decimals), format_status(cell), format_ranks(cell)
     if cell.status != "done":
         return f"{ours} **{status}** {ranks}".strip()
-    last = _write_last(cell, decimals)
+    last = _format_last(cell, decimals)
     return f"{ours or 'undefined'} ({status}{last}) {ranks}".strip()  # such as a relative gain over a baseline of 0
 
 
-def _write_last(cell: Cell, decimals: int) -> str:
+def _format_last(cell: Cell, decimals: int) -> str:
     """The accuracy after the last epoch, beside the best of all epochs."""
     last = cell.last_top1_percent
     return "" if last is None else f", last epoch {last:.{shown_decimals(cell, decimals)}f}"

@@ -26,6 +26,6 @@ def render_records(columns: Sequence[str], records: Iterable[Mapping[str, object
     return text.getvalue()
 
 
-def write_numbers(numbers: Mapping[str, object], digits: int = 10) -> dict[str, str]:
+def format_numbers(numbers: Mapping[str, object], digits: int = 10) -> dict[str, str]:
     """Spell numbers with so many significant digits; empty where there is none."""
     return {name: "" if number is None else f"{number:.{digits}g}" for name, number in numbers.items()}

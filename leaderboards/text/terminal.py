@@ -11,12 +11,12 @@ from leaderboards.boards.cells import Cell
 from leaderboards.text.escaping import spell_controls
 from leaderboards.text.notation import (
     NOTHING,
+    format_headline,
+    format_mean,
+    format_power,
+    format_status,
     readable_decimals,
     scale_title,
-    write_headline,
-    write_mean,
-    write_power,
-    write_status,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def print_summary(leaderboard: Leaderboard, beside: Sequence[str], markdown: Pat
     console.print(
         ("Ours / the paper's. " if _has_paper(leaderboard) else "") + scale_title(leaderboard), soft_wrap=False
     )
-    for line in filter(None, (f"{write_headline(leaderboard)}.", write_power(leaderboard), *beside)):
+    for line in filter(None, (f"{format_headline(leaderboard)}.", format_power(leaderboard), *beside)):
         console.print(spell_controls(line), soft_wrap=False)
     console.print(spell_controls(f"Leaderboard: {markdown}"))
 
@@ -156,11 +156,11 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     if cell is None:
         return Text(NOTHING, style="dim")
     decimals = readable_decimals(cell, board.paper.decimals(column))
-    text = Text(write_mean(cell, decimals), style=STYLES[cell.status])
+    text = Text(format_mean(cell, decimals), style=STYLES[cell.status])
     if board.has_paper and column not in board.table.challenger_columns:
         text.append(_paper(board, cell), style="dim")
     if cell.status != "done":
-        text.append(f"\n{write_status(cell)}", style=STYLES[cell.status])
+        text.append(f"\n{format_status(cell)}", style=STYLES[cell.status])
     return text
 
 

@@ -183,8 +183,8 @@ def _spec(
     def y(field: str) -> dict[str, Any]:
         return {"field": field, "type": "quantitative", "title": y_title, "scale": {"zero": False}}
 
-    color = _told_apart(names, [line.color for line in lines])
-    dash = _told_apart(names, [_DASHES[(i // SHOWN_AT_FIRST) % len(_DASHES)] for i in range(len(names))])
+    color = _scale_by_line(names, [line.color for line in lines])
+    dash = _scale_by_line(names, [_DASHES[(i // SHOWN_AT_FIRST) % len(_DASHES)] for i in range(len(names))])
     x_scale = {"type": "log" if log_x else "linear", "nice": False, "padding": 12}
     numbers = ("x", "ours", "low", "high", "paper")
     tip = [{"field": "line"}, *({"field": name, "type": "quantitative", "format": ".4~g"} for name in numbers)]
@@ -216,7 +216,7 @@ def _spec(
     }
 
 
-def _told_apart(names: Sequence[str], by: Sequence[object]) -> dict[str, Any]:
+def _scale_by_line(names: Sequence[str], by: Sequence[object]) -> dict[str, Any]:
     return {"field": "line", "type": "nominal", "scale": {"domain": names, "range": by}}
 
 
