@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
 from leaderboards.text.notation import format_value
 from suite.spec.figures import HeatmapFigure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Board, Leaderboard
-    from leaderboards.boards.cells import Cell
 
 DASH = "\N{EN DASH}"
 NOT_ALL_SEEDS = "*"

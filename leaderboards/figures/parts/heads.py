@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2, ceil, degrees, log, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.recorded import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 _GAP_IN, _LEFT_IN, _BELOW_IN, _ABOVE_IN = 0.22, 0.85, 0.45, 0.3
 _LEGEND_LINE_IN, _BELOW_LEGEND_IN = 0.2, 0.15

@@ -6,20 +6,17 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from leaderboards.figures.parts import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.figures.parts.recorded import Array
+from leaderboards.figures.parts.recorded import Array
 
 WIDEST_IN = 15.0
 NARROWEST_IN = 5.6

@@ -8,16 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.figures.lines import Series, find_series
+from leaderboards.figures.parts.logged import Curve, curve_behind
+from leaderboards.figures.parts.style import BLACK, COLORS
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import LineFigure
 from suite.spec.profile import Place
-
-if TYPE_CHECKING:
-    from leaderboards.figures.lines import Series
-    from leaderboards.figures.parts.logged import Curve
 
 METRICS = {"top1_percent": "Top-1 accuracy (%)", "test_loss": "Test loss", "loss": "Training loss"}
 MOST_LINES = 40  # runs of more arms are in the store
@@ -55,8 +54,6 @@ def find_charts(leaderboard: Leaderboard) -> list[Chart]:
 
 
 def _curves(leaderboard: Leaderboard) -> Chart | None:
-    from leaderboards.figures.parts.logged import curve_behind
-
     names = _name_arms(leaderboard)
     found: dict[str, dict[str, Curve]] = {}
     for name, place in list(names.items())[:MOST_LINES]:
@@ -125,8 +122,6 @@ def _papers_accuracies(
 
 def chart_lines(figure: LineFigure, leaderboard: Leaderboard) -> Chart | None:
     """Ours with intervals, the paper's dashed; None while no cell of it has a number of ours."""
-    from leaderboards.figures.lines import find_series
-
     series = find_series(leaderboard.board(figure.table), figure)
     if not any(cell.is_usable for line in series for cell in line.cells):
         return None
@@ -153,9 +148,7 @@ def _of_series(line: Series) -> Iterable[dict[str, float]]:
 
 
 def _lines(names: Iterable[str]) -> list[Line]:
-    from leaderboards.figures.parts.style import COLORS
-
-    colors = [color if color != "#000000" else "#8a6d3b" for color in COLORS]  # black would vanish in the dark
+    colors = [color if color != BLACK else "#8a6d3b" for color in COLORS]  # black would vanish in the dark
     return [Line(name, colors[i % len(colors)], i < SHOWN_AT_FIRST) for i, name in enumerate(dict.fromkeys(names))]
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.parts.style import GRID, MARKERS, default_style, write
 from leaderboards.report.pictures.charts import Chart
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _PANEL_IN = (4.5, 3.2)
 _LEGEND_COLUMNS, _LEGEND_ROW_IN = 3, 0.2
