@@ -1,4 +1,4 @@
-"""Tables and figures -> the files that a page offers for download, and the bytes that it carries along for them."""
+"""Tables and figures -> the files that a page carries for its reader to download."""
 
 from __future__ import annotations
 
@@ -9,93 +9,67 @@ from xml.etree import ElementTree
 
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.report.latex import render_latex
-from leaderboards.report.pictures.charts import Chart
+from leaderboards.report.pictures.charts import LEARNING_CURVES, Chart
 from leaderboards.report.pictures.curves_picture import draw_curves
 from leaderboards.report.table_files import draw_table
 from leaderboards.report.tables import TableView
 from leaderboards.text.csv_files import render_csv
 from suite.spec.figures import Figure
 
-TYPES = {"CSV": "text/csv", "LaTeX": "application/x-tex", "SVG": "image/svg+xml", "PDF": "application/pdf"}
-SUFFIXES = {"LaTeX": "tex"}  # others are their kind's name
-Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
-
 
 @dataclass(frozen=True)
-class Offer:
-    """A file that the page holds; ``of`` says what it is of, for those who do not see where the button stands."""
+class Download:
+    """A file that the page carries; ``of`` says what it shows, for those who do not see where the button stands."""
 
     label: str
-    parcel: str
     file: str
     of: str
-
-    @property
-    def type(self) -> str:
-        return TYPES[self.label]
+    content: bytes
 
 
-@dataclass(frozen=True)
-class DrawnFigure:
-    """A figure of the paper's kind, which lies beside the page, too; ``parcel`` is its SVG, whose width and height in
-    pixels the page keeps free: where it is drawn late, nothing moves away from under a pointer."""
-
-    item: str
-    alt: str
-    file: str
-    parcel: str
-    width: int
-    height: int
-    offers: tuple[Offer, ...]
-
-
-def offer_table(board: Board, table: TableView, contents: dict[str, bytes]) -> list[Offer]:
-    """Offer a table in every format, and add these to the contents by their parcels' names."""
-    caption = f"{board.suite.paper}, {board.table.item}: ours in profile {board.profile_name}"
+def list_table_files(board: Board, table: TableView) -> list[Download]:
+    """The table in every format; nothing of a table without columns."""
     if not table.columns:
         return []
-    svg, pdf = draw_table(table, caption)
-    files = {
-        "CSV": render_csv(board).encode(),
-        "LaTeX": render_latex(board, caption).encode(),
-        "SVG": svg,
-        "PDF": pdf,
-    }
+    caption = f"{board.suite.paper}, {board.table.item}: ours in profile {board.profile_name}"
     name = f"{board.profile_name}.{board.table.name}"
-    contents |= {f"{board.table.name}.{label}": content for label, content in files.items()}
+    svg, pdf = draw_table(table, caption)
     return [
-        Offer(label, f"{board.table.name}.{label}", f"{name}.{SUFFIXES.get(label, label.lower())}", table.title)
-        for label in files
+        Download("CSV", f"{name}.csv", table.title, render_csv(board).encode()),
+        Download("LaTeX", f"{name}.tex", table.title, render_latex(board, caption).encode()),
+        Download("SVG", f"{name}.svg", table.title, svg),
+        Download("PDF", f"{name}.pdf", table.title, pdf),
     ]
 
 
-def offer_figure(
-    figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes], contents: dict[str, bytes]
-) -> DrawnFigure:
-    """Show a figure that was drawn, and add it to the contents.
+def list_chart_files(chart: Chart, leaderboard: Leaderboard) -> list[Download]:
+    """Learning curves as PDF. The page's script makes their SVG; the paper's own figures are downloaded where they are
+    drawn."""
+    if chart.name != LEARNING_CURVES:
+        return []
+    caption = f"{leaderboard.suite.name}, {leaderboard.profile_name}: {chart.title}"
+    return [Download("PDF", f"{leaderboard.profile_name}.{chart.name}.pdf", chart.title, draw_curves(chart, caption))]
+
+
+def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes]) -> dict[str, object]:
+    """What a template shows of a drawn figure. The page reserves its size in pixels: drawn late, it moves nothing.
 
     Args:
-        figure: as the suite has it.
-        leaderboard: that it was drawn of.
-        pictures: the figure by its formats.
-        contents: of the page, by the parcels' names; its own are added.
+        figure: The figure as the suite has it.
+        leaderboard: The board that it was drawn of.
+        pictures: The files ``svg`` and ``pdf``.
     """
     file = f"{leaderboard.profile_name}.{figure.name}"
-    kinds = ("svg", "pdf")
-    contents |= {f"{figure.name}.{kind}": pictures[kind] for kind in kinds}
-    offers = tuple(Offer(kind.upper(), f"{figure.name}.{kind}", f"{file}.{kind}", figure.item) for kind in kinds)
-    alt = f"{figure.item} of {leaderboard.suite.paper}, ours: {_describe(figure)}"
-    return DrawnFigure(figure.item, alt, f"{file}.svg", f"{figure.name}.svg", *_size_of(pictures["svg"]), offers)
-
-
-def offer_chart(chart: Chart, leaderboard: Leaderboard, contents: dict[str, bytes]) -> tuple[Offer, ...]:
-    """Offer learning curves as PDF, and add it to the contents; the paper's figures are offered where they are drawn,
-    and the SVG is what the page's script shows."""
-    if chart.name != "curves":
-        return ()
-    parcel, file = f"{chart.name}.PDF", f"{leaderboard.profile_name}.{chart.name}.pdf"
-    contents[parcel] = draw_curves(chart, f"{leaderboard.suite.name}, {leaderboard.profile_name}: {chart.title}")
-    return (Offer("PDF", parcel, file, chart.title),)
+    kind = type(figure).__name__.removesuffix("Figure").lower()
+    width, height = _size_of(pictures["svg"])
+    return {
+        "item": figure.item,
+        "alt": f"{figure.item} of {leaderboard.suite.paper}, ours: {kind} figure",
+        "file": f"{file}.svg",
+        "width": width,
+        "height": height,
+        "downloads": [Download(kind.upper(), f"{file}.{kind}", figure.item, pictures[kind]) for kind in ("svg", "pdf")],
+    }
 
 
 def _size_of(svg: bytes) -> tuple[int, int]:
@@ -103,8 +77,3 @@ def _size_of(svg: bytes) -> tuple[int, int]:
     _, root = next(iter(ElementTree.iterparse(io.BytesIO(svg), events=["start"])))
     width, height = (float(root.attrib[side].removesuffix("pt")) * 96 / 72 for side in ("width", "height"))
     return round(width), round(height)
-
-
-def _describe(figure: Figure) -> str:
-    """Name the kind of figure in words: ``heatmap figure``."""
-    return f"{type(figure).__name__.removesuffix('Figure').lower()} figure"

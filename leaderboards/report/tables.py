@@ -11,7 +11,7 @@ from leaderboards.boards.cells import Cell
 from leaderboards.report.pictures.plots import Plot, plot_column
 from leaderboards.report.runs_behind import RunReader, RunsOfCell
 from leaderboards.text.notation import NOTHING, format_compared, format_ours, format_ranks, format_signed, format_status
-from suite.spec.profile import Place, Row
+from suite.spec.profile import Row
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,6 @@ class TableView:
 def anchor(table: str, row: Row, column: str) -> str:
     """The address of a cell within its page."""
     return re.sub(r"[^\w.+-]+", "-", "--".join((table, *row, column)), flags=re.ASCII)
-
-
-def anchor_of(place: Place, table: str) -> str:
-    """The same of a place in the table called ``table``."""
-    return anchor(table, place.row, place.column)
 
 
 def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> TableView:

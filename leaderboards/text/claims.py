@@ -82,21 +82,23 @@ def _format_late(judged: JudgedClaim) -> str:
 
 
 def _table(claims: Sequence[JudgedClaim]) -> str:
-    header = ["claim", "section", "verdict", "effect", "paper", "p", "n", "seeds"]
-    lines = [
-        [
-            judged.claim.sense,
-            judged.claim.section,
-            judged.verdict,
-            format_effect(judged),
-            format_papers_effect(judged),
-            format_p_value(judged),
-            format_num_seeds(judged),
-            format_seeds_needed(judged),
-        ]
-        for judged in claims
-    ]
-    return pad(header, lines, right=[False] * 3 + [True] * 5)
+    texts = [format_claim(judged) for judged in claims]
+    return pad(list(texts[0]), [list(line.values()) for line in texts], right=[False] * 3 + [True] * 5)
+
+
+def format_claim(judged: JudgedClaim) -> dict[str, str]:
+    """The texts of a judged claim by column."""
+    paper, needed = judged.shown.paper, judged.seeds_needed
+    return {
+        "claim": judged.claim.sense,
+        "section": judged.claim.section,
+        "verdict": judged.verdict,
+        "effect": format_effect(judged),
+        "paper": NOTHING if paper is None else format_signed(paper, 1) if abs(paper) >= 1 else f"{paper:+.2g}",
+        "p": NOTHING if judged.p_value is None else f"{judged.p_value:.2g}",
+        "n": format_num_seeds(judged),
+        "seeds": NOTHING if needed is None else str(needed),
+    }
 
 
 def format_effect(judged: JudgedClaim) -> str:
@@ -111,26 +113,10 @@ def format_effect(judged: JudgedClaim) -> str:
     return f"{format_signed(estimate.mean, decimals)} ± {estimate.interval.half_width:.{decimals}f}{unit}"
 
 
-def format_papers_effect(judged: JudgedClaim) -> str:
-    """The same effect in the paper's numbers; a dash where it only draws."""
-    size = judged.shown.paper
-    if size is None:
-        return NOTHING
-    return format_signed(size, 1) if abs(size) >= 1 else f"{size:+.2g}"
-
-
-def format_p_value(judged: JudgedClaim) -> str:
-    return NOTHING if judged.p_value is None else f"{judged.p_value:.2g}"
-
-
 def format_num_seeds(judged: JudgedClaim) -> str:
-    """``5``, or ``3 4`` where arms differ."""
+    """``5``, or ``3 4`` where the groups of an effect differ."""
     counts = judged.num_seeds
     return str(counts[0]) if len(set(counts)) == 1 else " ".join(map(str, counts))
-
-
-def format_seeds_needed(judged: JudgedClaim) -> str:
-    return NOTHING if judged.seeds_needed is None else str(judged.seeds_needed)
 
 
 def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:

@@ -69,19 +69,22 @@ def render_index_csv(lines: Sequence[IndexLine]) -> str:
 
 
 def _texts(line: IndexLine) -> list[str]:
-    suite, cell, cost = line.suite, line.headline, line.cost
-    profile = f"[{line.profile_name}]({suite.name}/{line.profile_name}.md)" if cost else line.profile_name or "no runs"
-    return [
-        suite.name,
-        suite.item,
-        profile,
-        "not built" if line.error else _cells(line),
-        suite.headline.text,
-        format_difference(cell) if cell and cost else NOTHING,
-        format_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
-        f"{write_hours(cost.hours_spent)} {cost.unit}" if cost else NOTHING,
-        f"{format_to_go(cost)} {cost.unit}" if cost else NOTHING,
-    ]
+    name = line.profile_name
+    profile = f"[{name}]({line.suite.name}/{name}.md)" if line.cost else name or "no runs"
+    cells = "not built" if line.error else _cells(line)
+    return [line.suite.name, line.suite.item, profile, cells, *format_line(line).values()]
+
+
+def format_line(line: IndexLine) -> dict[str, str]:
+    """The headline, ours, the paper's, and the hours spent and to go, as texts by column."""
+    cell, cost = line.headline, line.cost or line.planned
+    return {
+        "headline": line.suite.headline.text,
+        "ours": format_difference(cell) if cell and line.cost else NOTHING,
+        "paper": format_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
+        "spent": f"{write_hours(line.cost.hours_spent)} {line.cost.unit}" if line.cost else NOTHING,
+        "to_go": f"{format_to_go(cost)} {cost.unit}" if cost else NOTHING,
+    }
 
 
 def _plan(line: IndexLine) -> str:

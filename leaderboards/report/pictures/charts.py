@@ -23,6 +23,7 @@ MOST_LINES = 40  # runs of more arms are in the store
 MOST_POINTS = 120  # of a line
 SHOWN_AT_FIRST = 7  # lines, which differ in colour
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+LEARNING_CURVES = "learning_curves"  # a figure of the paper may be called "curves"
 _DASHES = ([1, 0], [6, 3], [2, 2])
 
 
@@ -75,7 +76,7 @@ def _curves(leaderboard: Leaderboard) -> Chart | None:
     metrics = [label for metric, label in METRICS.items() if any(metric in curves for curves in found.values())]
     lines = _lines(found)
     spec = _spec(lines, values + papers, "Epoch", metrics[0], {"type": "area", "opacity": 0.2})
-    return Chart("curves", "Learning curves", caption, tuple(lines), tuple(metrics), spec)
+    return Chart(LEARNING_CURVES, "Learning curves", caption, tuple(lines), tuple(metrics), spec)
 
 
 def _name_arms(leaderboard: Leaderboard) -> dict[str, Place]:
