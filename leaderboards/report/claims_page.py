@@ -16,13 +16,8 @@ from suite.spec.claims import PaperClaims
 
 
 def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: str = "") -> str:
-    """Render the page of one paper's claims, at every scale that they were judged at.
-
-    Args:
-        paper: The paper with all of its claims.
-        claims: The judged ones.
-        grid: As in ``render_index_html``.
-    """
+    """Render the page of one paper's claims, at every scale that they were judged at; ``grid`` as in
+    ``render_index_html``."""
     scales = dict.fromkeys(judged.scale for judged in claims)
     return render(
         "claims.html.j2",

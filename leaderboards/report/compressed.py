@@ -13,15 +13,8 @@ _ELEMENT = 80  # bytes of the HTML element around a content
 
 
 def compress_within(num_bytes: int, contents: Mapping[str, bytes]) -> dict[str, str]:
-    """Compress the contents that fit together, the first ones first; the others are left out.
-
-    Args:
-        num_bytes: The bytes of the page that are left, also for the element around each content.
-        contents: The contents by the names under which the page's scripts find them.
-
-    Returns:
-        The compressed contents in base64, by name; the same bytes for the same contents.
-    """
+    """Compress to base64 the contents that fit together into ``num_bytes``, with their elements, the first ones first;
+    the others are left out. The same contents make the same bytes."""
     compressed = {}
     for name, content in contents.items():
         text = base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()

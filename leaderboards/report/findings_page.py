@@ -17,11 +17,8 @@ _FOLDER = f"{PUBLISHED.parent.name}/{PUBLISHED.name}"
 
 
 def render_findings_html(grid: str = "") -> str:
-    """Render the page. Links into the project's folder become the files' names, as a report lies elsewhere.
-
-    Args:
-        grid: As in ``render_index_html``.
-    """
+    """Render the page, with ``grid`` as in ``render_index_html``. Links into the project's folder become the files'
+    names, as a report lies elsewhere."""
     from markdown_it import MarkdownIt
 
     title, _, text = (PUBLISHED / "FINDINGS.md").read_text(encoding="utf-8").partition("\n")

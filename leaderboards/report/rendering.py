@@ -58,11 +58,7 @@ def render(
 
 
 def render_waiting(trouble: str) -> str:
-    """Render the page that stands in for one that a server still makes.
-
-    Args:
-        trouble: Why that page cannot be made; "" if nothing is known to be wrong.
-    """
+    """Render the page that stands in for one that a server still makes; ``trouble`` is why it cannot, or ""."""
     return render("waiting.html.j2", title="Being made", trouble=trouble, links=[])
 
 
@@ -78,12 +74,8 @@ class Link:
 
 
 def find_links(above: str, grid: str = "") -> list[Link]:
-    """The links to the pages of all suites, of each paper's claims and of the published findings.
-
-    Args:
-        above: The path from the page to the folder of these pages.
-        grid: The address of the served page of the grid at work, which comes first; "": pages are files.
-    """
+    """The links to the pages of all suites, of each paper's claims and of the published findings in ``above``, the folder;
+    where pages are served, first to that of the grid at work, at the address ``grid``."""
     claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")

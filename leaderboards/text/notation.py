@@ -1,7 +1,7 @@
-"""How numbers, differences and headlines are written wherever they are shown, and the Markdown of tables and lists.
+"""The texts of numbers, differences and headlines, wherever they are shown, and the Markdown of tables and lists.
 
-A number with an interval has as many decimals as show two significant digits of that; else those of the paper's column,
-or more where these would leave nothing.
+A number with an interval has as many decimals as show two significant digits of the interval; else those of the paper's
+column, or more where these would leave only zeros.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import Cell
-from leaderboards.boards.effects import CellEffect
 from leaderboards.boards.metrics import is_accuracy
 from leaderboards.published_boards import BoardHeadline
 from leaderboards.significance.estimates import SIGNIFICANCE
@@ -36,14 +35,14 @@ def format_mean(cell: Cell, decimals: int) -> str:
 
 
 def shown_decimals(cell: Cell, decimals: int) -> int:
-    """As many as show two significant digits of ±; without it those of the paper, or more."""
+    """The decimals that show two significant digits of ±; without an interval those of the paper, or more."""
     if cell.interval is not None:
         return significant_decimals(cell.interval.half_width)
     return readable_decimals(cell, decimals)
 
 
 def readable_decimals(cell: Cell, decimals: int) -> int:
-    """The paper's, or as many as two digits take where these would round a small model's size to 0."""
+    """The paper's decimals, or those of two digits where the paper's would round a small model's size to 0."""
     mean = abs(cell.mean or 0.0)
     if not cell.metric or is_accuracy(cell.metric) or mean == 0 or round(mean, decimals) > 0:
         return decimals
@@ -51,7 +50,7 @@ def readable_decimals(cell: Cell, decimals: int) -> int:
 
 
 def significant_decimals(half_width: float) -> int:
-    """As many as show its first two digits."""
+    """The decimals that show its first two digits."""
     return max(0, 1 - math.floor(math.log10(float(f"{half_width:.1e}"))))
 
 
@@ -75,14 +74,14 @@ def format_ranks(cell: Cell) -> str:
 
 
 def format_seeds(cell: Cell) -> str:
-    """``n=3``, ``n=3 and 4`` of two arms, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
+    """``n=3``, ``n=3 and 4`` of two groups, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
     estimate = cell.estimate
     sizes = sorted(set(estimate.sizes)) or [cell.coverage.num_done]
-    told = f"n={' and '.join(map(str, sizes))}"
+    counts = f"n={' and '.join(map(str, sizes))}"
     if not estimate.num_unmatched:
-        return told
+        return counts
     most = max(len(sample.values) for sample in estimate.samples)
-    return f"{told}, {min(sizes)} of {most} seeds matched" if estimate.sizes else "no seeds matched"
+    return f"{counts}, {min(sizes)} of {most} seeds matched" if estimate.sizes else "no seeds matched"
 
 
 def format_status(cell: Cell) -> str:
@@ -136,7 +135,7 @@ def format_power(leaderboard: Leaderboard) -> str:
 
 
 def _format_searches(leaderboard: Leaderboard) -> str:
-    """How many candidates each side is the best of, where one was searched."""
+    """The number of candidates of each side, where one was searched."""
     sides = [
         leaderboard.cell(place) for place in (leaderboard.suite.headline.better, leaderboard.suite.headline.baseline)
     ]
@@ -145,8 +144,7 @@ def _format_searches(leaderboard: Leaderboard) -> str:
 
 
 def format_difference(cell: Cell) -> str:
-    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies. Without an interval it
-    says of how many seeds it is."""
+    """A headline's difference: ``+2.0 ± 1.9 points``; without an interval with its number of seeds."""
     if cell.mean is None:
         return format_status(cell)
     decimals = shown_decimals(cell, paper_decimals(cell))
@@ -156,8 +154,12 @@ def format_difference(cell: Cell) -> str:
     return format_signed(cell.mean, decimals) + format_interval(cell, decimals) + unit + status
 
 
-def format_compared(effect: CellEffect | None) -> str:
-    """An effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``; a dash where nothing is compared."""
+def format_comparison(board: Board, cell: Cell) -> str:
+    """Ours minus the paper's number at its scale; else the effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``;
+    a dash where nothing is compared."""
+    if board.is_at_papers_scale:
+        return format_signed(cell.difference, board.paper.decimals(cell.column))
+    effect = board.effects.get((cell.row, cell.column))
     if effect is None or effect.difference is None:
         return NOTHING if effect is None else "baseline"
     cell = effect.difference
@@ -174,7 +176,7 @@ def format_effect_of(cell: Cell) -> str:
 
 
 def paper_decimals(cell: Cell) -> int:
-    """Of a headline's difference in the paper's numbers."""
+    """The decimals of a headline's difference in the paper's numbers."""
     return 1 if is_accuracy(cell.metric) else 2
 
 

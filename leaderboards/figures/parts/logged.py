@@ -144,11 +144,8 @@ def read_paths(run: RunDirectory) -> HeadPaths | None:
 
 
 def _read_by_layer(run: RunDirectory, name: str) -> tuple[Floats, list[Floats]] | None:
-    """Epochs (times,), and per layer what was logged of its heads (times, heads, ...); None where nothing was.
-
-    Raises:
-        RecordError: its lines do not fit each other.
-    """
+    """Epochs (times,), and for each layer what was logged of its heads (times, heads, ...); None if nothing was logged.
+    RecordError if the lines do not fit each other."""
     lines = list({line["step"]: line for line in run.read_metrics() if line.get(name)}.values())
     if not lines:
         return None

@@ -16,12 +16,8 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 def read_first_runs(
     leaderboard: Leaderboard, places: Mapping[str, Place], read: Callable[[RunDirectory], Read | None]
 ) -> tuple[dict[str, Read], tuple[str, ...]]:
-    """Read the run of the lowest seed that each place's cell shows.
-
-    Returns:
-        What was read, by the places' titles, without the runs of which ``read`` returns None; and notes that name the
-        seeds and the models that are missing.
-    """
+    """Read the run of the lowest seed that each place's cell shows. Returns what is not None, by the places' titles,
+    and the notes that name these seeds and the models that are missing."""
     cells = {title: leaderboard.cell(place) for title, place in places.items()}
     runs = {title: min(cell.provenance.runs.items()) for title, cell in cells.items() if cell and cell.provenance.runs}
     read_of = {title: (seed, read(run)) for title, (seed, run) in runs.items()}

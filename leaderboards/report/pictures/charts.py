@@ -80,7 +80,7 @@ def _curves(leaderboard: Leaderboard) -> Chart | None:
 
 
 def _name_arms(leaderboard: Leaderboard) -> dict[str, Place]:
-    """Name everything that is trained once, by its row; and by its first column where a row has several."""
+    """A place of each configuration, by its row's name; with its first column where a row has several."""
     entries = leaderboard.profile.entries
     rows = [(leaderboard.suite.table(entry.table).name, entry.row) for entry in entries]
     first: dict[str, Place] = {}
@@ -106,7 +106,7 @@ def _points(curve: Curve) -> Iterable[dict[str, float]]:
 def _papers_accuracies(
     leaderboard: Leaderboard, names: Mapping[str, Place], found: Mapping[str, Mapping[str, Curve]]
 ) -> list[dict[str, Any]]:
-    """A level line for each run that the paper prints an accuracy of; away from its scale it would mean nothing."""
+    """A level line at each accuracy that the paper prints, at the paper's scale."""
     if leaderboard.profile.scale_note:
         return []
     levels = []
@@ -164,12 +164,12 @@ def _spec(
     """The chart's specification.
 
     Args:
-        lines: that may be shown.
-        values: points of a ``line`` and a ``metric``, at ``x``: ``ours`` from ``low`` to ``high``, or the ``paper``'s.
-        x_title: of the axis.
-        metric: which is shown first.
-        reach: the mark from low to high.
-        log_x: whether the axis is logarithmic.
+        lines: The lines that may be shown.
+        values: Points of a ``line`` and a ``metric``, at ``x``: ``ours`` from ``low`` to ``high``, or the ``paper``'s.
+        x_title: The title of the x axis.
+        metric: The metric that is shown first.
+        reach: Vega-Lite's mark from low to high.
+        log_x: Whether the x axis is logarithmic.
     """
     names = [line.name for line in lines]
     y_title = metric if {value["metric"] for value in values} == {metric} else None  # else it is chosen above
