@@ -23,7 +23,7 @@ FIGURE_FORMATS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True)
 class Paths:
-    """The files of one leaderboard. A figure that has nothing to draw yet has none; ``write_page`` writes ``page``."""
+    """The files of one leaderboard. A figure without data has none; ``write_page`` writes ``page``."""
 
     tables: dict[str, Path]  # by the table's name
     markdown: Path
@@ -36,13 +36,7 @@ class Paths:
 
 def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
     """Write ``<profile>.md``, ``.headline.json``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``,
-    ``.svg`` and ``.pdf``.
-
-    Where models beside the papers' were entered, ``.challengers.csv`` compares them with the papers'.
-
-    Raises:
-        RunError: if they cannot be written.
-    """
+    ``.svg`` and ``.pdf``, and with challengers ``.challengers.csv``; RunError if they cannot be written."""
     make_folder(out)
 
     def write(suffix: str, content: str) -> Path:
@@ -66,18 +60,8 @@ def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
 
 
 def write_records(leaderboard: Leaderboard, out: Path, *, pack: bool) -> str:
-    """Write ``<profile>.records.tar.xz``, which the tables are made of, if asked to or if it is there already.
-
-    Args:
-        leaderboard, out: as in ``write_leaderboard``.
-        pack: whether it was asked for.
-
-    Returns:
-        A line about it; "" where nothing was to be written.
-
-    Raises:
-        RunError: if it cannot be written.
-    """
+    """Write ``<profile>.records.tar.xz``, from which the tables can be made again, if ``pack`` asks for it or if it is
+    there already. Returns a message about it, or "" if nothing was to be written."""
     path = out / f"{leaderboard.profile_name}.{SUFFIX}"
     if not pack and not path.exists():
         return ""
@@ -90,11 +74,7 @@ def write_records(leaderboard: Leaderboard, out: Path, *, pack: bool) -> str:
 
 
 def make_folder(out: Path) -> None:
-    """Make a folder and those above it.
-
-    Raises:
-        RunError: if that cannot be.
-    """
+    """Make a folder and those above it; RunError if that fails."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -102,7 +82,7 @@ def make_folder(out: Path) -> None:
 
 
 def _write_figures(leaderboard: Leaderboard, out: Path) -> tuple[Path, ...]:
-    """Draw what there are data for; a picture of runs that are gone does not stay behind."""
+    """Draw the figures that have data; remove old files of those that have none."""
     if not leaderboard.suite.figures:
         return ()
     from leaderboards.figures import draw
@@ -123,15 +103,10 @@ def _write_figures(leaderboard: Leaderboard, out: Path) -> tuple[Path, ...]:
 # -- the pages
 
 
-def write_page(
-    leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, beside_others: bool = False
-) -> Path:
-    """Write ``<profile>.html`` into the folder that the leaderboard's figures are in.
+def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, has_index: bool = False) -> Path:
+    """Write ``<profile>.html``, with the claims about the suite, into the folder of the leaderboard's figures.
 
-    Args:
-        leaderboard, out: as in ``write_leaderboard``.
-        claims: of its scale; the page shows those that speak of its suite.
-        beside_others: whether the index, the claims' and the findings' pages lie in the folder above.
+    ``has_index`` says that the index, claims and findings pages lie in the folder above.
     """
     from leaderboards.report.suite_page import render_suite_page  # jinja takes as long to start as a leaderboard
 
@@ -140,21 +115,15 @@ def write_page(
         files = {suffix: out / f"{name}.{figure.name}.{suffix}" for suffix in ("svg", "pdf")}
         if all(path.exists() for path in files.values()):
             pictures[figure.name] = {suffix: path.read_bytes() for suffix, path in files.items()}
-    told = [judged for judged in claims if leaderboard.suite.name in judged.suites and judged.scale == name]
-    page = render_suite_page(leaderboard, pictures, told, above=".." if beside_others else "")
+    shown = [judged for judged in claims if leaderboard.suite.name in judged.suites and judged.scale == name]
+    page = render_suite_page(leaderboard, pictures, shown, above=".." if has_index else "")
     path = out / f"{name}.html"
     write_atomically(path, page.encode())
     return path
 
 
 def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: Path) -> None:
-    """Write the pages of all leaderboards, of the papers' claims, ``findings.html`` and ``index.html``.
-
-    Args:
-        lines: a suite at a scale each; those without runs have no page.
-        claims: of all papers, at every scale that has runs.
-        out: the folder of the index, with the suites' and the claims' own.
-    """
+    """Write the pages of all leaderboards with runs, of the papers' claims, ``findings.html`` and ``index.html``."""
     from leaderboards.report.claims_page import render_claims_html
     from leaderboards.report.findings_page import render_findings_html
     from leaderboards.report.index_page import render_index_html
@@ -162,7 +131,7 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: 
 
     for line in lines:
         if line.leaderboard and line.cost:
-            write_page(line.leaderboard, out / line.suite.name, claims, beside_others=True)
+            write_page(line.leaderboard, out / line.suite.name, claims, has_index=True)
     for paper in list_claims():
         page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())

@@ -20,7 +20,7 @@ from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.boards.joined_stores import joined
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import unpacked
-from leaderboards.published_boards import tell_published
+from leaderboards.published_boards import describe_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey
 from leaderboards.text.challenges import summarize_challenges
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
@@ -46,17 +46,16 @@ def build(
     """Read the runs of one suite at one scale, write its leaderboard and print it in short.
 
     Args:
-        suite_name: as ``suite.papers.get_suite`` knows it.
-        profile: the suite's scale.
-        store: the run store that ``launchers/grid.py`` wrote.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
-        out: folder to write to; None: ``<store>/leaderboards/<suite_name>``.
-        pack: also write the finished runs' records as one file, which is renewed where it is there already.
+        suite_name, profile: The suite, as ``suite.papers.get_suite`` knows it, and its scale.
+        store: The run store.
+        num_seeds: Seeds planned per cell; None: as many as the fullest cell has.
+        out: The folder to write to; None: ``<store>/leaderboards/<suite_name>``.
+        pack: Whether to write the finished runs' records as one file; a file that is there is always renewed.
 
     Raises:
-        SpecError: for an unknown suite or profile, a store that is not there, or a suite that does not fit its tables.
-        RecordError: for runs that must not be averaged.
-        RunError: if the files cannot be written.
+        SpecError: The suite, profile or store is unknown, or the suite does not fit its tables.
+        RecordError: Runs must not be averaged.
+        RunError: The files cannot be written.
     """
     suite = get_suite(suite_name)
     leaderboard = make_leaderboard(suite, profile, store, num_seeds)
@@ -65,8 +64,8 @@ def build(
     paths = write_leaderboard(leaderboard, out)
     write_page(leaderboard, out, claims)
     records = write_records(leaderboard, out, pack=pack)
-    beside = [*tell_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
-    print_summary(leaderboard, beside, paths.markdown)
+    messages = [*describe_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
+    print_summary(leaderboard, messages, paths.markdown)
     if records:
         print(records)
     return paths
@@ -82,14 +81,7 @@ def build_all(
 ) -> bool:
     """Build every suite that has runs, at every scale or the given one, and the index of all suites.
 
-    A suite that cannot be built is named in the index and does not keep the others from it.
-
-    Args:
-        store: the run store that ``launchers/grid.py`` wrote.
-        profile: the only scale to look at; None: all.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
-        out: folder of the index and of the suites' own; None: ``<store>/leaderboards``.
-        pack: also write each one's finished runs' records, as one file.
+    A suite that cannot be built is named in the index. Arguments are those of ``build``.
 
     Returns:
         Whether all could be built.
@@ -117,7 +109,7 @@ def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
 
 
 def _write_line(line: IndexLine, out: Path, *, pack: bool) -> IndexLine:
-    """Write a leaderboard that has runs, and tell of it; one that cannot be built or written bears its error."""
+    """Write a leaderboard that has runs and print its line; one that cannot be written gets an error."""
     records = ""
     if line.leaderboard and line.cost:
         try:
@@ -188,7 +180,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 @ends_in_message
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line: 0, 1 for what went wrong with the records, 2 for a misused command line."""
+    """Run the command line: 0, 1 if a suite could not be built, 2 if the command line is wrong."""
     args = _parse(arguments)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(joined([stack.enter_context(unpacked(path)) for path in args.runs]))

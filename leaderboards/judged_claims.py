@@ -1,7 +1,7 @@
 """Boards -> the verdict on every claim of the papers, at one scale.
 
-Numbers come from the cells that a claim names, whichever suites they stand in, or from what the runs behind these have
-logged. A claim is judged at a scale where its profile fills all of its places.
+A claim's numbers come from the cells that it names, in any suite, or from the logs of the runs behind them. It is
+judged at a scale whose profile fills all of its places.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ FindLeaderboard = Callable[[str], Leaderboard | None]  # a suite's, at the scale
 
 
 class _NoSuchLayerError(Exception):
-    """A claim speaks of a layer that the networks of this scale have not."""
+    """A claim names a layer that the networks of this scale do not have."""
 
 
 @dataclass(frozen=True)
 class LateReading:
-    """A number of the way that its runs have logged at a later share of the training than the claim speaks of."""
+    """A number that was logged at a later share of the training than the claim names."""
 
     claimed_at: float
     read_at: float
@@ -41,7 +41,7 @@ class LateReading:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim at one scale. ``shown`` is the effect that decides it: the one whose data speak least for it."""
+    """A claim at one scale."""
 
     paper: PaperClaims
     claim: Claim
@@ -54,16 +54,17 @@ class JudgedClaim:
 
     @property
     def shown(self) -> Measured:
+        """The effect that decides the claim: the one whose data speak least for it."""
         return weakest(self.effects)
 
     @property
     def num_seeds(self) -> tuple[int, ...]:
-        """Of each arm of the deciding effect."""
+        """The number of seeds in each group of the deciding effect."""
         return tuple(len(sample.values) for sample in self.shown.estimate.samples)
 
     @property
     def seeds_needed(self) -> int | None:
-        """Further seeds of each arm for a power of 80 %, over all effects; None where that cannot be said."""
+        """Further seeds of each group for a power of 80 % in all effects; None where that is not known."""
         needed = [seeds_to_hold(effect) for effect in self.effects]
         known = [count for count in needed if count is not None]
         return max(0, max(known) - min(self.num_seeds)) if known and len(known) == len(needed) else None
@@ -76,15 +77,15 @@ class JudgedClaim:
 def judge(
     find_leaderboard: FindLeaderboard, scale: str, papers: Sequence[PaperClaims] | None = None
 ) -> list[JudgedClaim]:
-    """Judge all claims of papers at one scale; those that it fills no place for are left out.
+    """Judge all claims of papers at one scale; claims without a filled place are left out.
 
     Args:
-        find_leaderboard: gives that of a suite at this scale, None where it has no such profile.
-        scale: the profile's name.
-        papers: whose claims.
+        find_leaderboard: Returns the leaderboard of a suite at this scale; None if the suite has no such profile.
+        scale: The profile's name.
+        papers: The papers; None: all.
 
     Raises:
-        SpecError: a claim that names a place which no table has.
+        SpecError: A claim names a place that no table has.
     """
     return [
         judged
@@ -94,7 +95,7 @@ def judge(
 
 
 def _judge_paper(paper: PaperClaims, find_leaderboard: FindLeaderboard, scale: str) -> Iterator[JudgedClaim]:
-    """All claims of one paper are one family for Holm's method, also those that this scale leaves out."""
+    """Judge all claims of one paper: one family for Holm's method, with those that this scale leaves out."""
     known = []
     for claim in paper.claims:
         with contextlib.suppress(_NoSuchLayerError):
@@ -109,8 +110,8 @@ def _judge_paper(paper: PaperClaims, find_leaderboard: FindLeaderboard, scale: s
 
 
 def _late_readings(claim: Claim, cells: Sequence[Sequence[Cell]]) -> tuple[LateReading, ...]:
-    """Those that are late by more than a rounded step, the earliest first; runs of a profile log alike, and layers at
-    once, so that one log tells of all of an arm's."""
+    """The readings that are late by more than a rounded step, the earliest first. One log of a configuration stands for
+    all, as the runs of a profile log alike."""
     asked: dict[tuple[Path, str, float], tuple[RunDirectory, Logged]] = {}
     for effect, of_effect in zip(claim.effects, cells, strict=True):
         for term, cell in zip(effect.terms, of_effect, strict=True):
@@ -125,7 +126,7 @@ def _late_readings(claim: Claim, cells: Sequence[Sequence[Cell]]) -> tuple[LateR
 
 
 def _find_cells(claim: Claim, find_leaderboard: FindLeaderboard) -> list[list[Cell]]:
-    """The cells of each effect, by its terms; none where this scale leaves a place empty."""
+    """The cells of each effect's terms; none where this scale leaves a place empty."""
     found = []
     for effect in claim.effects:
         leaderboard = [(find_leaderboard(term.suite), term.place) for term in effect.terms]
@@ -145,7 +146,7 @@ def _measure(claim: Claim, cells: Sequence[Sequence[Cell]]) -> tuple[Measured, .
 
 
 def _estimate(effect: Effect, cells: Sequence[Cell]) -> Estimate:
-    """The weighted sum; accuracies in points. A cell that may not be shown counts as one without seeds."""
+    """The weighted sum, accuracies in points. A cell that may not be shown counts as one without seeds."""
     weights = [
         term.weight * (1.0 if term.logged else in_points(cell.metric))
         for term, cell in zip(effect.terms, cells, strict=True)
@@ -181,12 +182,8 @@ def _size_in_paper(effect: Effect, cells: Iterable[Cell]) -> float | None:
 
 
 def read_logged(run: RunDirectory, logged: Logged) -> float | None:
-    """One number of a run's log: that of the first line which is at least ``at`` of the training's last; None where it
-    has no result or has logged none.
-
-    Raises:
-        _NoSuchLayerError: the network has fewer layers than the claim speaks of.
-    """
+    """The number in the first line of a run's log at or after a share of its training; None if it has logged none.
+    Raises _NoSuchLayerError if the network has fewer layers than the claim names."""
     if run.read_result() is None:
         return None
     line, _ = _logged_line(run, logged)
@@ -202,7 +199,7 @@ def read_logged(run: RunDirectory, logged: Logged) -> float | None:
 
 
 def _logged_line(run: RunDirectory, logged: Logged) -> tuple[dict[str, Any], float]:
-    """The line that is read, and its share of the training; an empty one where nothing is logged."""
+    """The line that is read, and its share of the training; an empty line if nothing is logged."""
     lines = list({line["step"]: line for line in run.read_metrics() if line.get(logged.metric) is not None}.values())
     if not lines:
         return {}, 0.0

@@ -12,7 +12,14 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from leaderboards.published_boards import PUBLISHED, list_boards, read_headline, read_own_runs, read_runs, tell_headline
+from leaderboards.published_boards import (
+    PUBLISHED,
+    describe_headline,
+    list_boards,
+    read_headline,
+    read_own_runs,
+    read_runs,
+)
 from leaderboards.significance.power import seeds_needed
 from suite.base.errors import RecordError
 from suite.base.files import write_atomically
@@ -24,11 +31,11 @@ END = "<!-- end of boards -->"
 
 
 def render_table(folder: Path, published: Path) -> str:
-    """Markdown: a line a suite, with what is compared and what the published boards say of it.
+    """Markdown with a line a suite: its question and the headlines of its published boards.
 
     Args:
-        folder: of the file that the table is for, from which its links start.
-        published: holds ``<suite>/<profile>.md`` with ``.runs.csv`` beside.
+        folder: The folder of the file that holds the table, from which its links start.
+        published: The folder of the boards, ``<suite>/<profile>.md``.
     """
     lines = ["| suite | of | question | headline |", "|---|---|---|---|"]
     found = {name: list_boards(published / name) for name in list_suites()}
@@ -36,18 +43,16 @@ def render_table(folder: Path, published: Path) -> str:
         suite = get_suite(name)
         link = os.path.relpath(boards[0] if boards else ROOT / "suite" / "suites" / f"{name}.py", folder)
         paper = suite.paper.partition(" (")[0]
-        headlines = [f"[{board.stem}]({os.path.relpath(board, folder)}): {tell_headline(board)}" for board in boards]
+        headlines = [
+            f"[{board.stem}]({os.path.relpath(board, folder)}): {describe_headline(board)}" for board in boards
+        ]
         told = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
         lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {told} |")
     return "\n".join(lines)
 
 
 def replace_table(text: str, table: str) -> str:
-    """Put the table between the two comments.
-
-    Raises:
-        RecordError: they are not there once each.
-    """
+    """Put the table between the two comments; RecordError unless each stands there once."""
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise RecordError(f"found no place for the table of boards; expected the lines {BEGIN} and {END}, once each")
     before, _, rest = text.partition(BEGIN)
@@ -55,32 +60,28 @@ def replace_table(text: str, table: str) -> str:
 
 
 def render_origins(folder: Path, published: Path) -> str:
-    """Markdown: a line a published board, with the command and the seeds of its runs, their commits and their time.
-
-    Args:
-        folder: of the file that the table is for.
-        published: as above.
-    """
+    """Markdown with a line a published board: the command and the seeds of its runs, their commits and their time."""
     lines = [
         "| leaderboard | runs | seeds that find its headline | command | commits | core-hours a seed, fastest runs |",
         "|---|---|---:|---|---|---:|",
     ]
     for suite in list_suites():
         for board in list_boards(published / suite):
-            lines.append(_tell_origin(board, suite, os.path.relpath(board, folder)))
+            lines.append(_format_origin(board, suite, os.path.relpath(board, folder)))
     return "\n".join(lines)
 
 
-def _tell_origin(board: Path, suite: str, link: str) -> str:
-    """A board's line; challengers are counted apart, they are of no suite's grid, and so are seeds that not all arms
-    have: a fuller suite shares some of its arms."""
+def _format_origin(board: Path, suite: str, link: str) -> str:
+    """A board's line. Challengers are counted apart, and so are seeds that not all configurations have: a fuller suite
+    shares some of them."""
     profile, runs, num_all = board.stem, read_own_runs(board), len(read_runs(board))
-    arms: dict[str, dict[str, float]] = {}
+    hours_of: dict[str, dict[str, float]] = {}  # by configuration and seed
     for run in runs:
-        arms.setdefault(run["run"].rpartition("/")[0], {})[run["seed"]] = float(run["device_hours"])
-    num_seeds = min(len(hours) for hours in arms.values())
-    num_further = len(runs) - num_seeds * len(arms)
-    hours = sum(min(own.values()) for own in arms.values())  # the one that other work disturbed least
+        hours_of.setdefault(run["run"].rpartition("/")[0], {})[run["seed"]] = float(run["device_hours"])
+    num_seeds = min(len(hours) for hours in hours_of.values())
+    num_runs = num_seeds * len(hours_of)
+    num_further = len(runs) - num_runs
+    hours = sum(min(own.values()) for own in hours_of.values())  # the run that other work disturbed least
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
     headline = read_headline(board)
@@ -89,7 +90,7 @@ def _tell_origin(board: Path, suite: str, link: str) -> str:
     others = f", {num_all - len(runs)} of challengers" * (num_all > len(runs))
     return (
         f"| [{suite}, {profile}]({link}) "
-        f"| {num_seeds * len(arms)} for {num_seeds} seed{'s' * (num_seeds > 1)}{further}{others} "
+        f"| {num_runs} for {num_seeds} seed{'s' * (num_seeds > 1)}{further}{others} "
         f"| {needed or '-'} | `{command}{f' --seeds {num_seeds}' * (num_seeds > 1)}` "
         f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
     )

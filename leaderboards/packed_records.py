@@ -49,7 +49,7 @@ _MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _
 
 @dataclass(frozen=True)
 class PackedRecords:
-    """The content of a file of records, and how many finished runs are in it, or could not be read."""
+    """The content of a file of records, and the number of finished runs that are in it or could not be read."""
 
     content: bytes
     num_runs: int
@@ -57,10 +57,8 @@ class PackedRecords:
 
 
 def pack_records(leaderboard: Leaderboard) -> PackedRecords:
-    """Pack the runs of a leaderboard that have a valid result, those that others depend on too, and its challengers.
-
-    The same records make the same bytes, whoever packs them, and when, as long as the compressor is the same.
-    """
+    """Pack the runs of a leaderboard that have a valid result, and its challengers; the same records make the same
+    bytes, as long as the compressor is the same."""
     packed, num_runs, num_left_out = io.BytesIO(), 0, 0
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
         for run in leaderboard.ended_runs():
@@ -78,7 +76,7 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
 
 
 def _read_records(run: RunDirectory) -> dict[str, bytes]:
-    """A finished run's records, by the files' names; {} where it has no result that holds."""
+    """A finished run's records by file name; {} without a result that holds."""
     result = run.read_result()
     if result is None or why_void(result.protocol_version):
         return {}
@@ -98,11 +96,11 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 @contextlib.contextmanager
 def unpacked(packed: Path) -> Iterator[Path]:
-    """Unpack records into a store for as long as the ``with`` lasts; a store that is a folder is itself.
+    """Unpack records into a temporary store for a ``with`` block; a folder is taken as the store itself.
 
     Raises:
-        RecordError: it cannot be read, is damaged, or holds anything else than records.
-        RunError: there is no place to unpack it to.
+        RecordError: The file is damaged, or holds anything else than records.
+        RunError: There is no place to unpack it to.
     """
     if not packed.is_file():
         yield packed
@@ -126,14 +124,14 @@ def unpacked(packed: Path) -> Iterator[Path]:
 
 
 class _Decompressed(lzma.LZMAFile):
-    """The tar in a packed file, of which no more is ever read, at once or in all, than records can need."""
+    """The tar in a packed file, with a limit on what is read at once and in all."""
 
     def __init__(self, file: BinaryIO, num_bytes: int) -> None:
         super().__init__(file)
         self._limit = _MOST_TIMES * num_bytes + _MOST_AT_ONCE
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read as any file; at once a tar wants a block of its own, a part of a file, or a long name."""
+        """Read as any file: a block of the tar, a part of a file, or a long name."""
         if size is None or not 0 <= size <= _MOST_AT_ONCE or self.tell() + size > self._limit:
             raise ValueError("it unpacks to more than records can be")
         return super().read(size)

@@ -1,4 +1,4 @@
-"""The boards in ``leaderboards/published/``: where each lies, and its headline as it stands there."""
+"""The boards in ``leaderboards/published/``, their runs and their headlines."""
 
 from __future__ import annotations
 
@@ -18,23 +18,14 @@ PUBLISHED = Path(__file__).parent / "published"
 
 
 class BoardHeadline(Frozen):
-    """The headline of a board, as ``<profile>.headline.json`` holds it.
+    """The headline of a board, as ``<profile>.headline.json`` holds it."""
 
-    Args:
-        told: The headline, such as ``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``.
-        ours: Our part of it, such as ``+2.0 ± 1.9 points``.
-        mean: The effect that was found; None without seeds.
-        variances: The variance of one seed's contribution, for each independent arm; none below two seeds.
-        num_cells: Number of cells that the board has.
-        num_missing: Number of cells without any run.
-    """
-
-    told: str
-    ours: str
-    mean: float | None
-    variances: tuple[float, ...]
+    told: str  # such as ``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``
+    ours: str  # such as ``+2.0 ± 1.9 points``
+    mean: float | None  # None without seeds
+    variances: tuple[float, ...]  # of one seed's contribution, for each independent group; none below two seeds
     num_cells: int
-    num_missing: int
+    num_missing: int  # cells without any run
 
 
 def list_boards(folder: Path) -> list[Path]:
@@ -43,30 +34,26 @@ def list_boards(folder: Path) -> list[Path]:
 
 
 def read_runs(board: Path) -> list[dict[str, str]]:
-    """Those that have a result."""
+    """The lines of a board's runs that have a result."""
     with board.with_suffix(".runs.csv").open(encoding="utf-8") as file:
         return [run for run in csv.DictReader(file) if run["commit"]]
 
 
 def read_own_runs(board: Path) -> list[dict[str, str]]:
-    """Those of the suite's own grid: without challengers'."""
+    """The runs of the suite's own grid, without challengers."""
     grid = get_suite(board.parent.name).profile(board.stem).experiments()
     models = {experiment.model for experiment in grid}
     return [run for run in read_runs(board) if run["model"] in models]
 
 
 def is_outdated(board: Path) -> bool:
-    """Whether it shows runs of experiments that its suite has changed since."""
-    arms = {experiment.arm for experiment in get_suite(board.parent.name).profile(board.stem).experiments()}
-    return any(run["run"].rpartition("/")[0] not in arms for run in read_own_runs(board))
+    """Whether the board shows runs of experiments that its suite has changed since."""
+    known = {experiment.arm for experiment in get_suite(board.parent.name).profile(board.stem).experiments()}
+    return any(run["run"].rpartition("/")[0] not in known for run in read_own_runs(board))
 
 
 def read_headline(board: Path) -> BoardHeadline:
-    """Read the headline that lies beside a board.
-
-    Raises:
-        RecordError: it is not there, or cannot be read.
-    """
+    """Read the headline file of a board; RecordError if it cannot be read."""
     path = board.with_suffix(".headline.json")
     try:
         return BoardHeadline.model_validate_json(path.read_bytes())
@@ -74,8 +61,8 @@ def read_headline(board: Path) -> BoardHeadline:
         raise RecordError(f"cannot read {path}: build the board again from its records with build.py") from error
 
 
-def tell_headline(board: Path) -> str:
-    """``ConViT over DeiT …: +1.78 ± 0.84 points``, the paper's, what is missing, and an older protocol or recipe."""
+def describe_headline(board: Path) -> str:
+    """A board's headline, with the number of missing cells and an older protocol or recipe."""
     found = read_headline(board)
     missing = f"; {found.num_missing} of {found.num_cells} cells missing" if found.num_missing else ""
     protocols = {int(run["protocol_version"]) for run in read_runs(board)}
@@ -83,13 +70,8 @@ def tell_headline(board: Path) -> str:
     return f"{found.told}{missing}{old}{'; of an earlier recipe' * is_outdated(board)}"
 
 
-def tell_published(suite_name: str, profile: str) -> list[str]:
-    """A line that sets the published headline of a scale beside a store's own; none where no such board is here.
-
-    Args:
-        suite_name: as ``suite.papers.get_suite`` knows it; one of the user's own has no published board.
-        profile: the scale.
-    """
+def describe_published(suite_name: str, profile: str) -> list[str]:
+    """A line with the published headline of a suite at a scale; none if no such board is here."""
     board = PUBLISHED / suite_name / f"{profile}.md"
     if suite_name not in list_suites() or not board.exists():
         return []

@@ -22,8 +22,8 @@ from suite.store.run_store import list_arms
 
 @dataclass(frozen=True)
 class IndexLine:
-    """A suite at one scale. Without runs, ``profile_name`` is "" and ``leaderboard`` tells of the paper alone; a suite
-    that cannot be built has its ``error``."""
+    """A suite at one scale. Without runs, ``profile_name`` is "" and ``leaderboard`` has the paper's numbers alone; a
+    suite that cannot be built has an ``error``."""
 
     suite: Suite
     profile_name: str = ""
@@ -40,13 +40,13 @@ class IndexLine:
 def survey(
     store: Path, profile: str | None = None, num_seeds: int | None = None, also: tuple[str, str] | None = None
 ) -> Iterator[IndexLine]:
-    """Read every suite at every scale that has runs, one after the other; of those without any the paper's numbers.
+    """Read every suite at every scale that has runs; of suites without any the paper's numbers.
 
     Args:
-        store: the run store that ``launchers/grid.py`` wrote.
-        profile: the only scale to look at; None: all.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
-        also: one more suite, as ``get_suite`` knows it, at a scale, such as one of the user's own or on other images.
+        store: The run store.
+        profile: The only scale to look at; None: all.
+        num_seeds: Seeds planned per cell; None: as many as the fullest cell has.
+        also: One more suite and its scale, such as one of the user's own or on other images.
     """
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):
@@ -70,14 +70,8 @@ def has_runs(suite: Suite, profile: str, store: Path) -> bool:
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
-    """Read one suite in one profile. One that cannot be read is told of in its line, and keeps no other from the index.
-
-    Args:
-        suite: as it is published.
-        profile: its name; "": the suite has no runs, and only the paper's numbers are read.
-        store: the run store.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
-    """
+    """Read one suite at one scale; at "", without runs, only the paper's numbers. One that cannot be read has the error
+    in its line and keeps no other from the index."""
     try:
         shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
         leaderboard = make_leaderboard(suite, shown, store, num_seeds)
@@ -90,7 +84,7 @@ def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = N
 
 
 def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
-    """Enter the store's challengers; a record that cannot be read is told where the suite is built."""
+    """Enter the store's challengers; a record that cannot be read is an error where the suite is built."""
     try:
         return enter_challengers(suite, profile, store)
     except RecordError:
@@ -101,8 +95,8 @@ def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
 
 
 def find_claims(leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
-    """The claims that speak of one suite, judged at its scale among all of their paper's, whose other suites' boards
-    are made of the store."""
+    """The claims about one suite, judged at its scale together with all of their paper's; the other suites that they
+    name are read from the store."""
     name = leaderboard.suite.name
     claims = _judge(leaderboard.profile_name, {name: leaderboard}, store)
     return [judged for judged in claims if name in judged.suites]
@@ -118,7 +112,7 @@ def judge_all(lines: Sequence[IndexLine], store: Path) -> list[JudgedClaim]:
 
 
 def _judge(scale: str, known: dict[str, Leaderboard | None], store: Path) -> list[JudgedClaim]:
-    """Judge all claims at one scale; those of ``smoke``, whose numbers mean nothing, are not judged."""
+    """Judge all claims at one scale; none at ``smoke``, whose numbers mean nothing."""
     if scale.partition("-")[0] == "smoke":
         return []
 

@@ -11,7 +11,7 @@ from launchers.command.options import GridOptions
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
-from leaderboards.text.notation import write_signed
+from leaderboards.text.notation import format_signed
 from suite.base.errors import SpecError
 from suite.papers import get_suite
 
@@ -72,7 +72,7 @@ def _report(cell: Cell | None, options: GridOptions, num_seeds: int) -> str:
     reach = None if cell is None else widened(cell.estimate)
     if cell is None or reach is None:
         return f"{num_seeds} seeds: the headline has no interval"
-    mean = write_signed(cell.mean, 2)
+    mean = format_signed(cell.mean, 2)
     told = f"{num_seeds} seeds: {mean} ± {reach.half_width:.2f} points (widened for the looks before)"
     if _is_decided(cell, options):
         return f"{told}; within the goal of ± {options.until:g}"

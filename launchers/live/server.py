@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from launchers.command.address import Address, is_loopback
 from launchers.live.cached_page import Page
 from launchers.live.site import Site
-from leaderboards.report.waiting_page import render_waiting
+from leaderboards.report.rendering import render_waiting
 
 _RETRY_S = 2  # after which a browser asks again for what is not made yet
 _MAX_CONNECTIONS = 64  # at once, each with a thread

@@ -18,8 +18,8 @@ from launchers.live.board import ServedBoard
 from launchers.live.cached_page import KeptPage, Page
 from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
+from leaderboards.report.compressed import without_controls
 from leaderboards.report.findings_page import render_findings_html
-from leaderboards.report.packed import spelt
 from leaderboards.report.suite_page import LiveTable
 from leaderboards.survey import has_runs
 from suite.base.errors import SpecError
@@ -88,7 +88,8 @@ def _keep_state(grid: GridRequest, board: ServedBoard, shown: KeptPage) -> KeptP
     def make() -> Page:
         state = reader.read()
         state["troubles"] += [f"the board: {shown.trouble}"] if shown.trouble else []
-        return Page.of(json.dumps(spelt({**state, "board": board.mark}), allow_nan=False), "application/json")
+        harmless = without_controls({**state, "board": board.mark})
+        return Page.of(json.dumps(harmless, allow_nan=False), "application/json")
 
     every_s = _EVERY_S_OF_SLURM if grid.options.cluster == "slurm" else _EVERY_S
     return KeptPage(make, every_s, _STATE_S, also=shown)

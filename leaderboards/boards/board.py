@@ -22,11 +22,8 @@ from suite.store.run_store import experiments_folder, list_arms
 
 @dataclass(frozen=True)
 class Board:
-    """All that a leaderboard shows of one table. ``cells`` has the places that the profile fills, keyed (row, column),
-    and so have ``effects``, of those that are compared with a baseline.
-
-    ``paper`` is the table's layout; where the paper only draws, it is ours and holds no number.
-    """
+    """One table of a leaderboard: ``cells`` and ``effects`` keyed (row, column), and the layout and numbers of the
+    ``paper``; where it only draws, a layout of ours."""
 
     suite: Suite
     profile_name: str
@@ -58,7 +55,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """All tables of a suite at one scale, by the table's name, in the suite's order, and the runs that they are of."""
+    """All tables of a suite at one scale, by name, in the suite's order, and the runs behind them."""
 
     suite: Suite
     profile_name: str
@@ -67,8 +64,7 @@ class Leaderboard:
     collection: Collection
 
     def ended_runs(self) -> Iterator[RunDirectory]:
-        """The runs of the profile that had ended when it was read, cells in its order, seeds ascending; also those that
-        others depend on, and all candidates of a search."""
+        """All runs of the profile that had ended when it was read, in its order, seeds ascending."""
         for experiment in self.profile.experiments():
             yield from self.collection.arms[experiment.arm_id].ended
 
@@ -89,15 +85,14 @@ class Leaderboard:
 
     @property
     def headline(self) -> Cell | None:
-        """By how much the better place of the suite's headline exceeds the baseline, in percentage points where these
-        are accuracies; None where the profile leaves one of them empty."""
+        """By how much the headline's better place exceeds its baseline; None if the profile leaves one empty."""
         headline = self.suite.headline
         better, baseline = self.cell(headline.better), self.cell(headline.baseline)
         return None if better is None or baseline is None else difference_of(better, baseline)
 
 
 def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leaderboard:
-    """Make every cell of every table: measured ones, then those derived from them, then how they compare."""
+    """Make the cells of every table: measured ones, derived ones, then how they compare."""
     profile = suite.profile(profile_name)
     tables = {}
     for table in suite.tables:
@@ -114,17 +109,16 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
 
 
 def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
-    """Make the leaderboard as data, the store's challengers among it. What is asked of runs later is asked of it.
+    """Make the leaderboard of a suite at one scale, with the store's challengers.
 
     Args:
-        suite: whose tables.
-        profile_name: its scale.
-        store: the run store that the grid wrote.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        suite, profile_name: The suite and its scale.
+        store: The run store.
+        num_seeds: Seeds planned per cell; None: as many as the fullest cell has.
 
     Raises:
-        SpecError: for an unknown profile, a store that is not there, or a suite that does not fit its tables.
-        RecordError: for two run directories of the same seed.
+        SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.
+        RecordError: Two run directories are of the same seed.
     """
     suite = enter_challengers(suite, profile_name, store)
     check_layout(suite, suite.profile(profile_name))
@@ -132,7 +126,7 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
 
 
 def enter_challengers(suite: Suite, profile_name: str, store: Path) -> Suite:
-    """Enter the models beside the papers' that a store has runs of in this suite at this scale."""
+    """Enter the challengers of which a store has runs in this suite at this scale."""
     check_store(store)
     return with_recorded_challengers(suite, profile_name, store, list_arms(store))
 

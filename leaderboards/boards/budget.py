@@ -1,7 +1,7 @@
-"""Collected runs -> what a profile has cost, and what those of its runs that are left will cost.
+"""Collected runs -> what a profile has cost, and what its remaining runs will cost.
 
-Judged by the runs that have finished, else by FLOPs. To count these needs torch, which no leaderboard imports: known
-are those of models that are shipped counted, or that ``launchers/grid.py --list`` or a finished run has counted.
+Costs are estimated from finished runs, else from FLOPs. Leaderboards count no FLOPs, as that needs torch: known are
+those of the shipped models, and of models that ``launchers/grid.py --list`` or a finished run has counted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ from suite.spec.resources import Resources
 
 @dataclass(frozen=True)
 class Cost:
-    """Hours of a device: a GPU's, or a core's where the profile is for CPUs.
-
-    ``hours_to_go`` leaves out ``num_unknown`` runs, of whose like none has finished, and whose FLOPs are not known.
-    """
+    """Hours of a GPU, or of a core in a profile for CPUs; ``hours_to_go`` is without ``num_unknown`` runs."""
 
     hours_spent: float
     hours_to_go: float
@@ -33,11 +30,10 @@ class Cost:
 
 
 def estimate_cost(profile: Profile, collection: Collection) -> Cost:
-    """Over distinct runs, also those that others depend on.
+    """The cost of all distinct runs, also those that others depend on.
 
-    A run that is left costs as much as the finished ones of its arm; without any, as those of the same model on the
-    same data per image seen (``epochs * train_fraction``), which is what training cost grows with; else by its FLOPs at
-    the profile's stated rate.
+    A remaining run costs as much as the finished ones of its configuration; without any, as those of the same model on
+    the same data per image seen (``epochs * train_fraction``); else its FLOPs at the profile's stated rate.
     """
     experiments = {experiment.arm_id: experiment for experiment in profile.experiments()}
     of_arm = {arm_id: _finished_hours(collection, arm_id) for arm_id in experiments}
@@ -60,7 +56,7 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
 
 
 def _flops(experiment: Experiment) -> float | None:
-    """Of a run; None where its model was never counted, or its image set, one of the user's own, is not at hand."""
+    """The FLOPs of a run; None if its model was never counted, or the user's own image set is not at hand."""
     try:
         return run_flops(experiment, Resources(), find_flops)
     except SpecError:
@@ -77,5 +73,5 @@ def _family(experiment: Experiment) -> Hashable:
 
 
 def _length(experiment: Experiment) -> float:
-    """Images seen, in whole training sets; one measurement is as long as another."""
+    """The images seen, in whole training sets; 1 for a measurement."""
     return experiment.recipe.epochs * experiment.train_fraction if experiment.is_trained else 1.0

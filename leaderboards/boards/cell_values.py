@@ -15,7 +15,7 @@ from leaderboards.boards.cells import Cell, CellStatus, Coverage, Provenance, Se
 from leaderboards.boards.collect import ArmRuns, Collection, pick
 from leaderboards.boards.layout import PaperTable
 from leaderboards.boards.metrics import PRUNED_HEADS, in_points, is_accuracy
-from leaderboards.boards.usable_runs import UsableRuns, choose, tell_origins, usable_runs
+from leaderboards.boards.usable_runs import UsableRuns, choose, describe_origins, usable_runs
 from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
 from suite.spec.profile import Entry, Row
@@ -25,7 +25,7 @@ Cells = Mapping[tuple[Row, str], Cell]
 
 
 def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Collection) -> dict[tuple[Row, str], Cell]:
-    """Make the cells of one table, keyed (row, column)."""
+    """The measured cells of one table, keyed (row, column)."""
     cells = {}
     for entry in entries:
         candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
@@ -42,7 +42,7 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
 
 
 def _sample(runs: ArmRuns, networks: frozenset[str], metric: str) -> Sample:
-    """One metric by seed. An accuracy is known to one test image, so evenly within that step, and heads are counted."""
+    """One metric by seed. Accuracies have steps of one test image, counted heads of one head."""
     values = {seed: values[metric] for seed, values in runs.values.items()}
     step = 1.0 if metric in PRUNED_HEADS else 0.0
     if is_accuracy(metric) and values:
@@ -52,7 +52,7 @@ def _sample(runs: ArmRuns, networks: frozenset[str], metric: str) -> Sample:
 
 
 def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int) -> Coverage:
-    """Say how far all candidates have come: the same for every cell of the entry, before its metric is looked at."""
+    """How many runs of all candidates are done: the same for every cell of the entry."""
     return Coverage(
         status=_status(candidates, shown, num_planned),
         num_done=len(shown.values),
@@ -64,13 +64,13 @@ def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search |
 
 
 def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -> Provenance:
-    """Name the runs behind a cell, ``runs``: those of ``shown`` that have its metric."""
+    """The origin of a cell's number: ``runs`` are those of ``shown`` that have its metric."""
     speeds = [found["images_per_s"] for found in runs.values.values()]
     accuracies = [found["top1_percent"] for found in runs.values.values()]
     return Provenance(
         experiments=shown.experiments,
         runs=runs.directories,
-        notes=tell_origins(runs),
+        notes=describe_origins(runs),
         device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         images_per_s=statistics.fmean(speeds) if speeds else None,
         commits=tuple(dict.fromkeys(found.commit for found in runs.circumstances.values())),
@@ -80,8 +80,7 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -
 
 
 def _cover_metric(coverage: Coverage, num_known: int) -> Coverage:
-    """Say what one metric lacks beside the others: runs that have not recorded it, though others have, are still to
-    come."""
+    """The coverage of one metric. Runs that have not recorded it, though others have, count as not done."""
     if num_known in (0, coverage.num_done):  # of no run: this model has no such number, as a gate
         return coverage
     return replace(coverage, status=_worst([coverage.status, "partial"]), num_done=num_known)
@@ -103,15 +102,7 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
 def add_derived(
     table: Table, cells: Cells, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[tuple[Row, str], Cell]:
-    """Add the table's derived columns, in their order, where all that they need has a cell.
-
-    Args:
-        table: names them.
-        cells: the measured ones, keyed (row, column).
-        entries: of the table.
-        paper: its layout and printed numbers.
-        collection: for metrics that no column shows.
-    """
+    """Add the table's derived columns, in their order, where all of their sources have a cell."""
     found = dict(cells)
     for derived in table.derived:
         measured = _measure(derived, entries, paper, collection) if isinstance(derived, RelativeTo) else {}
@@ -127,7 +118,7 @@ def add_derived(
 def _sources(
     derived: Derived, row: Row, found: Cells, measured: Mapping[Row, Cell]
 ) -> tuple[list[Cell | None], Formula]:
-    """Of which cells, and how, a derived cell is made; of none where it has no place, as in a change's baseline row."""
+    """The source cells of a derived cell and its formula; no cells where it has no place, as in a baseline's row."""
     if isinstance(derived, RelativeGain):
         return [found.get((row, derived.better)), found.get((row, derived.baseline))], _gain
     if isinstance(derived, RelativeTo):
@@ -139,14 +130,8 @@ def _sources(
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
-    """Derive a cell from others. It lacks what the worst of them lacks; their failures are told there.
-
-    Args:
-        row, column: of the new cell.
-        sources: at least one.
-        formula: of their means.
-        paper: the number that the paper prints there.
-    """
+    """Derive a cell from at least one other by a formula of their means. It has the status of the worst of them, whose
+    failures are listed there."""
     metrics = {source.metric for source in sources}
     coverage = Coverage(
         status=_worst([source.status for source in sources]),
@@ -164,7 +149,7 @@ def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, pa
 
 
 def difference_of(better: Cell, baseline: Cell) -> Cell:
-    """By how much one cell exceeds another, in percentage points where these are accuracies; so for the paper's."""
+    """By how much one cell exceeds another, ours and the paper's; for accuracies in percentage points."""
     scale = in_points(better.metric)
     have_paper = better.paper is not None and baseline.paper is not None
     paper = scale * ((better.paper or 0.0) - (baseline.paper or 0.0)) if have_paper else None
@@ -201,7 +186,7 @@ def _worst(statuses: Sequence[CellStatus]) -> CellStatus:
 def _measure(
     derived: RelativeTo, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[Row, Cell]:
-    """The metric of each row's runs, though no column of the table may show it."""
+    """The metric of each row's runs, whether a column shows it or not."""
     ours = [entry for entry in entries if not entry.beside]
     asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in ours]
     cells = measured_cells(asked, paper, collection)
@@ -212,10 +197,10 @@ def _measure(
 
 
 def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tuple[Row, str], Cell]:
-    """Rank the accuracies that compete with each other and whose seeds tell how far they scatter.
+    """Rank the accuracies that compete with each other.
 
-    A cell of one seed, one that failed or is void, and one without competitor has no rank. Each challenger is ranked by
-    itself among those that the cell in whose place it stands competes with, and so changes no other's rank.
+    Without a rank: cells of one seed, failed and void ones, and those without competitor. Each challenger is ranked by
+    itself among the competitors of the cell in whose place it stands, and so changes no other's rank.
     """
     ranked = dict(cells)
     if table.ranked == "none":
@@ -235,7 +220,7 @@ def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tupl
 
 
 def _rank(keys: Sequence[tuple[Row, str]], cells: Cells) -> dict[tuple[Row, str], Cell]:
-    """The cells of one group with their ranks; without, where there is but one."""
+    """The cells of one group with their ranks; a single cell has none."""
     if len(keys) < 2:
         return {key: cells[key] for key in keys}
     ranks = rank_intervals([cells[key].estimate for key in keys])
@@ -244,7 +229,7 @@ def _rank(keys: Sequence[tuple[Row, str]], cells: Cells) -> dict[tuple[Row, str]
 
 
 def competitors_of(table: Table, cell: Cell) -> tuple[str, ...]:
-    """Name the group that a cell competes in, beside its metric; one for the whole table where nothing is ranked."""
+    """The group in which a cell competes with cells of its metric; one for a table in which nothing is ranked."""
     if isinstance(table.ranked, RankedWithin):
         row = dict(zip(table.row_keys, cell.row, strict=True))
         return (cell.column, *(row[key] for key in table.ranked.row_keys))
@@ -258,7 +243,7 @@ def _competes(cell: Cell) -> bool:
 
 
 def add_verdicts(table: Table, cells: Cells, paper: PaperTable) -> dict[tuple[Row, str], Cell]:
-    """Judge the accuracies of a table that was made at the paper's own scale against those that the paper prints."""
+    """Judge the accuracies of a table at the paper's own scale against those that the paper prints."""
     judged = dict(cells)
     printed = {
         key: Printed(

@@ -39,11 +39,10 @@ class Search:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How far the runs of a cell have come.
+    """How many of a cell's runs are done.
 
-    ``status``: ``done`` has all planned seeds, of all candidates in a search; ``partial`` some of them; ``missing``
-    none; ``failed`` at least one that cannot be used, whatever the others say; ``void`` the same, because
-    a change of the protocol has voided it.
+    ``status``: ``done`` if all planned seeds are there, of all candidates in a search; ``partial`` if some are;
+    ``missing`` if none is; ``failed`` if one cannot be used; ``void`` if a change of the protocol is the reason.
     """
 
     status: CellStatus
@@ -69,12 +68,12 @@ class Provenance:
 
     @property
     def experiment(self) -> Experiment | None:
-        """The first of ``experiments``, which stands for all in what a search's candidates share."""
+        """The first of ``experiments``: all candidates of a search share what is asked of it."""
         return next(iter(self.experiments), None)
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Their names, as ``Experiment.arm``."""
+        """The names of the configurations, as ``Experiment.arm``."""
         return tuple(experiment.arm for experiment in self.experiments)
 
 
@@ -117,5 +116,5 @@ class Cell:
 
     @property
     def is_usable(self) -> bool:
-        """Whether its mean may be shown without saying what is left out."""
+        """Whether its mean may be shown without naming what is left out."""
         return self.mean is not None and self.status in ("done", "partial")

@@ -1,7 +1,7 @@
-"""Run store -> what is known about every arm of a profile. Reads files only and never decides which of them count.
+"""Run store -> what is known about the runs of every configuration of a profile; which of them count is decided later.
 
-Every result that exists is read, whatever its seed: to leave one out would be to choose. One that no longer holds, as
-the protocol has changed, is no result of this experiment: it is told as void.
+Every result is read, whatever its seed: to leave one out would be to choose. A result that no longer holds, as the
+protocol has changed, is void.
 """
 
 from __future__ import annotations
@@ -22,17 +22,12 @@ from suite.store.run_directory import RunDirectory
 from suite.store.run_status import NEW, RunStatus, beside_needed, read_run_status
 from suite.store.run_store import find_runs
 
-ALWAYS_READ = (
-    "top1_percent",
-    "images_per_s",
-    "num_evaluations",
-    "num_test_images",
-)  # decide a search; told of all cells
+ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations", "num_test_images")  # for searches and provenance
 
 
 @dataclass(frozen=True)
 class SeedFailure:
-    """A run that has no usable result. ``log_path`` is the file to open next, "" where there is none."""
+    """A seed without a usable result. ``log_path`` is the file to open next, "" where there is none."""
 
     seed: int
     reason: str
@@ -42,7 +37,7 @@ class SeedFailure:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Commit, loader and hardware that made a result: the last digits of an accuracy may hang on each."""
+    """The commit, loader and hardware that made a result; the last digits of an accuracy may depend on each."""
 
     commit: str
     loader: str
@@ -56,10 +51,9 @@ class Circumstances:
 
 @dataclass
 class ArmRuns:
-    """The runs of one experiment that differ only in their seed; what is asked of their results, by seed.
+    """The runs of one configuration: what boards need of their results, by seed.
 
-    The ``Result`` objects are let go at once: thousands of them alive would keep the garbage collector busy for as
-    long as the reading itself.
+    The ``Result`` objects are released at once: with thousands of them, garbage collection takes as long as reading.
     """
 
     statuses: dict[int, RunStatus] = field(default_factory=dict)  # without their results; of planned seeds too
@@ -71,26 +65,26 @@ class ArmRuns:
 
     @property
     def ended(self) -> Iterable[RunDirectory]:
-        """The runs that had ended, well or not, when they were read: one that ends later is in no number."""
+        """The runs that had ended, well or not, when they were read."""
         return (run for seed, run in self.directories.items() if not self.statuses[seed].is_open)
 
     @property
     def failures(self) -> tuple[SeedFailure, ...]:
-        """The seeds that have no usable result and, without a retry, will have none."""
+        """The seeds that have no usable result and get none without a retry."""
+        found = [(seed, s) for seed, s in sorted(self.statuses.items()) if s.state in ("failed", "void", "blocked")]
         return tuple(
-            SeedFailure(seed, _advise(status), str(status.path or ""), "void" if status.state == "void" else "failed")
-            for seed, status in sorted(self.statuses.items())
-            if status.state in ("failed", "void", "blocked")
+            SeedFailure(seed, _advise(s), str(s.path or ""), "void" if s.state == "void" else "failed")
+            for seed, s in found
         )
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Tell for what the seeds wait that are to come, or why they were interrupted."""
+        """What unfinished seeds wait for, or why they were interrupted."""
         return tuple(s.reason for s in self.statuses.values() if s.is_open and s.reason)
 
 
 def pick(arms: Mapping[int, ArmRuns]) -> ArmRuns:
-    """Take of each seed, in this order, all that is known of the run that one arm has of it."""
+    """Take the run of each seed from one configuration, in this order."""
     names = [field.name for field in fields(ArmRuns)]
     return ArmRuns(
         *({seed: getattr(of, name)[seed] for seed, of in arms.items() if seed in getattr(of, name)} for name in names)
@@ -108,21 +102,21 @@ class Collection:
     """All runs of a profile, also those that others depend on, by ``Experiment.arm_id``."""
 
     arms: dict[str, ArmRuns]
-    num_planned: int  # seeds per arm
+    num_planned: int  # seeds of each configuration
 
 
 def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables: Iterable[Table] = ()) -> Collection:
-    """Read the runs of every entry; an experiment that stands in several entries is read once.
+    """Read the runs of every entry; an experiment of several entries is read once.
 
     Args:
-        profile: the entries to look for.
-        store: the run store that the grid wrote.
-        num_seeds: seeds planned per arm; None: as many as the fullest arm of an entry has on disk, at least 1,
-            so that uneven arms show as partial.
-        tables: whose derived columns may need metrics that no entry names.
+        profile: The profile with the entries.
+        store: The run store.
+        num_seeds: Seeds planned for each configuration; None: as many as the fullest one of an entry has on disk, at
+            least 1, so that uneven ones show as partial.
+        tables: Tables whose derived columns may need metrics that no entry names.
 
     Raises:
-        RecordError: if two folders stand for the same seed, or an arm's folder cannot be listed.
+        RecordError: Two folders stand for the same seed, or a folder cannot be listed.
     """
     candidates = [candidate for entry in profile.entries for candidate in entry.candidates]
     experiments = {experiment.arm_id: experiment for experiment in with_ancestors(candidates)}
@@ -140,17 +134,7 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
 
 
 def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, ArmRuns]) -> ArmRuns:
-    """Read the runs of one arm that are on the disk.
-
-    Args:
-        store: the run store.
-        experiment: of the arm.
-        metrics: those to keep of each result.
-        read: arms that its runs may depend on, by ``Experiment.arm_id``.
-
-    Raises:
-        RecordError: if the arm's folder cannot be listed, or two folders stand for the same seed.
-    """
+    """Read the runs of one configuration, and keep these metrics; ``read`` has those that they depend on."""
     try:
         runs = find_runs(store, experiment)
     except OSError as error:
@@ -169,7 +153,7 @@ def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: 
 
 
 def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> dict[str, RunStatus]:
-    """Standings of what the seed's run depends on; naming its parents takes time, so only where there are any."""
+    """The status of each run that the seed's run depends on."""
     if not experiment.parents:
         return {}
     parents = experiment.with_seed(seed).parents
@@ -177,7 +161,7 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> 
 
 
 def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str]) -> None:
-    """Keep the part of a result that is shown, so that the rest of it can be let go."""
+    """Keep the part of a result that is shown."""
     seed, micro = result.experiment.seed, result.micro_batch_size
     found = {metric: read_metric(result, metric) for metric in metrics}
     arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
@@ -197,7 +181,7 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str]) -> None:
 
 
 def _hours(run: RunDirectory) -> float:
-    """Sum up an unfinished run's cost; 0 where its account cannot be read."""
+    """The device hours of an unfinished run; 0 where its attempts cannot be read."""
     try:
         return device_hours(read_attempts(run))
     except (OSError, UnicodeDecodeError):

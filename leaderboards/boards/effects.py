@@ -1,6 +1,6 @@
-"""Cells of a table -> effects: by how much each exceeds its competitors' baseline, beside the paper's.
+"""Cells of a table -> effects: by how much each exceeds the baseline that it competes with.
 
-Away from the paper's scale a number by itself says nothing about the paper's, but one row against another may.
+Away from the paper's scale single numbers cannot be compared with the paper's, but differences of rows can.
 """
 
 from __future__ import annotations
@@ -26,17 +26,15 @@ class CellEffect:
 
 
 def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[Key, CellEffect]:
-    """Compare the accuracies that compete with each other, where nothing else does: a column of changes, a challenge.
+    """Compare the accuracies that compete in a table, but for columns that have changes or challengers of their own.
 
-    Args:
-        suite: whose headline names the baseline, in its own table and, by its row and column, in others.
-        table: says which cells compete.
-        cells: keyed (row, column).
+    The suite's headline names the baseline, in its own table and, by its row and column, in others.
     """
-    told = {derived.of for derived in table.derived if isinstance(derived, ChangeFrom)} | {*table.challenger_columns}
+    changed = {derived.of for derived in table.derived if isinstance(derived, ChangeFrom)}
+    skipped = changed | {*table.challenger_columns}
     groups: dict[tuple[str, ...], list[Key]] = {}
     for key, cell in cells.items():
-        if table.ranked != "none" and is_accuracy(cell.metric) and cell.provenance.experiment and key[1] not in told:
+        if table.ranked != "none" and is_accuracy(cell.metric) and cell.provenance.experiment and key[1] not in skipped:
             groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
     effects = {}
     like = suite.headline.baseline

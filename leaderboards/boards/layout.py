@@ -1,7 +1,7 @@
-"""The papers' tables, and where a suite's entries, derived columns, figures and headline stand in them.
+"""The papers' tables, and the places in them of a suite's entries, derived columns, figures and headline.
 
-Cells stay strings, because their decimals are how the paper rounded each column. The layout is checked before any run
-is read, so that a misspelt column is told at once.
+Cells stay strings, as their decimals show how the paper rounded each column. The layout is checked before any run is
+read, so that a misspelt column is an error at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from leaderboards.boards.metrics import check_metric
-from suite.base.errors import RecordError, SpecError, unknown_name
+from suite.base.errors import RecordError, SpecError, check_name
 from suite.papers import find_table
 from suite.spec.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
 from suite.spec.profile import Entry, Place, Profile, Row
@@ -22,8 +22,8 @@ from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, Re
 class PaperTable:
     """A table as printed: ``rows`` maps the leading ``row_keys`` columns to the row's cells by column.
 
-    A layout of our own, where the paper only draws, has empty cells; ``own_decimals`` are those of such columns. Where
-    ours are of another image set, ``is_comparable`` says that no printed number stands beside them.
+    Where the paper only draws, the layout is ours and its cells are empty; such columns have ``own_decimals``. On
+    another image set no number ``is_comparable`` with a printed one.
     """
 
     name: str
@@ -39,11 +39,7 @@ class PaperTable:
         return self.header[len(self.row_keys) :]
 
     def value(self, row: tuple[str, ...], column: str) -> float | None:
-        """The printed number, or None where the paper leaves the cell empty, or speaks of other images.
-
-        Raises:
-            RecordError: if the cell is not a number.
-        """
+        """The printed number; None where the cell is empty, or of other images. RecordError if it is no number."""
         text = self.rows[row][column]
         try:
             return float(text) if text and self.is_comparable else None
@@ -54,7 +50,7 @@ class PaperTable:
             ) from error
 
     def decimals(self, column: str) -> int:
-        """How many decimals the paper prints in this column; our own choice where it prints nothing."""
+        """The number of decimals that the paper prints in this column; our own choice where it prints nothing."""
         printed = [cells[column] for cells in self.rows.values() if cells[column]]
         return max((len(text.partition(".")[2]) for text in printed), default=self.own_decimals)
 
@@ -125,11 +121,11 @@ def check_layout(suite: Suite, profile: Profile) -> None:
         entries = suite.entries_of(profile, table)
         _check_entries(suite, entries, layouts[table.name])
         if table.baseline:
-            _check_column(table.baseline, layouts[table.name])
+            check_name("column", table.baseline, layouts[table.name].columns)
         for derived in table.derived:
             _check_derived(derived, entries, layouts[table.name])
         for key in table.ranked.row_keys if isinstance(table.ranked, RankedWithin) else ():
-            _check_key(key, layouts[table.name])
+            check_name("row key", key, layouts[table.name].row_keys)
     for entry in profile.entries:
         suite.table(entry.table)
     for place in (suite.headline.better, suite.headline.baseline):
@@ -143,7 +139,7 @@ def _check_entries(suite: Suite, entries: Sequence[Entry], paper: PaperTable) ->
     for entry in entries:
         _check_row(entry.row, paper)
         for column, metric in entry.columns.items():
-            _check_column(column, paper)
+            check_name("column", column, paper.columns)
             check_metric(metric)
             if (entry.row, column) in places:
                 raise SpecError(
@@ -154,7 +150,7 @@ def _check_entries(suite: Suite, entries: Sequence[Entry], paper: PaperTable) ->
 
 
 def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable) -> None:
-    _check_column(derived.column, paper)
+    columns = [derived.column]
     if isinstance(derived, RelativeTo):
         check_metric(derived.metric)
         _check_row(derived.baseline, paper)
@@ -169,14 +165,14 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
                     "entries with different ones. Split the row, or measure that column by an entry."
                 )
     elif isinstance(derived, ChangeFrom):
-        _check_column(derived.of, paper)
+        columns.append(derived.of)
         _check_row(derived.baseline, paper)
     elif isinstance(derived, RelativeGain):
-        _check_column(derived.better, paper)
-        _check_column(derived.baseline, paper)
+        columns += [derived.better, derived.baseline]
     else:
-        for column in derived.columns:
-            _check_column(column, paper)
+        columns += derived.columns
+    for column in columns:
+        check_name("column", column, paper.columns)
 
 
 def _check_figure(figure: Figure, suite: Suite, layouts: dict[str, PaperTable]) -> None:
@@ -192,13 +188,13 @@ def _check_figure(figure: Figure, suite: Suite, layouts: dict[str, PaperTable]) 
         return
     paper = layouts[suite.table(figure.table).name]
     for key in keys:
-        _check_key(key, paper)
+        check_name("row key", key, paper.row_keys)
     for column in filter(None, columns):
-        _check_column(column, paper)
+        check_name("column", column, paper.columns)
 
 
 def places_of(figure: RunFigure) -> list[Place]:
-    """Whose runs a figure draws."""
+    """The places whose runs a figure draws."""
     if isinstance(figure, CurveFigure):
         return [place for panel in figure.panels.values() for place in panel.values()]
     if isinstance(figure, PairFigure):
@@ -209,21 +205,10 @@ def places_of(figure: RunFigure) -> list[Place]:
 def _check_place(place: Place, suite: Suite, layouts: dict[str, PaperTable]) -> None:
     paper = layouts[suite.table(place.table).name]
     _check_row(place.row, paper)
-    _check_column(place.column, paper)
+    check_name("column", place.column, paper.columns)
 
 
 def _check_row(row: Row, paper: PaperTable) -> None:
     if len(row) != len(paper.row_keys):
         raise SpecError(f"row {' / '.join(row)} has {len(row)} keys, table {paper.name} {len(paper.row_keys)}.")
-    if row not in paper.rows:
-        raise unknown_name("row", " / ".join(row), (" / ".join(known) for known in paper.rows))
-
-
-def _check_key(key: str, paper: PaperTable) -> None:
-    if key not in paper.row_keys:
-        raise unknown_name("row key", key, paper.row_keys)
-
-
-def _check_column(column: str, paper: PaperTable) -> None:
-    if column not in paper.columns:
-        raise unknown_name("column", column, paper.columns)
+    check_name("row", " / ".join(row), (" / ".join(known) for known in paper.rows))

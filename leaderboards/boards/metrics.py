@@ -1,8 +1,7 @@
-"""The metrics: which numbers of a result a column may show, in the papers' units.
+"""The metrics: the numbers of a result that a column may show, in the papers' units.
 
-Every number of ``Result`` is one. A column shows it once the column stands in the table's header
-(``papers/<table>.csv``, or ``Table.columns`` in ``suite.spec.suite``) and an ``Entry`` of the suite names both;
-``suite/papers/convit/convit_imagenet.py`` does so with ``speed_images_per_s``.
+Every number of ``Result`` is one. A column of the table's header shows it if an ``Entry`` of the suite names both,
+as ``suite/papers/convit/convit_imagenet.py`` does with ``speed_images_per_s``.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ _ACCURACIES = ("top1_percent", "top5_percent", "best_top1_percent", "top1_fracti
 
 
 def check_metric(metric: str) -> None:
-    """Refuse a metric that no result has.
-
-    Raises:
-        SpecError: with the nearest valid name.
-    """
+    """Raise SpecError, with the nearest valid name, for a metric that no result has."""
     check_name("metric", metric, [*PLAIN_METRICS, *SCALED_METRICS, *PRUNED_HEADS])
 
 
@@ -50,5 +45,5 @@ def is_accuracy(metric: str) -> bool:
 
 
 def in_points(metric: str) -> float:
-    """Return the factor that turns a difference in ``metric`` into percentage points."""
+    """The factor that turns a difference in ``metric`` into percentage points."""
     return 100.0 if metric.endswith("_fraction") else 1.0

@@ -1,7 +1,6 @@
-"""The runs of one experiment -> which of its seeds may be averaged; of several candidates -> the one that is shown.
+"""The runs of one experiment -> the seeds that may be averaged; several candidates -> the one that is shown.
 
-Where each run stands is told by ``suite.store.run_status``; here it becomes what a cell shows. The papers choose by
-accuracy on the test set; so do we, but on training seeds other than the one that is shown.
+The papers choose by accuracy on the test set; so do we, but on training seeds other than the one that is shown.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _CIRCUMSTANCES = {
 
 @dataclass(frozen=True)
 class UsableRuns:
-    """How far one experiment has come; or several, of which each seed shows the run of one."""
+    """The runs of one experiment; or of several, of which each seed shows the run of one."""
 
     experiments: tuple[Experiment, ...]
     runs: ArmRuns
@@ -37,19 +36,18 @@ class UsableRuns:
 
     @property
     def values(self) -> dict[int, dict[str, float]]:
-        """Of the seeds that may be averaged."""
+        """The metrics of the seeds that may be averaged."""
         return self.runs.values
 
 
 def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
-    """Gather what is known of every seed that was found or is planned."""
     runs = collection.arms[experiment.arm_id]
     networks = frozenset(network.arm_id for network in with_ancestors([experiment]))
     return UsableRuns((experiment,), runs, runs.failures, networks)
 
 
-def tell_origins(runs: ArmRuns) -> tuple[str, ...]:
-    """Tell which of the seeds that are averaged have lost what they took over, and in what they differ."""
+def describe_origins(runs: ArmRuns) -> tuple[str, ...]:
+    """Notes on the averaged seeds: which have lost their parents, and in which circumstances they differ."""
     notes = [f"seed {seed} {runs.statuses[seed].reason}" for seed in runs.values if runs.statuses[seed].reason]
     for field, what in _CIRCUMSTANCES.items():
         groups: dict[str, list[int]] = {}
@@ -57,17 +55,12 @@ def tell_origins(runs: ArmRuns) -> tuple[str, ...]:
             if (found := getattr(runs.circumstances[seed], field)) is not None:
                 groups.setdefault(short_commit(found) if field == "commit" else str(found), []).append(seed)
         if len(groups) > 1:
-            told = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())
-            notes.append(f"different {what}: {told}")
-    notes += _batch_norms(runs)
+            names = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())
+            notes.append(f"different {what}: {names}")
+    sizes = sorted({size for seed in runs.values if (size := runs.circumstances[seed].batch_norm_images) is not None})
+    notes += [f"batch norms saw {size} images at once, fewer than the recipe's batch" for size in sizes]
     corrupt = runs.num_corrupt_images.items()
     return (*notes, *(f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt))
-
-
-def _batch_norms(runs: ArmRuns) -> list[str]:
-    """Tell where batch norms saw fewer images at once than the recipe's batch, which gives other numbers."""
-    sizes = sorted({size for seed in runs.values if (size := runs.circumstances[seed].batch_norm_images) is not None})
-    return [f"batch norms saw {size} images at once, fewer than the recipe's batch" for size in sizes]
 
 
 def short_commit(commit: str) -> str:
@@ -84,11 +77,11 @@ def _seeds(seeds: list[int]) -> str:
 
 
 def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]:
-    """The runs that a place shows (none of the first candidate where none can be shown), and the search, if any.
+    """The runs that a place shows, those of the first candidate while none can be shown, and the search, if any.
 
-    Candidates that have a result are compared over the seeds that all of them have. The run that a seed shows is of the
-    candidate with the best mean top-1 accuracy over the *other* seeds, so that no number is shown that it was chosen
-    by. Of one seed alone there are no others: the search then says that it flatters.
+    Candidates that have a result are compared over the seeds that all of them have. Each seed shows the candidate with
+    the best mean top-1 accuracy over the *other* seeds, so that it is not chosen by the number that is shown. A single
+    seed has no others: the search then flatters, and says so.
     """
     if len(candidates) == 1:
         return candidates[0], None
@@ -113,7 +106,7 @@ def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]
 
 
 def _name_winners(experiments: Sequence[Experiment], winners: Mapping[int, UsableRuns]) -> str:
-    """``learning_rate=3e-05``, and of which seeds, where the seeds chose differently."""
+    """``learning_rate=3e-05``, with the seeds where these chose differently."""
     seeds: dict[str, list[int]] = {}
     for seed, winner in winners.items():
         seeds.setdefault(differences(experiments, winner.experiments[0]) or "the first", []).append(seed)

@@ -3,16 +3,16 @@
 What is drawn is data, ``suite.spec.figures``; each kind has a module here:
 
     lines, heatmaps, scatter            of a table's numbers
-    curves, pairs, progress, layers     of what trainings log
-    maps, centers                       of recorded attention, and of how heads moved
+    curves, pairs, shares, attention_by_layer     of what trainings log
+    attention_sheets, centers                      of recorded attention, and of how heads moved
 
 They share ``parts/``: the look, and the runs behind a cell with what these have logged and recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from suite.spec.figures import (
     CentersFigure,
@@ -35,44 +35,49 @@ if TYPE_CHECKING:
 
 
 def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png", "svg", "pdf")) -> dict[str, bytes]:
-    """``{"png": ..., "svg": ..., "pdf": ...}``, the same bytes for the same data; {} without any to draw.
+    """Draw a figure; the same data make the same bytes.
 
     Args:
-        figure: what is drawn.
-        leaderboard: of what.
-        kinds: the formats.
+        figure: What is drawn.
+        leaderboard: The board with its cells and runs.
+        kinds: The file formats.
+
+    Returns:
+        The file of each format; {} while there is nothing to draw.
 
     Raises:
-        RecordError: if a run's metrics or maps cannot be read.
+        RecordError: A run's metrics or maps cannot be read.
     """
     from leaderboards.figures.parts import style  # matplotlib takes as long to start as the rest of a leaderboard
 
     with style.default_style():
-        canvas = _draw(figure, leaderboard)
-        return {} if canvas is None else style.save(canvas, kinds)
+        canvas = _find_drawer(type(figure))(figure, leaderboard)
+        return {} if canvas is None else {kind: style.write(canvas, kind) for kind in kinds}
 
 
-def _draw(figure: Figure, leaderboard: Leaderboard) -> Canvas | None:
-    from leaderboards.figures import centers, curves, heatmaps, layers, lines, maps, pairs, progress, scatter
+def _find_drawer(kind: type[Figure]) -> Callable[[Any, Leaderboard], Canvas | None]:
+    from leaderboards.figures import (
+        attention_by_layer,
+        attention_sheets,
+        centers,
+        curves,
+        heatmaps,
+        lines,
+        pairs,
+        scatter,
+        shares,
+    )
 
-    match figure:
-        case LineFigure():
-            return lines.draw_lines(figure, leaderboard)
-        case HeatmapFigure():
-            return heatmaps.draw_heatmap(figure, leaderboard)
-        case ScatterFigure():
-            return scatter.draw_scatter(figure, leaderboard)
-        case CurveFigure():
-            return curves.draw_curves(figure, leaderboard)
-        case ProgressFigure():
-            return progress.draw_progress(figure, leaderboard)
-        case PairFigure():
-            return pairs.draw_pairs(figure, leaderboard)
-        case LayerFigure():
-            return layers.draw_layers(figure, leaderboard)
-        case MapsFigure():
-            return maps.draw_maps(figure, leaderboard)
-        case CentersFigure():
-            return centers.draw_centers(figure, leaderboard)
-        case PathsFigure():
-            return centers.draw_paths(figure, leaderboard)
+    drawers: dict[type[Figure], Callable[[Any, Leaderboard], Canvas | None]] = {
+        LineFigure: lines.draw_lines,
+        HeatmapFigure: heatmaps.draw_heatmap,
+        ScatterFigure: scatter.draw_scatter,
+        CurveFigure: curves.draw_curves,
+        ProgressFigure: shares.draw_shares,
+        PairFigure: pairs.draw_pairs,
+        LayerFigure: attention_by_layer.draw_layers,
+        MapsFigure: attention_sheets.draw_maps,
+        CentersFigure: centers.draw_centers,
+        PathsFigure: centers.draw_paths,
+    }
+    return drawers[kind]

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.figure import Figure as Canvas
 
+from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.heads import QUERY_NOTE, Group, Heads, Panel, draw_groups, sheet_size, view
 from leaderboards.figures.parts.logged import HeadPaths, read_paths
 from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
-from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
+from leaderboards.figures.parts.runs import read_first_runs
 from suite.spec.figures import CentersFigure, PathsFigure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Leaderboard
 
 _LAYERS_IN_ROW = 6
 _LAYER_SIDE_IN, _MOMENT_SIDE_IN = 1.6, 2.3
@@ -31,17 +26,23 @@ _CIRCLES = "to its place then (filled), with the ellipses that hold 50 % (solid)
 
 def draw_centers(figure: CentersFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no maps are recorded."""
-    runs = first_runs(leaderboard, figure.models)
-    read = {title: read_recorded(run, _READ) for title, (_, run) in runs.items()}
-    found = {title: maps for title, maps in read.items() if maps is not None}
+    found, notes = read_first_runs(leaderboard, figure.models, lambda run: read_recorded(run, _READ))
     if not found:
         return None
     groups = [group for title, maps in found.items() for group in find_groups(title, maps, figure.before)]
+    return _draw(figure, leaderboard, groups, _LAYER_SIDE_IN, (_explain(groups), *notes))
+
+
+def _draw(
+    figure: CentersFigure | PathsFigure,
+    leaderboard: Leaderboard,
+    groups: list[Group],
+    side: float,
+    notes: tuple[str, ...],
+) -> Canvas:
     columns = min(_LAYERS_IN_ROW, max(len(group.panels) for group in groups))
-    notes = (_explain(groups), name_seeds({title: runs[title] for title in found}))
-    missing = name_missing(leaderboard, figure.models, found)
-    canvas = style.new_canvas(leaderboard, figure, *sheet_size(groups, columns, _LAYER_SIDE_IN), *notes, missing)
-    draw_groups(canvas, groups, columns, _LAYER_SIDE_IN)
+    canvas = style.new_canvas(leaderboard, figure, *sheet_size(groups, columns, side), *notes)
+    draw_groups(canvas, groups, columns, side)
     return canvas
 
 
@@ -85,23 +86,15 @@ def _explain(groups: list[Group]) -> str:
 
 def draw_paths(figure: PathsFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished, or none has logged where its heads are."""
-    runs = first_runs(leaderboard, figure.models)
-    read = {title: read_paths(run) for title, (_, run) in runs.items()}
-    found = {title: paths for title, paths in read.items() if paths is not None}
+    found, notes = read_first_runs(leaderboard, figure.models, read_paths)
     if not found:
         return None
     if figure.layer is None:
-        groups, side = [show_layers(title, paths) for title, paths in found.items()], _LAYER_SIDE_IN
+        groups = [show_layers(title, paths) for title, paths in found.items()]
         note = f"{_MARKS} to its place after (filled)."
-    else:
-        groups = [show_moments(title, paths, figure.layer) for title, paths in found.items()]
-        side, note = _MOMENT_SIDE_IN, f"{_MARKS} {_CIRCLES}"
-    columns = min(_LAYERS_IN_ROW, max(len(group.panels) for group in groups))
-    seeds = name_seeds({title: runs[title] for title in found})
-    missing = name_missing(leaderboard, figure.models, found)
-    canvas = style.new_canvas(leaderboard, figure, *sheet_size(groups, columns, side), note, seeds, missing)
-    draw_groups(canvas, groups, columns, side)
-    return canvas
+        return _draw(figure, leaderboard, groups, _LAYER_SIDE_IN, (note, *notes))
+    groups = [show_moments(title, paths, figure.layer) for title, paths in found.items()]
+    return _draw(figure, leaderboard, groups, _MOMENT_SIDE_IN, (f"{_MARKS} {_CIRCLES}", *notes))
 
 
 def show_moments(title: str, paths: HeadPaths, layer: int) -> Group:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, curve_behind, name_num_seeds
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Place
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Leaderboard
 
 Panels = dict[str, dict[str, Curve]]  # title -> legend label -> curve
 _MOST_MARKERS = 25  # in a line
@@ -41,25 +38,21 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
         _draw_panel(axes, curves, marks, figure.log_y)
         if figure.after_parents:
             _join_to_parents(axes, curves, find_parents(figure.panels[title], leaderboard), marks)
-    what = [{"label": label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
-            for label, (color, marker) in marks.items()]  # fmt: skip
+    what = style.legend_entries(marks.items(), linewidth=1.8, markersize=5)
     style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_beside(width, labels)))
     return canvas
 
 
 def find_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Panels:
-    """The curves of the panels that this profile plans; those of a cell that lacks a failed seed are left out, as its
-    mean is in the table."""
+    """The curves of the panels that this profile plans. Cells with a failed seed have none."""
     found: Panels = {}
     for title, places in figure.panels.items():
-        planned = {label: place for label, place in places.items() if leaderboard.cell(place) is not None}
-        if not planned:
-            continue
-        curves = {
-            label: curve_behind(leaderboard, place, figure.metric, figure.after_parents)
-            for label, place in planned.items()
-        }
-        found[title] = {label: curve for label, curve in curves.items() if curve is not None}
+        if any(leaderboard.cell(place) is not None for place in places.values()):
+            curves = {
+                label: curve_behind(leaderboard, place, figure.metric, figure.after_parents)
+                for label, place in places.items()
+            }
+            found[title] = {label: curve for label, curve in curves.items() if curve is not None}
     return found
 
 
@@ -84,7 +77,7 @@ def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str
 
 
 def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[str, str]:
-    """Legend label -> that of the run whose weights it took over, where the same panel has both."""
+    """Map a legend label to the label of the run whose weights it took over, where a panel has both."""
     cells = {label: leaderboard.cell(place) for label, place in places.items()}
     shown = [(label, one) for label, cell in cells.items() if cell is not None for one in cell.provenance.experiments]
     labels = {experiment.arm_id: label for label, experiment in shown}
@@ -99,7 +92,7 @@ def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[
 def _join_to_parents(
     axes: Axes, curves: dict[str, Curve], parents: Mapping[str, str], marks: dict[str, tuple[str, str]]
 ) -> None:
-    """Dot a line from a training's end to the start of what went on from it, so that a drop between them is seen."""
+    """Draw a dotted line from the end of a parent's training to the start of its child's."""
     for child, parent in parents.items():
         if child in curves and parent in curves:
             end, start = curves[parent], curves[child]
@@ -108,7 +101,7 @@ def _join_to_parents(
 
 
 def _name_absent(figure: CurveFigure, leaderboard: Leaderboard, found: Panels) -> str:
-    """Name what a panel plans but cannot show; one without any line says so itself."""
+    """The note about what a panel plans but cannot show; a panel without any line says so itself."""
     absent = [
         f"{label} ({title})" if len(found) > 1 else label
         for title, curves in found.items()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
-from leaderboards.text.notation import write_value
+from leaderboards.text.notation import format_value
 from suite.spec.figures import HeatmapFigure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Board, Leaderboard
-    from leaderboards.boards.cells import Cell
 
 DASH = "\N{EN DASH}"
 NOT_ALL_SEEDS = "*"
@@ -85,7 +82,7 @@ def _draw_grid(axes: Axes, grid: Grid, norm: Normalize, decimals: int) -> Any:
     axes.set_facecolor(_EMPTY)
     image = axes.imshow(values, norm=norm, cmap="cividis", aspect="auto")
     for (row, column), value in np.ndenumerate(values):
-        text = write_grid_cell(grid.cells.get((grid.y[row], grid.x[column])), decimals)
+        text = format_grid_cell(grid.cells.get((grid.y[row], grid.x[column])), decimals)
         color = "white" if norm(value) < 0.5 else "black"  # also black where there is no value
         axes.text(column, row, text, ha="center", va="center", fontsize=9, linespacing=1.1, color=color)
     axes.set_xticks(range(len(grid.x)), labels=grid.x)
@@ -96,13 +93,13 @@ def _draw_grid(axes: Axes, grid: Grid, norm: Normalize, decimals: int) -> Any:
     return image
 
 
-def write_grid_cell(cell: Cell | None, decimals: int) -> str:
+def format_grid_cell(cell: Cell | None, decimals: int) -> str:
     """Ours with a star while seeds are missing, a dash where there is nothing, and the paper's in brackets."""
     if cell is None:
         return DASH
-    ours = write_value(cell.mean, decimals) if cell.is_usable else DASH
+    ours = format_value(cell.mean, decimals) if cell.is_usable else DASH
     ours += NOT_ALL_SEEDS if cell.is_usable and cell.status == "partial" else ""
-    return ours if cell.paper is None else f"{ours}\n({write_value(cell.paper, decimals)})"
+    return ours if cell.paper is None else f"{ours}\n({format_value(cell.paper, decimals)})"
 
 
 def _notes(grids: list[Grid]) -> list[str]:

@@ -8,17 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import NullLocator
+
+from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
 from suite.spec.figures import LineFigure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Board, Leaderboard
-    from leaderboards.boards.cells import Cell
 
 GAIN_MARK = (style.GREEN, "D")
 
@@ -55,9 +54,9 @@ def draw_lines(figure: LineFigure, leaderboard: Leaderboard) -> Canvas | None:
     if gain:
         _draw_gain(below[0], gain[0], figure)
     _label_x((below or [axes])[0], board, figure)
-    what = [_legend_entry(line.label, *mark) for line, mark in zip(series, line_marks, strict=True)]
-    what += [_legend_entry(figure.gain_label, *GAIN_MARK) for _ in gain]
-    style.add_legend(canvas, what, _whose([*series, *gain], figure))
+    labels = [line.label for line in [*series, *gain]]
+    entries = style.legend_entries(zip(labels, [*line_marks, GAIN_MARK], strict=False), linewidth=2)
+    style.add_legend(canvas, entries, _whose([*series, *gain], figure))
     return canvas
 
 
@@ -130,18 +129,12 @@ def _draw_gain(axes: Axes, gain: Series, figure: LineFigure) -> None:
 
 
 def _label_x(axes: Axes, board: Board, figure: LineFigure) -> None:
-    from matplotlib.ticker import NullLocator
-
     if figure.log_x:
         axes.set_xscale("log")
         axes.xaxis.set_minor_locator(NullLocator())
     ticks = positions(board, figure.x_key)
     axes.set_xticks(list(ticks.values()), labels=list(ticks))
     axes.set_xlabel(figure.x_label)
-
-
-def _legend_entry(label: str, color: str, marker: str) -> dict[str, Any]:
-    return {"label": label, "color": color, "marker": marker, "linewidth": 2}
 
 
 def _whose(series: Sequence[Series], figure: LineFigure) -> list[dict[str, Any]]:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, count_seeds, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
-from leaderboards.text.notation import write_signed
+from leaderboards.text.notation import format_signed
 from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Place
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Leaderboard
-    from leaderboards.boards.cells import Cell
 
 Marks = Mapping[str, tuple[str, str]]  # a pair's label -> (colour, marker)
 Found = dict[str, dict[str, Curve]]  # a pair's label -> what a model of it is called -> curve
 
 
 def draw_pairs(figure: PairFigure, leaderboard: Leaderboard) -> Canvas | None:
-    """The figure, of runs that were evaluated at the end alone without curves; None while no run has finished."""
+    """The figure; None while no run has finished. Runs that were evaluated only at the end get no curves."""
     found = find_pairs(figure, leaderboard)
     curves = [curve for sides in found.values() for curve in sides.values()]
     if not curves:
@@ -38,11 +36,10 @@ def draw_pairs(figure: PairFigure, leaderboard: Leaderboard) -> Canvas | None:
         _draw_gains(canvas.subplots(), figure, leaderboard, marks)
         return canvas
     canvas = style.new_canvas(leaderboard, figure, 8.6, 4.1, name_num_seeds(curves), *others)
-    axes, beside = canvas.subplots(1, 2, width_ratios=(5, 3))
+    axes, right = canvas.subplots(1, 2, width_ratios=(5, 3))
     _draw_curves(axes, figure, found, marks)
-    _draw_gains(beside, figure, leaderboard, marks)
-    common: dict[str, Any] = {"linewidth": 1.8, "markersize": 5}
-    what = [{"label": label, "color": color, "marker": marker, **common} for label, (color, marker) in marks.items()]
+    _draw_gains(right, figure, leaderboard, marks)
+    what = style.legend_entries(marks.items(), linewidth=1.8, markersize=5)
     lines = _lines(figure).items()
     style.add_legend(canvas, what, [{"label": n, "color": style.NEUTRAL, "linestyle": s} for n, s in lines], most=5)
     return canvas
@@ -114,7 +111,7 @@ def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> Non
         return
     side, away = ("bottom", 2) if mean >= 0 else ("top", -2)
     text: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": style.NEUTRAL}
-    axes.annotate(write_signed(mean, 1), (x, mean), (0, away), textcoords="offset points", **text)
+    axes.annotate(format_signed(mean, 1), (x, mean), (0, away), textcoords="offset points", **text)
 
 
 def _name_partial(figure: PairFigure, leaderboard: Leaderboard) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 from matplotlib.transforms import Bbox
 
+from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.figures.parts import style
 from suite.spec.figures import ScatterFigure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Board, Leaderboard
 
 # Where a label may stand, best first: (horizontal, vertical) alignment and the offset in points that goes with it.
 _SIDES = (
@@ -59,8 +56,7 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
     axes.margins(0.1, 0.1)
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
-    what = [{"label": g, "color": c, "marker": m, "linewidth": 1.2} for g, (c, m) in marks.items()]
-    style.add_legend(canvas, what, _whose(figure, ours, bool(papers)))
+    style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.2), _whose(figure, ours, bool(papers)))
     _label_points(canvas, axes, [*ours, *papers], marks)
     return canvas
 
@@ -148,7 +144,8 @@ def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: di
             )  # fmt: skip
             label.set_in_layout(False)
             box = label.get_window_extent()
-            hits = sum(box.overlaps(other) for other in taken) + 2 * (not _contains(inside, box))
+            is_inside = inside.x0 <= box.x0 and inside.y0 <= box.y0 and box.x1 <= inside.x1 and box.y1 <= inside.y1
+            hits = sum(box.overlaps(other) for other in taken) + 2 * (not is_inside)
             options.append((hits, label, box))
         best = min(options, key=lambda option: option[0])  # the first of equals
         for option in options:
@@ -161,7 +158,3 @@ def _error_bar(axes: Axes, point: Point, reach: tuple[float, float]) -> Bbox:
     x, low = axes.transData.transform((point.x, point.y - reach[0]))
     _, high = axes.transData.transform((point.x, point.y + reach[1]))
     return Bbox.from_extents(x - 1, low, x + 1, high)
-
-
-def _contains(outer: Bbox, inner: Bbox) -> bool:
-    return bool(outer.x0 <= inner.x0 and outer.y0 <= inner.y0 and inner.x1 <= outer.x1 and inner.y1 <= outer.y1)

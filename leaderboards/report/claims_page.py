@@ -4,54 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.report.pictures.plots import Marks, Plot, scale
+from leaderboards.report.pictures.plots import plot_effect
 from leaderboards.report.rendering import FOLLOWED, Link, find_links, render
-from leaderboards.report.tables import anchor_of
-from leaderboards.text.claims import (
-    LEGEND,
-    write_effect,
-    write_num_seeds,
-    write_p_value,
-    write_papers_effect,
-    write_seeds_needed,
-)
+from leaderboards.report.tables import anchor
+from leaderboards.text.claims import LEGEND, format_claim
 from leaderboards.text.notation import NOTHING
 from suite.papers import get_suite
-from suite.spec.claims import PaperClaims, Term
-
-
-@dataclass(frozen=True)
-class ClaimView:
-    anchor: str
-    sense: str
-    section: str
-    verdict: str
-    effect: str
-    paper: str
-    p: str
-    n: str
-    seeds: str
-    sort: dict[str, float | None]  # by column
-    plot: Plot | None
-    cells: tuple[Link, ...]
-
-
-@dataclass(frozen=True)
-class ScaleView:
-    name: str
-    counts: dict[str, int]  # by verdict
-    claims: tuple[ClaimView, ...]
+from suite.spec.claims import PaperClaims
 
 
 def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: str = "") -> str:
-    """Make the page of one paper's claims, at every scale that they were judged at; ``grid`` as of the index."""
+    """Render the page of one paper's claims, at every scale that they were judged at; ``grid`` as in
+    ``render_index_html``."""
     scales = dict.fromkeys(judged.scale for judged in claims)
     return render(
         "claims.html.j2",
-        ("parcels", "tables", *(FOLLOWED if grid else ())),
+        ("embedded", "tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
@@ -59,7 +29,6 @@ def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: 
         not_judged=paper.not_judged,
         legend=LEGEND.replace("**", "").replace("*", "").split("\n\n"),
         links=find_links("..", grid),
-        parcels={},
     )
 
 
@@ -68,47 +37,35 @@ def count_verdicts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
     return dict(Counter(judged.verdict for judged in claims).most_common())
 
 
-def _view_scale(name: str, claims: Sequence[JudgedClaim]) -> ScaleView:
-    return ScaleView(name, count_verdicts(claims), tuple(map(_view, claims)))
+def _view_scale(name: str, claims: Sequence[JudgedClaim]) -> dict[str, object]:
+    return {"name": name, "counts": count_verdicts(claims), "claims": [_view(judged) for judged in claims]}
 
 
-def _view(judged: JudgedClaim) -> ClaimView:
-    claim, estimate = judged.claim, judged.shown.estimate
-    return ClaimView(
-        anchor=f"{judged.scale}-{claim.name}",
-        sense=claim.sense,
-        section=claim.section,
-        verdict=judged.verdict,
-        effect=write_effect(judged),
-        paper=write_papers_effect(judged),
-        p=write_p_value(judged),
-        n=write_num_seeds(judged),
-        seeds=write_seeds_needed(judged),
-        sort={
+def _view(judged: JudgedClaim) -> dict[str, object]:
+    """The texts of a claim, with the numbers that its columns are sorted by."""
+    estimate = judged.shown.estimate
+    return {
+        **format_claim(judged),
+        "anchor": f"{judged.scale}-{judged.claim.name}",
+        "sort": {
             "effect": estimate.mean,
             "paper": judged.shown.paper,
             "p": judged.p_value,
             "n": min(judged.num_seeds),
             "seeds": judged.seeds_needed,
         },
-        plot=scale({(): Marks(estimate.mean, estimate.interval, judged.shown.paper, 0.0)}).get(()),
-        cells=tuple(_links(judged)),
-    )
+        "plot": plot_effect(estimate.mean, estimate.interval, judged.shown.paper),
+        "cells": _links(judged),
+    }
 
 
-def _links(judged: JudgedClaim) -> Iterable[Link]:
-    """To each cell that the claim speaks of, once; those without a number may be of a suite that has no page yet."""
-    known = [
-        effect
-        for effect, found in zip(judged.claim.effects, judged.effects, strict=True)
-        if found.estimate.mean is not None
-    ]
-    terms = {_address(term): term for effect in known for term in effect.terms}
-    for (_, anchor), term in terms.items():
-        row = " / ".join(filter(None, term.place.row))
-        yield Link(f"{row or NOTHING}, {term.place.column}", f"../{term.suite}/{judged.scale}.html#{anchor}")
-
-
-def _address(term: Term) -> tuple[str, str]:
-    table = get_suite(term.suite).table(term.place.table).name
-    return term.suite, anchor_of(term.place, table)
+def _links(judged: JudgedClaim) -> list[Link]:
+    """Links to the cells that the claim names; none for effects without a number, whose suite may have no page."""
+    links = {}
+    for effect, found in zip(judged.claim.effects, judged.effects, strict=True):
+        for term in effect.terms if found.estimate.mean is not None else ():
+            place, table = term.place, get_suite(term.suite).table(term.place.table).name
+            row = " / ".join(filter(None, place.row))
+            href = f"../{term.suite}/{judged.scale}.html#{anchor(table, place.row, place.column)}"
+            links[href] = Link(f"{row or NOTHING}, {place.column}", href)
+    return list(links.values())

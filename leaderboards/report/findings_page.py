@@ -17,8 +17,8 @@ _FOLDER = f"{PUBLISHED.parent.name}/{PUBLISHED.name}"
 
 
 def render_findings_html(grid: str = "") -> str:
-    """Make the page; ``grid`` as of the index. Its links are of the project's folder, where a report does not lie:
-    they become the files' names."""
+    """Render the page, with ``grid`` as in ``render_index_html``. Links into the project's folder become the files'
+    names, as a report lies elsewhere."""
     from markdown_it import MarkdownIt
 
     title, _, text = (PUBLISHED / "FINDINGS.md").read_text(encoding="utf-8").partition("\n")
@@ -32,12 +32,11 @@ def render_findings_html(grid: str = "") -> str:
         place=f"{_FOLDER}/FINDINGS.md",
         findings=own_markup(markdown.renderer.render(tokens, markdown.options, {})),
         links=find_links(".", grid),
-        parcels={},
     )
 
 
 def _name_files(tokens: Sequence[Token]) -> None:
-    """Put the name of the file that a link leads to after its text."""
+    """Write the name of a link's file after its text."""
     for link in (token for block in tokens for token in block.children or () if token.type.startswith("link_")):
         if link.type == "link_open":
             place = f"{_FOLDER}/{link.attrs['href']}"

@@ -3,48 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from leaderboards.boards.cells import Cell
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.report.claims_page import count_verdicts
-from leaderboards.report.pictures.plots import Marks, Plot, scale
+from leaderboards.report.pictures.plots import plot_effect
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
-from leaderboards.text.index import LEGEND, write_to_go
-from leaderboards.text.notation import NOTHING, paper_decimals, write_difference, write_signed
-from suite.cost.costs import write_hours
+from leaderboards.text.index import LEGEND, format_line
 from suite.papers import list_claims
 from suite.spec.claims import PaperClaims
 
 
-@dataclass(frozen=True)
-class SuiteView:
-    """A suite at one scale; ``href`` is "" where it has no page."""
-
-    suite: str
-    question: str
-    source: str
-    scale: str
-    href: str
-    done: int
-    num_cells: int
-    headline: str
-    ours: str
-    paper: str
-    plot: Plot | None
-    spent: str
-    to_go: str
-    error: str
-
-
 def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], grid: str = "") -> str:
-    """Make the page of all suites.
+    """Render the page of all suites.
 
     Args:
-        lines: a suite at a scale each.
-        claims: of all papers, at every scale that has runs.
-        grid: the address of the grid's page that serves this one, and keeps it up to date; "": a file.
+        lines: Each a suite at one scale.
+        claims: The claims of all papers, at every scale that has runs.
+        grid: The address of the page of the grid at work, whose server keeps this page up to date; "": a file.
     """
     begun = [_view(line) for line in lines if line.cost or line.error]
     verdicts = [
@@ -54,7 +30,7 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     ]
     return render(
         "index.html.j2",
-        ("parcels", "tables", *(FOLLOWED if grid else ())),
+        ("embedded", "tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
         title="Leaderboards of all suites",
         begun=begun,
@@ -63,37 +39,26 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         verdict_names=list(dict.fromkeys(name for _, _, counts in verdicts for name in counts)),
         legend=LEGEND.replace("`", ""),
         links=find_links(".", grid),
-        parcels={},
     )
 
 
 def _view_verdicts(paper: PaperClaims, scale_name: str, counts: dict[str, int]) -> dict[str, object]:
-    return {"paper": paper.title, "href": f"claims/{paper.name}.html#{scale_name}", "scale": scale_name,
-            "counts": counts}  # fmt: skip
+    href = f"claims/{paper.name}.html#{scale_name}"
+    return {"paper": paper.title, "href": href, "scale": scale_name, "counts": counts}
 
 
-def _view(line: IndexLine) -> SuiteView:
-    suite, cell, cost = line.suite, line.headline, line.cost or line.planned
-    known = line.leaderboard is not None and line.cost is not None
-    return SuiteView(
-        suite=suite.name,
-        question=suite.question,
-        source=f"{suite.paper}, {suite.item}",
-        scale=line.profile_name,
-        href=f"{suite.name}/{line.profile_name}.html" if known else "",
-        done=line.leaderboard.count("done") if line.leaderboard and line.cost else 0,
-        num_cells=line.leaderboard.num_cells if line.leaderboard else 0,
-        headline=suite.headline.text,
-        ours=write_difference(cell) if cell and known else NOTHING,
-        paper=write_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
-        plot=_plot(cell) if cell and known else None,
-        spent=f"{write_hours(cost.hours_spent)} {cost.unit}" if cost and known else NOTHING,
-        to_go=f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
-        error=line.error,
-    )
-
-
-def _plot(cell: Cell) -> Plot | None:
-    if not cell.is_usable:
-        return None
-    return scale({(): Marks(cell.mean, cell.interval, cell.paper, 0.0)}).get(())
+def _view(line: IndexLine) -> dict[str, object]:
+    """A suite at one scale; ``href`` is "" where it has no page."""
+    suite, cell, board = line.suite, line.headline, line.leaderboard
+    return {
+        **format_line(line),
+        "suite": suite.name,
+        "question": suite.question,
+        "source": f"{suite.paper}, {suite.item}",
+        "scale": line.profile_name,
+        "href": f"{suite.name}/{line.profile_name}.html" if line.cost else "",
+        "done": board.count("done") if board and line.cost else 0,
+        "num_cells": board.num_cells if board else 0,
+        "plot": plot_effect(cell.mean, cell.interval, cell.paper) if cell and line.cost and cell.is_usable else None,
+        "error": line.error,
+    }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leaderboards.boards.board import Board
 from leaderboards.text.escaping import spell_controls
-from leaderboards.text.notation import NOTHING, write_ours, write_status
+from leaderboards.text.notation import NOTHING, format_ours, format_status
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -46,8 +46,8 @@ def _ours(board: Board, row: tuple[str, ...], column: str) -> str:
     cell = board.cells.get((row, column))
     if cell is None:
         return NOTHING
-    written = write_ours(cell, board.paper.decimals(column))
-    return written if cell.status == "done" else f"{written} ({write_status(cell)})".strip()
+    written = format_ours(cell, board.paper.decimals(column))
+    return written if cell.status == "done" else f"{written} ({format_status(cell)})".strip()
 
 
 def _line(texts: Sequence[str]) -> str:

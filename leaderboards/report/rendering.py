@@ -10,8 +10,10 @@ import base64
 import functools
 import gzip
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from leaderboards.text.escaping import spell_controls
@@ -30,16 +32,18 @@ def render(
     charts_library: bytes = b"",
     *,
     asks_server: bool = False,
+    embedded: Mapping[str, str] = MappingProxyType({}),
     **shown: Any,
 ) -> str:
     """Render a page.
 
     Args:
-        template: a file of ``templates``.
-        script_names: those of ``static`` that it runs.
-        charts_library: JavaScript, compressed, that a script of the page may start; empty where there is no chart.
-        asks_server: whether a script of it may ask the server that it came from; a file may ask nobody.
-        shown: what the template names.
+        template: A file in ``templates``.
+        script_names: The scripts in ``static`` that the page runs.
+        charts_library: Compressed JavaScript that a script of the page may start; empty on a page without charts.
+        asks_server: Whether scripts may ask the server that the page came from; a file may ask nobody.
+        embedded: Compressed contents that scripts read, by name.
+        shown: The values that the template names.
     """
     scripts = [_read(f"{name}.js") for name in script_names]
     sources = [*scripts, *([gzip.decompress(charts_library).decode()] if charts_library else [])]
@@ -48,12 +52,18 @@ def render(
         style=_safe(_read("report.css")),
         scripts=[_safe(script) for script in scripts],
         charts_library=base64.b64encode(charts_library).decode(),
+        embedded=embedded,
         **shown,
     )  # fmt: skip
 
 
+def render_waiting(trouble: str) -> str:
+    """Render the page that stands in for one that a server still makes; ``trouble`` is why it cannot, or ""."""
+    return render("waiting.html.j2", title="Being made", trouble=trouble, links=[])
+
+
 def render_picture(**shown: Any) -> str:
-    """Render a table as SVG; ``shown`` is what the template names."""
+    """Render a table as SVG."""
     return _environment().get_template("table.svg.j2").render(**shown)
 
 
@@ -64,8 +74,8 @@ class Link:
 
 
 def find_links(above: str, grid: str = "") -> list[Link]:
-    """The pages of all suites, of each paper's claims and of the published findings, from a page below or beside (".")
-    the folder ``above``; where pages are served first that of the grid at work, at the address ``grid``."""
+    """The links to the pages in the folder ``above``: all suites, each paper's claims, the published findings. On served pages
+    the first link leads to the running grid, at the address ``grid``."""
     claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")
@@ -115,13 +125,13 @@ def _read(name: str) -> str:
 
 
 def _safe(text: str) -> object:
-    """Let the project's own style or script stand in its element."""
+    """Mark one of the project's styles or scripts as text that is not escaped."""
     assert "</s" not in text, "a style or script that would end its own element"
     return own_markup(text)
 
 
 def own_markup(text: str) -> object:
-    """Mark what the project itself has written as markup that is not escaped."""
+    """Mark text of the project's own as markup that is not escaped."""
     from markupsafe import Markup
 
     return Markup(text)

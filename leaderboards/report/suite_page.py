@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import STATUSES
 from leaderboards.judged_claims import JudgedClaim
+from leaderboards.report.compressed import as_json, compress_within
+from leaderboards.report.downloads import Download, list_chart_files, list_table_files, view_figure
 from leaderboards.report.library import charts_library
-from leaderboards.report.offers import Pictures, offer_chart, offer_figure, offer_table
-from leaderboards.report.packed import as_json, pack_within
-from leaderboards.report.pictures.charts import Chart, find_charts
+from leaderboards.report.pictures.charts import find_charts
 from leaderboards.report.rendering import FOLLOWED, find_links, render
-from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
+from leaderboards.report.runs_behind import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
 from leaderboards.text.challenges import COMPARISON, write_challenges
-from leaderboards.text.claims import write_effect, write_papers_effect
+from leaderboards.text.claims import format_claim
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import scale_title, write_headline, write_power
+from leaderboards.text.notation import format_headline, format_power, scale_title
 from leaderboards.text.notes import find_notes
 
 MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
-_CHART = "chart-"  # before its name, that of its parcel
+_CHART = "chart-"  # before a chart's name: the name of its embedded specification
+Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
 
 
 @dataclass(frozen=True)
 class LiveTable:
-    """The table of runs at work that a served page fills and keeps up to date.
+    """The table of runs at work that a served page keeps up to date.
 
-    ``columns`` of which ``texts`` hold no numbers; ``state`` is where the page asks for them, and learns that there is
-    another board than ``board``.
+    Args:
+        columns: The names of its columns.
+        texts: The columns that hold no numbers.
+        state: The address at which the page asks for the runs and for the version of the board.
+        board: The version of the board that the page shows.
     """
 
     columns: Sequence[str]
@@ -48,27 +52,39 @@ def render_suite_page(
     live: LiveTable | None = None,
     grid: str = "",
 ) -> str:
-    """Make the page of one suite at one scale.
+    """Render the page of one suite at one scale.
 
     Args:
-        leaderboard: what it shows.
-        pictures: the figures that were drawn.
-        claims: that speak of this suite, judged at this scale.
-        above: the folder with the index, the claims' and the findings' pages, from this page; "" where there are none.
-        live: of the page of a grid at work, which is served; None: any other.
-        grid: where that is, from another page that is served; "": a file, which asks nobody for anything.
+        leaderboard: The board that it shows.
+        pictures: The figures that were drawn.
+        claims: The claims about this suite, judged at this scale.
+        above: The path from the page to the folder of the index, claims and findings pages; "": there are none.
+        live: The table of the served page of a grid at work; None: any other page.
+        grid: The address of that page, from another served page; "": a file, which asks nobody for anything.
     """
-    suite, runs, contents = leaderboard.suite, dict[RunsOfCell, int](), dict[str, bytes]()
+    suite, runs = leaderboard.suite, dict[RunsOfCell, int]()
     reader = RunReader(leaderboard)
     tables = [view_table(board, reader, runs) for board in leaderboard.tables.values()]
-    contents["runs"] = as_json({"columns": COLUMNS, "cells": [vars(of_cell) for of_cell in runs]})
-    shown = zip(leaderboard.tables.values(), tables, strict=True)
-    offers = {table.name: offer_table(board, table, contents) for board, table in shown}
-    charts = find_charts(leaderboard)
-    contents |= {_parcel_of(chart): as_json(chart.spec) for chart in charts}
+    boards = zip(leaderboard.tables.values(), tables, strict=True)
+    downloads = {table.name: list_table_files(board, table) for board, table in boards}
+    charts = [
+        {
+            **vars(chart),
+            "spec_name": f"{_CHART}{chart.name}",
+            "file": f"{leaderboard.profile_name}.{chart.name}.svg",
+            "downloads": list_chart_files(chart, leaderboard),
+        }
+        for chart in find_charts(leaderboard)
+    ]
     drawn = [figure for figure in suite.figures if pictures.get(figure.name)]
-    figures = [offer_figure(figure, leaderboard, pictures[figure.name], contents) for figure in drawn]
-    views = [_view_chart(chart, leaderboard, contents) for chart in charts]
+    figures = [view_figure(figure, leaderboard, pictures[figure.name]) for figure in drawn]
+    contents = {
+        "runs": as_json({"columns": COLUMNS, "cells": [vars(of_cell) for of_cell in runs]}),
+        **_contents_of(downloads.values()),
+        **{chart["spec_name"]: as_json(chart["spec"]) for chart in charts},
+        **_contents_of(figure["downloads"] for figure in figures),
+        **_contents_of(chart["downloads"] for chart in charts),
+    }
     make = functools.partial(
         _render,
         live=live,
@@ -77,15 +93,15 @@ def render_suite_page(
         suite=suite.name,
         source=f"{suite.paper}, {suite.item}",
         question=suite.question,
-        headline=f"{write_headline(leaderboard)}.",
-        power=write_power(leaderboard),
+        headline=f"{format_headline(leaderboard)}.",
+        power=format_power(leaderboard),
         scale=scale_title(leaderboard),
         scale_note=leaderboard.profile.scale_note,
         is_papers_scale=not leaderboard.profile.scale_note,
         counts={status: leaderboard.count(status) for status in STATUSES},
         tables=tables,
-        offers=offers,
-        charts=views,
+        downloads=downloads,
+        charts=charts,
         figures=figures,
         claims=[_view_claim(judged, above) for judged in claims],
         challengers=[challenger.describe() for challenger in suite.challengers],
@@ -95,55 +111,36 @@ def render_suite_page(
         legend=explain(leaderboard),
         footnotes=suite.footnotes,
         links=find_links(above, grid) if above else [],
-        all_parcels=list(contents),
+        names=set(contents),
     )
-    empty = make(parcels=dict.fromkeys(contents, ""))
-    return make(parcels=pack_within(MOST_BYTES - len(empty.encode()), contents))
+    empty = make(embedded=dict.fromkeys(contents, ""))
+    return make(embedded=compress_within(MOST_BYTES - len(empty.encode()), contents))
+
+
+def _contents_of(downloads: Iterable[Sequence[Download]]) -> dict[str, bytes]:
+    return {download.file: download.content for of_one in downloads for download in of_one}
 
 
 def _render(
-    parcels: Mapping[str, str],
-    all_parcels: Sequence[str],
-    charts: Sequence[object],
-    live: LiveTable | None,
-    is_served: bool,
-    **shown: object,
+    embedded: Mapping[str, str], names: set[str], live: LiveTable | None, is_served: bool, **shown: object
 ) -> str:
-    """Render the page with those of its parcels that there are, and say that others were left out."""
-    has_charts = is_served or any(name.startswith(_CHART) for name in parcels)  # they may come while it is open
-    has_runs = is_served or "runs" in parcels
+    """Render the page with the contents that fit, and name the others."""
+    has_charts = is_served or any(name.startswith(_CHART) for name in embedded)  # they may come while it is open
+    has_runs = is_served or "runs" in embedded
     scripts = [name for name, is_needed in (("runs", has_runs), ("charts", has_charts)) if is_needed]
     kept = ("renew", "live") if live else FOLLOWED if is_served else ()
     return render(
         "live.html.j2" if live else "suite.html.j2",
-        ("parcels", "tables", *scripts, *kept),
+        ("embedded", "tables", *scripts, *kept),
         charts_library() if has_charts else b"",
         asks_server=is_served,
         live=live,
-        parcels=parcels,
-        left_out=sorted(set(all_parcels) - set(parcels)),
-        charts=charts,
+        embedded=embedded,
+        left_out=sorted(names - set(embedded)),
         **shown,
     )
 
 
-def _parcel_of(chart: Chart) -> str:
-    return f"{_CHART}{chart.name}"
-
-
-def _view_chart(chart: Chart, leaderboard: Leaderboard, contents: dict[str, bytes]) -> dict[str, object]:
-    file = f"{leaderboard.profile_name}.{chart.name}.svg"
-    offers = offer_chart(chart, leaderboard, contents)
-    return {**vars(chart), "parcel": _parcel_of(chart), "file": file, "offers": offers}
-
-
 def _view_claim(judged: JudgedClaim, above: str) -> dict[str, str]:
     page = f"{above}/claims/{judged.paper.name}.html#{judged.scale}-{judged.claim.name}" if above else ""
-    return {
-        "verdict": judged.verdict,
-        "sense": judged.claim.sense,
-        "section": judged.claim.section,
-        "effect": write_effect(judged),
-        "paper": write_papers_effect(judged),
-        "href": page,
-    }
+    return {**format_claim(judged), "href": page}

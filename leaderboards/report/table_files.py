@@ -26,11 +26,7 @@ class Text:
 
 
 def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
-    """Draw the table with all of its rows; the same bytes for the same table.
-
-    Returns:
-        SVG and PDF.
-    """
+    """Draw the whole table as SVG and PDF; the same bytes for the same table."""
     columns = [*table.keys, *table.columns]
     rows = [
         [[name] for name in columns],

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leaderboards.boards.board import Board
-from leaderboards.boards.cells import Cell
 from leaderboards.report.pictures.plots import Plot, plot_column
-from leaderboards.report.runs import RunReader, RunsOfCell
-from leaderboards.text.notation import NOTHING, write_compared, write_ours, write_ranks, write_signed, write_status
-from suite.spec.profile import Place, Row
+from leaderboards.report.runs_behind import RunReader, RunsOfCell
+from leaderboards.text.notation import NOTHING, format_comparison, format_ours, format_ranks, format_status
+from suite.spec.profile import Row
 
 
 @dataclass(frozen=True)
 class CellView:
-    """One place. ``sort`` is the number that the column is sorted by; ``runs`` numbers the page's ``RunsOfCell``."""
+    """One cell: ``sort`` is the number that its column is sorted by, ``runs`` the number of its ``RunsOfCell``."""
 
     anchor: str
     ours: str
@@ -57,19 +56,8 @@ def anchor(table: str, row: Row, column: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", "--".join((table, *row, column)), flags=re.ASCII)
 
 
-def anchor_of(place: Place, table: str) -> str:
-    """The same of a place in the table called ``table``."""
-    return anchor(table, place.row, place.column)
-
-
 def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> TableView:
-    """Write a table.
-
-    Args:
-        board: the table with its cells.
-        reader: of the runs behind them.
-        runs: numbers each ``RunsOfCell`` of the page; those of this table are added.
-    """
+    """Write a table. ``runs`` numbers each ``RunsOfCell`` of the page; those of this table are added to it."""
     plots = {column: plot_column(board, column) for column in board.columns}
     rows = []
     for row in board.paper.rows:
@@ -97,34 +85,22 @@ def _view_cell(
     decimals = board.paper.decimals(column)
     return CellView(
         anchor=anchor(board.table.name, row, column),
-        ours=write_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
-        status=write_status(cell),
+        ours=format_ours(cell, decimals) or ("undefined" if cell.status == "done" else NOTHING),
+        status=format_status(cell),
         state=cell.status,
-        ranks=write_ranks(cell),
+        ranks=format_ranks(cell),
         paper=board.paper.rows[row][column] if board.has_paper else "",
-        compared=_compare(board, cell, decimals),
+        compared="" if (compared := format_comparison(board, cell)) == NOTHING else compared,
         verdict=cell.comparison.verdict or "",
-        last=_last(cell, decimals),
+        last="" if cell.last_top1_percent is None else f"{cell.last_top1_percent:.{decimals}f}",
         plot=plots[column].get(row),
         sort=cell.mean,
         runs=runs.get(column),
     )
 
 
-def _compare(board: Board, cell: Cell, decimals: int) -> str:
-    if board.is_at_papers_scale:
-        return "" if cell.difference is None else write_signed(cell.difference, decimals)
-    written = write_compared(board.effects.get((cell.row, cell.column)))
-    return "" if written == NOTHING else written
-
-
-def _last(cell: Cell, decimals: int) -> str:
-    """The accuracy after the last epoch, beside the best of all epochs."""
-    return "" if cell.last_top1_percent is None else f"{cell.last_top1_percent:.{decimals}f}"
-
-
 def _name_small_print(board: Board) -> str:
-    """Say what stands below ours."""
+    """What stands below ours."""
     papers = ["the paper's number"] if board.has_paper else []
     if board.is_at_papers_scale:
         papers += ["ours minus the paper's"] if board.has_paper else []

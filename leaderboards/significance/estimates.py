@@ -46,15 +46,13 @@ Formula = Callable[[Sequence[float]], float | None]
 
 @dataclass(frozen=True)
 class Sample:
-    """One number by training seed.
-
-    ``networks`` name the trained networks that it was measured on, and their parents, without their seeds; samples
-    that share one are paired. ``least_sd`` is the smallest deviation that the seeds are believed.
-    """
+    """One number by training seed."""
 
     values: Mapping[int, float]
-    networks: frozenset[str] = frozenset()
-    least_sd: float = 0.0
+    networks: frozenset[str] = (
+        frozenset()
+    )  # those it was measured on, and their parents: samples that share one are paired
+    least_sd: float = 0.0  # the smallest standard deviation that is believed
 
     @property
     def sd(self) -> float | None:
@@ -76,49 +74,40 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and how far its seeds determine it.
+    """A number and how far its seeds determine it."""
 
-    Args:
-        samples: that it was made of; several where it is derived.
-        formula: makes the number of the samples' means.
-        mean: None without seeds, and where the formula has no value.
-        variances: of one seed's contribution, for each independent group of samples; empty below two seeds.
-        sizes: seeds in each of these groups.
-        num_unmatched: seeds that were left out, as the sample that they are paired with lacks them.
-    """
-
-    samples: tuple[Sample, ...]
-    formula: Formula = field(compare=False)
-    mean: float | None = None
-    variances: tuple[float, ...] = ()
-    sizes: tuple[int, ...] = ()
-    num_unmatched: int = 0
+    samples: tuple[Sample, ...]  # several where it is derived
+    formula: Formula = field(compare=False)  # makes the number of the samples' means
+    mean: float | None = None  # None without seeds, and where the formula has no value
+    variances: tuple[float, ...] = ()  # of one seed's contribution, for each independent group; empty below two seeds
+    sizes: tuple[int, ...] = ()  # the number of seeds in each of these groups
+    num_unmatched: int = 0  # seeds that were left out, as the sample that they are paired with lacks them
 
     @property
     def values(self) -> Mapping[int, float]:
-        """By seed, of one that is not derived."""
+        """The values by seed; {} of a derived number."""
         return self.samples[0].values if len(self.samples) == 1 else {}
 
     @property
     def sd(self) -> float | None:
-        """The standard deviation of one that is not derived."""
+        """The standard deviation over seeds; None of a derived number."""
         return self.samples[0].sd if len(self.samples) == 1 else None
 
     @property
     def standard_error(self) -> float:
-        """0.0 where nothing scatters but by rounding, as in a number over itself, or where it is not known."""
+        """The standard error; 0.0 if it is not known, or if nothing scatters, as in a number over itself."""
         found = math.sqrt(sum(v / n for v, n in zip(self.variances, self.sizes, strict=True)))
         return found if found > _ROUNDING * abs(self.mean or 0.0) else 0.0
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Welch-Satterthwaite's."""
+        """Welch-Satterthwaite's degrees of freedom."""
         shares = [(v / n, n - 1) for v, n in zip(self.variances, self.sizes, strict=True)]
         return float(sum(s for s, _ in shares) ** 2 / sum(s**2 / df for s, df in shares))
 
     @property
     def interval(self) -> Interval | None:
-        """With 95 % confidence; None below two seeds, and of what no seed changes."""
+        """The 95 % interval; None below two seeds, and if no seed changes the number."""
         return interval(self, CONFIDENCE)
 
 
@@ -128,12 +117,7 @@ def single(sample: Sample) -> Estimate:
 
 
 def derive(sources: Sequence[Estimate], formula: Formula) -> Estimate:
-    """Make a number of others.
-
-    Args:
-        sources: which may be derived themselves.
-        formula: of the sources' means; linearized for the variance.
-    """
+    """Derive a number from others by a formula of their means, which is linearized for the variance."""
     samples = tuple(sample for source in sources for sample in source.samples)
     whole = formula if all(source.formula is _only for source in sources) else _nested(sources, formula)
     groups = _paired(samples)
@@ -158,7 +142,7 @@ def difference(better: Estimate, baseline: Estimate) -> Estimate:
 
 
 def interval(estimate: Estimate, confidence: float) -> Interval | None:
-    """The interval at another confidence; None below two seeds, and of what no seed changes."""
+    """The interval at a confidence; None below two seeds, and if no seed changes the number."""
     if estimate.mean is None or estimate.standard_error == 0:
         return None
     from scipy.special import stdtrit  # a third of the start-up of scipy.stats
@@ -168,8 +152,7 @@ def interval(estimate: Estimate, confidence: float) -> Interval | None:
 
 
 def p_value(estimate: Estimate, expected: float = 0.0) -> float | None:
-    """How probable a mean so far from ``expected``, to either side, would be if that were true; None where the
-    interval is not known."""
+    """The two-sided p-value of the mean if ``expected`` were true; None if the interval is not known."""
     if estimate.mean is None or estimate.standard_error == 0:
         return None
     from scipy.special import stdtr
@@ -179,12 +162,7 @@ def p_value(estimate: Estimate, expected: float = 0.0) -> float | None:
 
 
 def holm(p_values: Sequence[float], num_tests: int | None = None) -> list[float]:
-    """Adjust the p-values of one family by Holm's step-down method, in their order.
-
-    Args:
-        p_values: of the tests that were made.
-        num_tests: of the family, where it has more than these.
-    """
+    """Adjust p-values by Holm's step-down method; ``num_tests`` is the size of a family with more tests than these."""
     num_tests = num_tests or len(p_values)
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, largest = [0.0] * len(p_values), 0.0
@@ -195,11 +173,8 @@ def holm(p_values: Sequence[float], num_tests: int | None = None) -> list[float]
 
 
 def rank_intervals(estimates: Sequence[Estimate]) -> list[tuple[int, int]]:
-    """The ranks that each of the estimates may have among them, the best (highest) being 1.
-
-    From 1 + the number that are significantly better to k - the number that are significantly worse: pairs by Welch's
-    t, Holm over all pairs.
-    """
+    """The best and the worst rank that each estimate may have, 1 being the highest: from 1 + the number that are
+    significantly better to k - the number that are significantly worse, by Welch's t with Holm over all pairs."""
     pairs = [(i, j) for i in range(len(estimates)) for j in range(i)]
     gaps = [difference(estimates[i], estimates[j]) for i, j in pairs]
     adjusted = holm([1.0 if (p := p_value(gap)) is None else p for gap in gaps])
@@ -220,7 +195,7 @@ def _only(means: Sequence[float]) -> float:
 
 
 def _nested(sources: Sequence[Estimate], formula: Formula) -> Formula:
-    """Of all samples' means: each source's own formula first, then the one of the sources."""
+    """The formula of all samples' means: each source's own formula first, then the one of the sources."""
 
     def whole(means: Sequence[float]) -> float | None:
         found, begin = [], 0
@@ -237,7 +212,7 @@ def _nested(sources: Sequence[Estimate], formula: Formula) -> Formula:
 
 
 def _paired(samples: Sequence[Sample]) -> list[list[int]]:
-    """The samples' places, grouped by common networks, also through others."""
+    """The indices of the samples, grouped by common networks, also through others."""
     groups: list[tuple[set[str], list[int]]] = []
     for i, sample in enumerate(samples):
         joined = (set(sample.networks), [i])
@@ -249,7 +224,7 @@ def _paired(samples: Sequence[Sample]) -> list[list[int]]:
 
 
 def _common_seeds(samples: Sequence[Sample], groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Of each sample, the seeds that all of its group have."""
+    """The seeds of each sample that all samples of its group have."""
     seeds: list[list[int]] = [[] for _ in samples]
     for group in groups:
         common = sorted(set.intersection(*(set(samples[i].values) for i in group)))
@@ -259,7 +234,7 @@ def _common_seeds(samples: Sequence[Sample], groups: Sequence[Sequence[int]]) ->
 
 
 def _slopes(formula: Formula, means: Sequence[float]) -> list[float] | None:
-    """How much the formula follows each mean, by central differences; None where it has no value there."""
+    """The derivative by each mean, by central differences; None where the formula has no value."""
     if formula is _only:
         return [1.0]
     slopes = []
@@ -273,7 +248,7 @@ def _slopes(formula: Formula, means: Sequence[float]) -> list[float] | None:
 
 
 def _variance(parts: Sequence[tuple[Sample, float]], seeds: Sequence[int]) -> float:
-    """Of one seed's contribution to the number, over a group of paired samples."""
+    """The variance of one seed's contribution to the number, over a group of paired samples."""
     contributions = [sum(slope * sample.values[seed] for sample, slope in parts) for seed in seeds]
     least = sum((slope * sample.least_sd) ** 2 for sample, slope in parts)
     scatter = statistics.variance(contributions)

@@ -12,16 +12,15 @@ MOST_SEEDS = 1000
 
 
 def seeds_needed(mean: float, variances: Sequence[float], margin: float | None = None) -> int | None:
-    """The seeds of each arm at which a test at 5 % finds an effect with 80 % power, if what was seen is true.
+    """The seeds of each group at which a test at 5 % finds an effect with 80 % power, if what was seen is true.
 
     Args:
-        mean: the effect that was seen.
-        variances: of one seed's contribution, for each independent arm, as an ``Estimate`` has them.
-        margin: of a claim that the effect is within it, shown by two one-sided tests; None: that it is not zero, by
-            Welch's two-sided t.
+        mean: The effect that was seen.
+        variances: The variance of one seed's contribution for each independent group, as an ``Estimate`` has them.
+        margin: The margin of a claim of equality, shown by two one-sided tests; None: Welch's two-sided t against zero.
 
     Returns:
-        None where no number of up to a thousand does: nothing is known to scatter, or the effect is outside its margin.
+        None if a thousand are too few, nothing is known to scatter, or the effect is outside its margin.
     """
     if (not mean and margin is None) or not sum(variances) or (margin is not None and abs(mean) >= margin):
         return None
@@ -37,7 +36,7 @@ def seeds_needed(mean: float, variances: Sequence[float], margin: float | None =
 
 
 def _power(mean: float, variances: Sequence[float], margin: float | None, num_seeds: int) -> float:
-    """Of so many seeds an arm, by the noncentral t; for equality of both one-sided tests, by the central one."""
+    """The power of this many seeds in each group, by the noncentral t; for equality by the central one."""
     from scipy.stats import nct, t
 
     df = (num_seeds - 1) * sum(variances) ** 2 / sum(v**2 for v in variances)

@@ -48,13 +48,12 @@ FEWEST_SEEDS = 5
 
 @dataclass(frozen=True)
 class Printed:
-    """A number as a paper prints it: ``half_unit`` of its last digit, and the mean of ``num_seeds`` seeds; ``margin``
-    is one point in its unit."""
+    """A number as a paper prints it."""
 
     value: float
-    half_unit: float
-    num_seeds: int = 1
-    margin: float = MARGIN
+    half_unit: float  # of its last digit
+    num_seeds: int = 1  # that it is the mean of
+    margin: float = MARGIN  # one point in its unit
 
 
 def judge_table(cells: Sequence[tuple[Estimate, Printed]]) -> list[tuple[Verdict, float | None]]:
@@ -66,8 +65,7 @@ def judge_table(cells: Sequence[tuple[Estimate, Printed]]) -> list[tuple[Verdict
 
 
 def p_value_of_paper(estimate: Estimate, printed: Printed) -> float | None:
-    """How probable the paper's number would be as the mean of ``num_seeds`` further seeds like ours, to either side;
-    None below two seeds."""
+    """The two-sided p-value of the paper's number as the mean of further seeds like ours; None below two seeds."""
     if estimate.mean is None or not estimate.standard_error:
         return None
     from scipy.special import stdtr
@@ -89,32 +87,27 @@ def _verdict(estimate: Estimate, printed: Printed, p: float | None) -> Verdict:
 
 @dataclass(frozen=True)
 class Measured:
-    """One effect of a claim, ours and the paper's (None where only its direction is known).
-
-    ``margin`` is that of a claim of equality; None for one that the effect is above zero.
-    """
+    """One effect of a claim, ours and the paper's."""
 
     estimate: Estimate
-    paper: float | None
-    margin: float | None = None
+    paper: float | None  # None where only its direction is known
+    margin: float | None = None  # of a claim of equality; None if the claim is that the effect is above zero
 
     @property
     def p_holds(self) -> float:
-        """Of the data if the effect were zero, or as large as the margin; 1 where it points the other way."""
+        """The p-value if the effect were zero, or as large as the margin; 1 where it points the other way."""
         mean = self.estimate.mean
         if mean is None or self.estimate.standard_error == 0:
             return 1.0
         if self.margin is None:
             return p_value(self.estimate) or 0.0 if mean > 0 else 1.0
-        return (
-            min(1.0, (p_value(self.estimate, math.copysign(self.margin, mean)) or 0.0) / 2)
-            if (abs(mean) < self.margin)
-            else 1.0
-        )
+        if abs(mean) >= self.margin:
+            return 1.0
+        return min(1.0, (p_value(self.estimate, math.copysign(self.margin, mean)) or 0.0) / 2)
 
     @property
     def p_fails(self) -> float:
-        """Of the data if the effect were at least half the paper's, or no larger than the margin."""
+        """The p-value if the effect were at least half the paper's, or no larger than the margin."""
         mean = self.estimate.mean
         if mean is None or self.estimate.standard_error == 0:
             return 1.0
@@ -138,18 +131,18 @@ class Measured:
 
     @property
     def num_seeds(self) -> int:
-        """Of the arm with the fewest; 0 where one has none."""
+        """The number of seeds of the sample with the fewest."""
         return min(len(sample.values) for sample in self.estimate.samples)
 
 
 def judge_claims(
     claims: Sequence[Sequence[Measured]], num_claims: int | None = None
 ) -> list[tuple[ClaimVerdict, float | None]]:
-    """The verdict of each claim of one paper at one scale, and the adjusted p-value that it stands on.
+    """The verdict of each claim of one paper at one scale, and the adjusted p-value behind it.
 
     Args:
-        claims: of each one its effects, all of which must hold.
-        num_claims: of the paper, where it has more than the scale shows, so that leaving claims out decides none.
+        claims: The effects of each claim, all of which must hold.
+        num_claims: The number of the paper's claims, where the scale shows fewer.
     """
     enough = [i for i, effects in enumerate(claims) if min(effect.num_seeds for effect in effects) >= FEWEST_SEEDS]
     holds = holm([max(effect.p_holds for effect in claims[i]) for i in enough], num_claims)
@@ -177,8 +170,7 @@ def weakest(effects: Sequence[Measured]) -> Measured:
 
 
 def seeds_to_hold(effect: Measured) -> int | None:
-    """The seeds of each arm that find a claim's effect, as ``seeds_needed`` counts them; None where no number does: it
-    points the other way, or its seeds are too few to tell."""
+    """The seeds that find a claim's effect, by ``seeds_needed``; None where it points the other way or has too few."""
     estimate = effect.estimate
     if estimate.mean is None or not estimate.standard_error or (effect.margin is None and estimate.mean <= 0):
         return None

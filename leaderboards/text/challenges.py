@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.challenges import Challenge, find_challenges
-from leaderboards.text.notation import NOTHING, write_difference
-from leaderboards.text.records import render_records, write_numbers
+from leaderboards.text.notation import NOTHING, format_difference
+from leaderboards.text.records import format_numbers, render_records
 
 CSV_COLUMNS = ("table", "row", "column", "against", "n", "difference", "low", "high", "p_value", "verdict")
 COMPARISON = ("table", "row", "challenger", "against", "difference", "p", "verdict")
@@ -32,7 +32,7 @@ def write_challenges(leaderboard: Leaderboard) -> list[list[str]]:
             " / ".join(challenge.difference.row),
             challenge.column,
             challenge.against,
-            write_difference(challenge.difference),
+            format_difference(challenge.difference),
             NOTHING if challenge.p_value is None else f"{challenge.p_value:.2g}",
             challenge.verdict or NOTHING,
         ]
@@ -60,5 +60,5 @@ def _record(challenge: Challenge) -> dict[str, object]:
         "against": challenge.against,
         "n": min(challenge.difference.estimate.sizes, default=challenge.difference.coverage.num_done),
         "verdict": challenge.verdict,
-        **write_numbers(numbers),
+        **format_numbers(numbers),
     }

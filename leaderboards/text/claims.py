@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from leaderboards.judged_claims import JudgedClaim
-from leaderboards.text.notation import NOTHING, pad, section, significant_decimals, write_signed
-from leaderboards.text.records import render_records, write_numbers
+from leaderboards.text.notation import NOTHING, format_signed, pad, section, significant_decimals
+from leaderboards.text.records import format_numbers, render_records
 from suite.spec.claims import PaperClaims
 
 CSV_COLUMNS = (
@@ -47,12 +47,12 @@ def _record(judged: JudgedClaim) -> dict[str, object]:
         "paper": judged.paper.name,
         "scale": judged.scale,
         "verdict": judged.verdict,
-        "n": write_num_seeds(judged),
+        "n": format_num_seeds(judged),
         "seeds_needed": "" if needed is None else needed,
         "unit": judged.claim.unit,
         "relation": judged.claim.relation,
         "section": judged.claim.section,
-        **write_numbers(numbers, digits=6),
+        **format_numbers(numbers, digits=6),
     }
 
 
@@ -61,7 +61,7 @@ def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str
     blocks = [f"# What {paper.title} claims, and what our runs say of it"]
     for scale in dict.fromkeys(judged.scale for judged in claims):
         of_scale = [judged for judged in claims if judged.scale == scale]
-        late = (_tell_late(judged) for judged in of_scale if judged.late)
+        late = (_format_late(judged) for judged in of_scale if judged.late)
         blocks += [f"## Profile {scale}", _count(of_scale), _table(of_scale), *section("### Read later", late)]
     if not claims:
         blocks.append("No run yet fills a place that a claim names.")
@@ -74,7 +74,7 @@ def _count(claims: Sequence[JudgedClaim]) -> str:
     return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)) + "."
 
 
-def _tell_late(judged: JudgedClaim) -> str:
+def _format_late(judged: JudgedClaim) -> str:
     """``…: read after 20 % of the training, not 10 %``, as its runs are tested only so often."""
     read = " and ".join(f"{100 * late.read_at:.0f}" for late in judged.late)
     claimed = " and ".join(f"{100 * late.claimed_at:.0f}" for late in judged.late)
@@ -82,61 +82,47 @@ def _tell_late(judged: JudgedClaim) -> str:
 
 
 def _table(claims: Sequence[JudgedClaim]) -> str:
-    header = ["claim", "section", "verdict", "effect", "paper", "p", "n", "seeds"]
-    lines = [
-        [
-            judged.claim.sense,
-            judged.claim.section,
-            judged.verdict,
-            write_effect(judged),
-            write_papers_effect(judged),
-            write_p_value(judged),
-            write_num_seeds(judged),
-            write_seeds_needed(judged),
-        ]
-        for judged in claims
-    ]
-    return pad(header, lines, right=[False] * 3 + [True] * 5)
+    texts = [format_claim(judged) for judged in claims]
+    return pad(list(texts[0]), [list(line.values()) for line in texts], right=[False] * 3 + [True] * 5)
 
 
-def write_effect(judged: JudgedClaim) -> str:
+def format_claim(judged: JudgedClaim) -> dict[str, str]:
+    """The texts of a judged claim by column."""
+    paper, needed = judged.shown.paper, judged.seeds_needed
+    return {
+        "claim": judged.claim.sense,
+        "section": judged.claim.section,
+        "verdict": judged.verdict,
+        "effect": format_effect(judged),
+        "paper": NOTHING if paper is None else format_signed(paper, 1) if abs(paper) >= 1 else f"{paper:+.2g}",
+        "p": NOTHING if judged.p_value is None else f"{judged.p_value:.2g}",
+        "n": format_num_seeds(judged),
+        "seeds": NOTHING if needed is None else str(needed),
+    }
+
+
+def format_effect(judged: JudgedClaim) -> str:
     """``+2.0 ± 1.9``, with its unit where that is not points."""
     estimate = judged.shown.estimate
     if estimate.mean is None:
         return NOTHING
     unit = "" if judged.claim.unit == "points" else f" {judged.claim.unit}"
     if estimate.interval is None:
-        return write_signed(estimate.mean, 2) + unit
+        return format_signed(estimate.mean, 2) + unit
     decimals = significant_decimals(estimate.interval.half_width)
-    return f"{write_signed(estimate.mean, decimals)} ± {estimate.interval.half_width:.{decimals}f}{unit}"
+    return f"{format_signed(estimate.mean, decimals)} ± {estimate.interval.half_width:.{decimals}f}{unit}"
 
 
-def write_papers_effect(judged: JudgedClaim) -> str:
-    """The same effect in the paper's numbers; a dash where it only draws."""
-    size = judged.shown.paper
-    if size is None:
-        return NOTHING
-    return write_signed(size, 1) if abs(size) >= 1 else f"{size:+.2g}"
-
-
-def write_p_value(judged: JudgedClaim) -> str:
-    return NOTHING if judged.p_value is None else f"{judged.p_value:.2g}"
-
-
-def write_num_seeds(judged: JudgedClaim) -> str:
-    """``5``, or ``3 4`` where arms differ."""
+def format_num_seeds(judged: JudgedClaim) -> str:
+    """``5``, or ``3 4`` where the groups of an effect differ."""
     counts = judged.num_seeds
     return str(counts[0]) if len(set(counts)) == 1 else " ".join(map(str, counts))
-
-
-def write_seeds_needed(judged: JudgedClaim) -> str:
-    return NOTHING if judged.seeds_needed is None else str(judged.seeds_needed)
 
 
 def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:
     """A line a claim for the terminal; those that only lack seeds are counted in one."""
     lines = [
-        f"{judged}: {judged.claim.sense} {write_effect(judged)}" for judged in claims if judged.p_value is not None
+        f"{judged}: {judged.claim.sense} {format_effect(judged)}" for judged in claims if judged.p_value is not None
     ]
     few = sum(judged.verdict == "too few seeds" for judged in claims)
     if few:

@@ -7,8 +7,6 @@ None holds the date of its making, so that the same runs give the same bytes.
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 from collections.abc import Iterator
 
 from leaderboards.boards.board import Board, Leaderboard
@@ -16,8 +14,8 @@ from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
 from leaderboards.schemas.long_line import LongLine
 from leaderboards.text.escaping import escape_cell
-from leaderboards.text.notation import write_value
-from leaderboards.text.records import render_records, write_numbers
+from leaderboards.text.notation import format_value
+from leaderboards.text.records import format_numbers, render_lines, render_records
 from suite.base.errors import RecordError
 from suite.store.results import Result
 
@@ -25,26 +23,17 @@ LONG_COLUMNS = tuple(LongLine.model_fields)
 
 
 def render_csv(board: Board) -> str:
-    """The paper's table with our means: its header, row order and decimals.
-
-    A cell without a value is empty, and so is a failed or void one: the file has no place to say what is left out.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(board.paper.header)
-    for row in board.paper.rows:
-        writer.writerow(
-            [*map(escape_cell, row), *(_value(board, board.cells.get((row, column))) for column in board.paper.columns)]
-        )
-    return text.getvalue()
+    """The paper's table with our means: its header, row order and decimals; failed and void cells are empty."""
+    columns = board.paper.columns
+    rows = [
+        [*map(escape_cell, row), *(_value(board, board.cells.get((row, column))) for column in columns)]
+        for row in board.paper.rows
+    ]
+    return render_lines([board.paper.header, *rows])
 
 
 def render_long_csv(leaderboard: Leaderboard) -> str:
-    """All cells of all tables, a line each; ``n`` and ``planned`` count the seeds of the candidate that is shown.
-
-    ``difference`` is ours minus the paper's at the paper's scale alone; elsewhere ``effect`` compares a cell with the
-    one that ``baseline`` names, in points, and ``paper_effect`` is the same in the paper's numbers.
-    """
+    """All cells of all tables, a line each, in the columns that ``LongLine`` describes."""
     lines = (
         _line(board, cell)
         for board in leaderboard.tables.values()
@@ -58,12 +47,16 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
 def _value(board: Board, cell: Cell | None) -> str:
     if cell is None or not cell.is_usable:
         return ""
-    return write_value(cell.mean, board.paper.decimals(cell.column))
+    return format_value(cell.mean, board.paper.decimals(cell.column))
 
 
 def _line(board: Board, cell: Cell) -> dict[str, object]:
     estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
     interval = estimate.interval
+    effect = board.effects.get((cell.row, cell.column))
+    difference = effect and effect.difference
+    shown = difference if difference is not None and difference.is_usable else None
+    effect_interval = shown and shown.interval
     best_rank, worst_rank = comparison.ranks or ("", "")
     numbers = {
         "mean": estimate.mean,
@@ -72,7 +65,10 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "high": interval and interval.high,
         "paper": cell.paper,
         "difference": cell.difference if board.is_at_papers_scale else None,
-        **_effect(board, cell),
+        "effect": shown and shown.mean,
+        "effect_low": effect_interval and effect_interval.low,
+        "effect_high": effect_interval and effect_interval.high,
+        "paper_effect": difference and difference.paper,
         "p_value": comparison.p_value,
         "last_top1_percent": provenance.last_top1_percent if cell.metric == "best_top1_percent" else None,
         "device_hours": provenance.device_hours,
@@ -85,7 +81,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "metric": cell.metric,
         "n": min(estimate.sizes, default=coverage.num_done),
         "planned": coverage.num_planned,
-        "baseline": _baseline(board, cell),
+        "baseline": f"{' / '.join(effect.baseline[0])}: {effect.baseline[1]}" if effect and difference else "",
         "verdict": comparison.verdict or "",
         "best_rank": best_rank,
         "worst_rank": worst_rank,
@@ -93,31 +89,8 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "chosen": " ".join(provenance.arms) if coverage.search and coverage.num_done else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
-        **write_numbers(numbers),
+        **format_numbers(numbers),
     }
-
-
-def _effect(board: Board, cell: Cell) -> dict[str, float | None]:
-    effect = board.effects.get((cell.row, cell.column))
-    if effect is None or effect.difference is None:
-        return dict.fromkeys(("effect", "effect_low", "effect_high", "paper_effect"))
-    found = effect.difference
-    interval = found.interval if found.is_usable else None
-    return {
-        "effect": found.mean if found.is_usable else None,
-        "effect_low": interval.low if interval else None,
-        "effect_high": interval.high if interval else None,
-        "paper_effect": found.paper,
-    }
-
-
-def _baseline(board: Board, cell: Cell) -> str:
-    """``row: column`` of what the cell is compared with; empty where that is nothing, or itself."""
-    effect = board.effects.get((cell.row, cell.column))
-    if effect is None or effect.difference is None:
-        return ""
-    row, column = effect.baseline
-    return f"{' / '.join(row)}: {column}"
 
 
 # -- what each finished run was and cost
@@ -131,7 +104,7 @@ RUN_COLUMNS = (
 
 
 def render_accounting(leaderboard: Leaderboard) -> str:
-    """CSV of the readable results of all of its runs that had ended."""
+    """CSV with a line for each readable result of the leaderboard's runs."""
     rows = map(_row, _readable_results(leaderboard))
     return render_records(RUN_COLUMNS, ({name: row[name] for name in RUN_COLUMNS} for row in rows))
 
@@ -146,8 +119,7 @@ def _readable_results(leaderboard: Leaderboard) -> Iterator[Result]:
 
 def _row(result: Result) -> dict[str, object]:
     experiment = result.experiment
-    hours, rate = round(result.device_hours, 5), round(result.images_per_s, 1)
-    mfu = None if result.mfu_percent is None else round(result.mfu_percent, 2)
+    mfu = result.mfu_percent
     return {
         **result.model_dump(exclude={"experiment"}),
         **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
@@ -155,7 +127,7 @@ def _row(result: Result) -> dict[str, object]:
         "top1_percent": round(result.top1_percent, 4),
         "top5_percent": round(result.top5_percent, 4),
         "best_top1_percent": round(result.best_top1_percent, 4),
-        "device_hours": hours,
-        "images_per_s": rate,
-        "mfu_percent": mfu,
+        "device_hours": round(result.device_hours, 5),
+        "images_per_s": round(result.images_per_s, 1),
+        "mfu_percent": mfu and round(mfu, 2),
     }

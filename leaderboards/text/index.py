@@ -9,14 +9,14 @@ from leaderboards.boards.budget import Cost
 from leaderboards.survey import IndexLine
 from leaderboards.text.notation import (
     NOTHING,
+    format_difference,
+    format_headline,
+    format_signed,
     pad,
     paper_decimals,
     section,
-    write_difference,
-    write_headline,
-    write_signed,
 )
-from leaderboards.text.records import render_records, write_numbers
+from leaderboards.text.records import format_numbers, render_records
 from suite.cost.costs import write_hours
 
 CSV_COLUMNS = (
@@ -36,15 +36,15 @@ def summarize_line(line: IndexLine) -> str:
     """For the terminal: two lines, or more where 80 characters do not hold them."""
     if line.leaderboard is None or line.cost is None:
         return f"{line.suite.name}: {'cannot be built' if line.error else 'no runs'}"
-    cost = f"{write_hours(line.cost.hours_spent)} {line.cost.unit} so far, {write_to_go(line.cost)} to go"
+    cost = f"{write_hours(line.cost.hours_spent)} {line.cost.unit} so far, {format_to_go(line.cost)} to go"
     state = f"{line.suite.name}, {line.profile_name}: {_cells(line)} cells, {cost}"
     return "\n".join(
         textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)
-        for t, i in ((state, ""), (write_headline(line.leaderboard), "  "))
+        for t, i in ((state, ""), (format_headline(line.leaderboard), "  "))
     )
 
 
-def write_to_go(cost: Cost) -> str:
+def format_to_go(cost: Cost) -> str:
     """``1.5``, ``1.5 + ? (3 runs)`` where the cost of some is not known, ``?`` where nothing is."""
     unknown = f"? ({cost.num_unknown} run{'s' if cost.num_unknown > 1 else ''})" if cost.num_unknown else ""
     if unknown and not cost.hours_to_go:
@@ -69,29 +69,32 @@ def render_index_csv(lines: Sequence[IndexLine]) -> str:
 
 
 def _texts(line: IndexLine) -> list[str]:
-    suite, cell, cost = line.suite, line.headline, line.cost
-    profile = f"[{line.profile_name}]({suite.name}/{line.profile_name}.md)" if cost else line.profile_name or "no runs"
-    return [
-        suite.name,
-        suite.item,
-        profile,
-        "not built" if line.error else _cells(line),
-        suite.headline.text,
-        write_difference(cell) if cell and cost else NOTHING,
-        write_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
-        f"{write_hours(cost.hours_spent)} {cost.unit}" if cost else NOTHING,
-        f"{write_to_go(cost)} {cost.unit}" if cost else NOTHING,
-    ]
+    name = line.profile_name
+    profile = f"[{name}]({line.suite.name}/{name}.md)" if line.cost else name or "no runs"
+    cells = "not built" if line.error else _cells(line)
+    return [line.suite.name, line.suite.item, profile, cells, *format_line(line).values()]
+
+
+def format_line(line: IndexLine) -> dict[str, str]:
+    """The headline, ours, the paper's, and the hours spent and to go, as texts by column."""
+    cell, cost = line.headline, line.cost or line.planned
+    return {
+        "headline": line.suite.headline.text,
+        "ours": format_difference(cell) if cell and line.cost else NOTHING,
+        "paper": format_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
+        "spent": f"{write_hours(line.cost.hours_spent)} {line.cost.unit}" if line.cost else NOTHING,
+        "to_go": f"{format_to_go(cost)} {cost.unit}" if cost else NOTHING,
+    }
 
 
 def _plan(line: IndexLine) -> str:
     """``suite (Table 2): ConViT over DeiT (paper: +13.0); 0/30 cells, 5 GPU-hours to go in profile paper``."""
     cell = line.headline
-    paper = f" (paper: {write_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
+    paper = f" (paper: {format_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
     text = f"{line.suite.name} ({line.suite.item}): {line.suite.headline.text}{paper}"
     if line.leaderboard is None or line.planned is None:
         return text
-    cells, to_go = line.leaderboard.num_cells, f"{write_to_go(line.planned)} {line.planned.unit}"
+    cells, to_go = line.leaderboard.num_cells, f"{format_to_go(line.planned)} {line.planned.unit}"
     return f"{text}; 0/{cells} cells, {to_go} to go in profile {line.leaderboard.profile_name}"
 
 
@@ -125,5 +128,5 @@ def _record(line: IndexLine) -> dict[str, object]:
         "runs_of_unknown_cost": cost.num_unknown if cost else "",
         "unit": cost.unit if cost else "",
         "error": line.error,
-        **write_numbers(numbers),
+        **format_numbers(numbers),
     }

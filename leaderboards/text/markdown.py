@@ -15,19 +15,19 @@ from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain
 from leaderboards.text.notation import (
     NOTHING,
+    format_comparison,
+    format_headline,
+    format_ours,
+    format_power,
+    format_ranks,
+    format_status,
     pad,
     scale_title,
     section,
     shown_decimals,
-    write_compared,
-    write_headline,
-    write_ours,
-    write_power,
-    write_ranks,
-    write_signed,
-    write_status,
 )
 from leaderboards.text.notes import Note, find_notes
+from suite.spec.profile import Row
 from suite.spec.suite import ChangeFrom
 
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
@@ -41,13 +41,13 @@ by Holm's method over a challenger's comparisons by one metric in a table)."""
 
 
 def render_markdown(leaderboard: Leaderboard) -> str:
-    """The whole leaderboard for a reader: scale first, then the tables, what failed, and the footnotes."""
+    """The whole leaderboard: its scale, the tables, what failed, and the footnotes."""
     suite = leaderboard.suite
     blocks = [
         f"# {suite.name}: ours beside {suite.paper}, {suite.item}",
         suite.question,
         _scale_note(leaderboard),
-        "\n".join(filter(None, [f"Headline: {write_headline(leaderboard)}.", write_power(leaderboard)])),
+        "\n".join(filter(None, [f"Headline: {format_headline(leaderboard)}.", format_power(leaderboard)])),
         _counts(leaderboard),
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
         *_challengers(leaderboard),
@@ -71,18 +71,16 @@ def _counts(leaderboard: Leaderboard) -> str:
 
 
 def _challengers(leaderboard: Leaderboard) -> list[str]:
-    """Who stands beside the papers' models, and how they compare with each of them."""
     if not leaderboard.suite.challengers:
         return []
     lines = write_challenges(leaderboard)
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
     entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.challengers)
-    told = section("## Challengers", entered)
-    return [*told, CHALLENGERS, *table]
+    return [*section("## Challengers", entered), CHALLENGERS, *table]
 
 
 def _table_section(board: Board) -> list[str]:
-    """The table in as many blocks as fit a page's width, and what it leaves out."""
+    """The table in blocks that fit a page's width, and the columns that it leaves out."""
     title = f"## {board.table.item}"
     if not board.cells:
         return [title, "This profile fills no place of this table."]
@@ -94,7 +92,7 @@ def _table_section(board: Board) -> list[str]:
 
 
 def _split(board: Board) -> list[Sequence[str]]:
-    """Evenly into as few blocks as fit: four columns make two and two. A change stays beside what has changed."""
+    """Split the columns evenly into as few blocks as fit: four make two and two. A change stays beside its column."""
     changes = {derived.column for derived in board.table.derived if isinstance(derived, ChangeFrom)}
     units: list[list[str]] = []
     for column in board.columns:
@@ -109,45 +107,38 @@ def _split(board: Board) -> list[Sequence[str]]:
 
 
 def _table(board: Board, columns: Sequence[str]) -> str:
-    header = [*board.paper.row_keys]
-    for column in columns:
-        if column in board.table.challenger_columns:
-            header.append(column)
-            continue
-        header += [f"{column}, ours", *(["paper"] if board.has_paper else [])]
-        header += _compared_by(board, column)
-        header += ["verdict"] if _is_judged(board, column) else []
-    lines = [
-        [*map(escape_markdown, row), *(text for column in columns for text in _group(board, row, column))]
-        for row in board.paper.rows
-    ]
+    parts = [(column, part) for column in columns for part in _parts(board, column)]
+    header = [*board.paper.row_keys, *(_title(board, *of) if of[1] == "ours" else of[1] for of in parts)]
+    lines = [[*map(escape_markdown, row), *(_text(board, row, *of) for of in parts)] for row in board.paper.rows]
     num_keys = len(board.paper.row_keys)
     return pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])
 
 
-def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
-    """Ours, the paper's and how they compare at one place of the table, and the verdict."""
-    decimals = board.paper.decimals(column)
-    cell = board.cells.get((row, column))
-    texts = [NOTHING if cell is None else _ours(cell, decimals)]
-    if board.has_paper and column not in board.table.challenger_columns:
-        texts.append(board.paper.rows[row][column] or NOTHING)
-    if _compared_by(board, column) == ["diff"]:
-        texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
-    elif _compared_by(board, column):
-        texts.append(write_compared(board.effects.get((row, column))))
-    if _is_judged(board, column):
-        texts.append((cell and cell.comparison.verdict) or NOTHING)
-    return texts
-
-
-def _compared_by(board: Board, column: str) -> list[str]:
-    """With the paper's number at its scale, else with a baseline where there is one; by nothing in a table of ours."""
+def _parts(board: Board, column: str) -> list[str]:
+    """What stands side by side in a column: a difference to the paper only at its scale, else the effect."""
     if column in board.table.challenger_columns:
-        return []
-    if board.is_at_papers_scale:
-        return ["diff"] if board.has_paper else []
-    return ["effect"] if board.has_paper and any(of == column for _, of in board.effects) else []
+        return ["ours"]
+    parts = ["ours", "paper"] if board.has_paper else ["ours"]
+    if board.has_paper and board.is_at_papers_scale:
+        parts.append("diff")
+    elif board.has_paper and any(of == column for _, of in board.effects):
+        parts.append("effect")
+    return [*parts, "verdict"] if _is_judged(board, column) else parts
+
+
+def _title(board: Board, column: str, part: str) -> str:
+    return column if column in board.table.challenger_columns else f"{column}, {part}"
+
+
+def _text(board: Board, row: Row, column: str, part: str) -> str:
+    if part == "paper":
+        return board.paper.rows[row][column] or NOTHING
+    cell, decimals = board.cells.get((row, column)), board.paper.decimals(column)
+    if cell is None:
+        return NOTHING
+    if part == "verdict":
+        return cell.comparison.verdict or NOTHING
+    return _ours(cell, decimals) if part == "ours" else format_comparison(board, cell)
 
 
 def _is_judged(board: Board, column: str) -> bool:
@@ -155,17 +146,12 @@ def _is_judged(board: Board, column: str) -> bool:
 
 
 def _ours(cell: Cell, decimals: int) -> str:
-    ours, status, ranks = write_ours(cell, decimals), write_status(cell), write_ranks(cell)
+    ours, status, ranks = format_ours(cell, decimals), format_status(cell), format_ranks(cell)
     if cell.status != "done":
         return f"{ours} **{status}** {ranks}".strip()
-    last = _write_last(cell, decimals)
-    return f"{ours or 'undefined'} ({status}{last}) {ranks}".strip()  # such as a relative gain over a baseline of 0
-
-
-def _write_last(cell: Cell, decimals: int) -> str:
-    """The accuracy after the last epoch, beside the best of all epochs."""
     last = cell.last_top1_percent
-    return "" if last is None else f", last epoch {last:.{shown_decimals(cell, decimals)}f}"
+    after = "" if last is None else f", last epoch {last:.{shown_decimals(cell, decimals)}f}"
+    return f"{ours or 'undefined'} ({status}{after}) {ranks}".strip()  # such as a relative gain over a baseline of 0
 
 
 def _is_numeric(lines: list[list[str]], index: int) -> bool:
@@ -176,7 +162,7 @@ def _is_numeric(lines: list[list[str]], index: int) -> bool:
 
 
 def render_notes(leaderboard: Leaderboard) -> list[str]:
-    """The Markdown sections, without those that have nothing to say."""
+    """The sections of notes; empty ones are left out."""
     return [
         block for title, notes in find_notes(leaderboard).items() for block in section(f"## {title}", map(_note, notes))
     ]

@@ -1,7 +1,7 @@
-"""How numbers, differences and headlines are written wherever they are shown, and the Markdown of tables and lists.
+"""The texts of numbers, differences and headlines, wherever they are shown, and the Markdown of tables and lists.
 
-A number with an interval has as many decimals as show two significant digits of that; else those of the paper's column,
-or more where these would leave nothing.
+A number with an interval has as many decimals as show two significant digits of the interval; else those of the paper's
+column, or more where these would leave only zeros.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import Cell
-from leaderboards.boards.effects import CellEffect
 from leaderboards.boards.metrics import is_accuracy
 from leaderboards.published_boards import BoardHeadline
 from leaderboards.significance.estimates import SIGNIFICANCE
@@ -20,30 +19,30 @@ from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed
 NOTHING = "-"
 
 
-def write_value(value: float | None, decimals: int) -> str:
+def format_value(value: float | None, decimals: int) -> str:
     """``value`` rounded to ``decimals``; a dash where there is none."""
     return NOTHING if value is None else f"{value:z.{decimals}f}"
 
 
-def write_signed(value: float | None, decimals: int) -> str:
+def format_signed(value: float | None, decimals: int) -> str:
     """A difference, with its sign; a dash where there is none."""
     return NOTHING if value is None else f"{value:+z.{decimals}f}"
 
 
-def write_mean(cell: Cell, decimals: int) -> str:
+def format_mean(cell: Cell, decimals: int) -> str:
     """The mean, with its sign where it is a change; a dash where there is none."""
-    return (write_signed if cell.is_change else write_value)(cell.mean, decimals)
+    return (format_signed if cell.is_change else format_value)(cell.mean, decimals)
 
 
 def shown_decimals(cell: Cell, decimals: int) -> int:
-    """As many as show two significant digits of ±; without it those of the paper, or more."""
+    """The decimals that show two significant digits of ±; without an interval those of the paper, or more."""
     if cell.interval is not None:
         return significant_decimals(cell.interval.half_width)
     return readable_decimals(cell, decimals)
 
 
 def readable_decimals(cell: Cell, decimals: int) -> int:
-    """The paper's, or as many as two digits take where these would round a small model's size to 0."""
+    """The paper's decimals, or those of two digits where the paper's would round a small model's size to 0."""
     mean = abs(cell.mean or 0.0)
     if not cell.metric or is_accuracy(cell.metric) or mean == 0 or round(mean, decimals) > 0:
         return decimals
@@ -51,22 +50,22 @@ def readable_decimals(cell: Cell, decimals: int) -> int:
 
 
 def significant_decimals(half_width: float) -> int:
-    """As many as show its first two digits."""
+    """The decimals that show its first two digits."""
     return max(0, 1 - math.floor(math.log10(float(f"{half_width:.1e}"))))
 
 
-def write_interval(cell: Cell, decimals: int) -> str:
+def format_interval(cell: Cell, decimals: int) -> str:
     """`` ± 0.41``; empty where there is none."""
     return "" if cell.interval is None else f" ± {cell.interval.half_width:.{decimals}f}"
 
 
-def write_ours(cell: Cell, decimals: int) -> str:
+def format_ours(cell: Cell, decimals: int) -> str:
     """Mean and interval, without status: ``34.82 ± 0.41``; empty where there is no mean."""
     decimals = shown_decimals(cell, decimals)
-    return "" if cell.mean is None else write_mean(cell, decimals) + write_interval(cell, decimals)
+    return "" if cell.mean is None else format_mean(cell, decimals) + format_interval(cell, decimals)
 
 
-def write_ranks(cell: Cell) -> str:
+def format_ranks(cell: Cell) -> str:
     """``#1``, or ``#1-3`` where the seeds leave it open; empty for what is not ranked."""
     if cell.comparison.ranks is None:
         return ""
@@ -74,22 +73,22 @@ def write_ranks(cell: Cell) -> str:
     return f"#{best}" if best == worst else f"#{best}-{worst}"
 
 
-def write_seeds(cell: Cell) -> str:
-    """``n=3``, ``n=3 and 4`` of two arms, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
+def format_seeds(cell: Cell) -> str:
+    """``n=3``, ``n=3 and 4`` of two groups, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
     estimate = cell.estimate
     sizes = sorted(set(estimate.sizes)) or [cell.coverage.num_done]
-    told = f"n={' and '.join(map(str, sizes))}"
+    counts = f"n={' and '.join(map(str, sizes))}"
     if not estimate.num_unmatched:
-        return told
+        return counts
     most = max(len(sample.values) for sample in estimate.samples)
-    return f"{told}, {min(sizes)} of {most} seeds matched" if estimate.sizes else "no seeds matched"
+    return f"{counts}, {min(sizes)} of {most} seeds matched" if estimate.sizes else "no seeds matched"
 
 
-def write_status(cell: Cell) -> str:
+def format_status(cell: Cell) -> str:
     """``n=3`` for a cell that is done, else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
     of = cell.coverage
     if of.status == "done":
-        return write_seeds(cell)
+        return format_seeds(cell)
     if of.search is None:
         return f"{of.status} {of.num_done}/{of.num_planned}"
     return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
@@ -102,7 +101,7 @@ def scale_title(leaderboard: Leaderboard) -> str:
     return f"Profile {leaderboard.profile_name}: another scale than the paper's, not comparable with its numbers."
 
 
-def write_headline(leaderboard: Leaderboard) -> str:
+def format_headline(leaderboard: Leaderboard) -> str:
     """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
     return make_headline(leaderboard).told
 
@@ -110,9 +109,9 @@ def write_headline(leaderboard: Leaderboard) -> str:
 def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
     """The headline in words and numbers, as it stands beside a board in ``<profile>.headline.json``."""
     cell = leaderboard.headline
-    number = write_difference(cell) if cell else "not in this profile"
-    paper = f" (paper: {write_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
-    searches = _write_searches(leaderboard) if cell else ""
+    number = format_difference(cell) if cell else "not in this profile"
+    paper = f" (paper: {format_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
+    searches = _format_searches(leaderboard) if cell else ""
     return BoardHeadline(
         told=f"{leaderboard.suite.headline.text}: {number}{paper}{searches}",
         ours=f"{number}{searches}",
@@ -123,7 +122,7 @@ def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
     )
 
 
-def write_power(leaderboard: Leaderboard) -> str:
+def format_power(leaderboard: Leaderboard) -> str:
     """``To find such an effect takes 4 seeds of each arm …``, of the headline; "" where its seeds cannot tell."""
     headline = make_headline(leaderboard)
     if not headline.mean or not headline.variances:
@@ -135,8 +134,8 @@ def write_power(leaderboard: Leaderboard) -> str:
     )
 
 
-def _write_searches(leaderboard: Leaderboard) -> str:
-    """How many candidates each side is the best of, where one was searched."""
+def _format_searches(leaderboard: Leaderboard) -> str:
+    """The number of candidates of each side, where one was searched."""
     sides = [
         leaderboard.cell(place) for place in (leaderboard.suite.headline.better, leaderboard.suite.headline.baseline)
     ]
@@ -144,37 +143,40 @@ def _write_searches(leaderboard: Leaderboard) -> str:
     return f", searched {counts[0]} against {counts[1]}" if max(counts) > 1 else ""
 
 
-def write_difference(cell: Cell) -> str:
-    """A headline's: ``+2.0 ± 1.9 points``, in points of percent where these are accuracies. Without an interval it
-    says of how many seeds it is."""
+def format_difference(cell: Cell) -> str:
+    """A headline's difference: ``+2.0 ± 1.9 points``; without an interval with its number of seeds."""
     if cell.mean is None:
-        return write_status(cell)
+        return format_status(cell)
     decimals = shown_decimals(cell, paper_decimals(cell))
     unit = " points" if is_accuracy(cell.metric) else ""
     whole = cell.status == "done" and cell.interval is not None and not cell.estimate.num_unmatched
-    status = "" if whole else f", {write_status(cell)}"
-    return write_signed(cell.mean, decimals) + write_interval(cell, decimals) + unit + status
+    status = "" if whole else f", {format_status(cell)}"
+    return format_signed(cell.mean, decimals) + format_interval(cell, decimals) + unit + status
 
 
-def write_compared(effect: CellEffect | None) -> str:
-    """An effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``; a dash where nothing is compared."""
+def format_comparison(board: Board, cell: Cell) -> str:
+    """Ours minus the paper's number at its scale; else the effect, and in brackets the paper's: ``+2.0 ± 2.6 (+13.0)``;
+    a dash where nothing is compared."""
+    if board.is_at_papers_scale:
+        return format_signed(cell.difference, board.paper.decimals(cell.column))
+    effect = board.effects.get((cell.row, cell.column))
     if effect is None or effect.difference is None:
         return NOTHING if effect is None else "baseline"
     cell = effect.difference
-    paper = "" if cell.paper is None else f" ({write_signed(cell.paper, paper_decimals(cell))})"
-    return write_effect_of(cell) + paper
+    paper = "" if cell.paper is None else f" ({format_signed(cell.paper, paper_decimals(cell))})"
+    return format_effect_of(cell) + paper
 
 
-def write_effect_of(cell: Cell) -> str:
+def format_effect_of(cell: Cell) -> str:
     """A difference of two cells without unit and status: ``+2.0 ± 2.6``; a dash where one of them may not be shown."""
     if not cell.is_usable:
         return NOTHING
     decimals = shown_decimals(cell, paper_decimals(cell))
-    return write_signed(cell.mean, decimals) + write_interval(cell, decimals)
+    return format_signed(cell.mean, decimals) + format_interval(cell, decimals)
 
 
 def paper_decimals(cell: Cell) -> int:
-    """Of a headline's difference in the paper's numbers."""
+    """The decimals of a headline's difference in the paper's numbers."""
     return 1 if is_accuracy(cell.metric) else 2
 
 

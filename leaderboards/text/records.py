@@ -1,4 +1,4 @@
-"""Records as CSV: a line each, the same columns in all, and what others wrote made harmless."""
+"""Records -> CSV with the same columns in each line, and with the text of others made harmless."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from leaderboards.text.escaping import escape_cell
 
 
 def render_records(columns: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:
-    """CSV with a header and a line for each record.
-
-    Raises:
-        ValueError: if a record has not exactly these columns.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    """CSV with a header and a line for each record; ValueError if a record has not exactly these columns."""
+    lines: list[Sequence[object]] = [columns]
     for record in records:
         if record.keys() != set(columns):
             differing = ", ".join(sorted(record.keys() ^ set(columns)))
             raise ValueError(f"a record and its columns differ in {differing}; expected {', '.join(columns)}")
-        writer.writerow(escape_cell(record[name]) for name in columns)
+        lines.append([escape_cell(record[name]) for name in columns])
+    return render_lines(lines)
+
+
+def render_lines(lines: Iterable[Iterable[object]]) -> str:
+    """CSV with a line for each of ``lines``, whose values are written as they are."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
 
 
-def write_numbers(numbers: Mapping[str, object], digits: int = 10) -> dict[str, str]:
-    """Spell numbers with so many significant digits; empty where there is none."""
+def format_numbers(numbers: Mapping[str, object], digits: int = 10) -> dict[str, str]:
+    """Write numbers with this many significant digits; "" for None."""
     return {name: "" if number is None else f"{number:.{digits}g}" for name, number in numbers.items()}

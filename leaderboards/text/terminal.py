@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.boards.board import Board, Leaderboard
-from leaderboards.boards.cells import Cell
 from leaderboards.text.escaping import spell_controls
 from leaderboards.text.notation import (
     NOTHING,
+    format_headline,
+    format_mean,
+    format_power,
+    format_status,
     readable_decimals,
     scale_title,
-    write_headline,
-    write_mean,
-    write_power,
-    write_status,
 )
 
 if TYPE_CHECKING:
@@ -29,15 +28,15 @@ WIDEST_KEY = 20  # what is longer is folded
 GAP, EDGES = 2, 2  # characters between columns, and around the table
 
 
-def print_summary(leaderboard: Leaderboard, beside: Sequence[str], markdown: Path) -> None:
-    """Print the tables, their scale, the headline, what stands beside it, and where the whole leaderboard lies.
+def print_summary(leaderboard: Leaderboard, messages: Sequence[str], markdown: Path) -> None:
+    """Print the tables, their scale, the headline, and where the whole leaderboard lies.
 
-    Rows of which nothing was trained are counted below their table, not shown: the leaderboard has them.
+    Rows without a run are counted below their table.
 
     Args:
-        leaderboard: a suite's at one scale.
-        beside: lines about the headline: what is published of it, challengers, verdicts on claims.
-        markdown: the whole leaderboard's file.
+        leaderboard: The leaderboard of one suite at one scale.
+        messages: Lines below the headline: the published one, challengers, verdicts on claims.
+        markdown: The file of the whole leaderboard.
     """
     from rich.console import Console
 
@@ -47,18 +46,13 @@ def print_summary(leaderboard: Leaderboard, beside: Sequence[str], markdown: Pat
             console.print(f"\n{board.table.item}")
         for columns in _split(board, console.width):
             console.print(_table(board, columns, console.width), soft_wrap=False)
-        if untrained := _count_untrained(board):
+        if untrained := len(_filled(board)) - len(_rows(board)):
             console.print(f"{untrained} more row{'s' * (untrained > 1)}, of which nothing is trained yet.")
-    console.print(
-        ("Ours / the paper's. " if _has_paper(leaderboard) else "") + scale_title(leaderboard), soft_wrap=False
-    )
-    for line in filter(None, (f"{write_headline(leaderboard)}.", write_power(leaderboard), *beside)):
+    has_paper = any(board.has_paper for board in leaderboard.tables.values())
+    console.print(("Ours / the paper's. " if has_paper else "") + scale_title(leaderboard), soft_wrap=False)
+    for line in filter(None, (f"{format_headline(leaderboard)}.", format_power(leaderboard), *messages)):
         console.print(spell_controls(line), soft_wrap=False)
     console.print(spell_controls(f"Leaderboard: {markdown}"))
-
-
-def _has_paper(leaderboard: Leaderboard) -> bool:
-    return any(board.has_paper for board in leaderboard.tables.values())
 
 
 def _split(board: Board, width: int) -> list[list[str]]:
@@ -77,41 +71,29 @@ def _split(board: Board, width: int) -> list[list[str]]:
 
 
 def _key_width(board: Board, index: int) -> int:
-    """That of its longest value, which may be folded, and of a word of its name, which may not."""
+    """The width of a key's longest value, which may be folded, and of a word of its name, which may not."""
     values = min(WIDEST_KEY, max((len(row[index]) for row in _rows(board)), default=0))
     return max(_word(board.paper.row_keys[index]), values)
 
 
 def _width(board: Board, column: str) -> int:
-    return max(_word(column), *(_widest_line(board, row, column) for row in _rows(board)))
+    texts = [_cell(board, row, column).plain for row in _rows(board)]
+    return max(_word(column), *(len(line) for text in texts for line in text.split("\n")))
 
 
 def _rows(board: Board) -> list[tuple[str, ...]]:
-    """Those with at least one cell that has a run; where none has, all that the profile fills."""
-    filled = _filled(board)
-    return [row for row in filled if _is_begun(board, row)] or filled
-
-
-def _count_untrained(board: Board) -> int:
-    return len(_filled(board)) - len(_rows(board))
+    """The rows with at least one cell that has a run; where none has, all that the profile fills."""
+    begun = {row for (row, _), cell in board.cells.items() if cell.status != "missing"}
+    return [row for row in _filled(board) if row in begun] or _filled(board)
 
 
 def _filled(board: Board) -> list[tuple[str, ...]]:
-    """Those with at least one place that the profile fills."""
+    """The rows in which the profile fills at least one place."""
     return [row for row in board.paper.rows if any((row, column) in board.cells for column in board.columns)]
-
-
-def _is_begun(board: Board, row: tuple[str, ...]) -> bool:
-    cells = [board.cells.get((row, column)) for column in board.columns]
-    return any(cell is not None and cell.status != "missing" for cell in cells)
 
 
 def _word(name: str) -> int:
     return max(map(len, _wrappable(name).split(" ")))
-
-
-def _widest_line(board: Board, row: tuple[str, ...], column: str) -> int:
-    return max(map(len, _cell(board, row, column).plain.split("\n")))
 
 
 def _table(board: Board, columns: list[str], width: int) -> Table:
@@ -134,7 +116,7 @@ def _table(board: Board, columns: list[str], width: int) -> Table:
 
 
 def _spread(names: list[str], widths: list[int], width: int) -> list[int]:
-    """The least widths, from the left made wide enough for the whole name where there is room."""
+    """The least widths, made wide enough for whole names from the left on, where there is room."""
     spare = width - EDGES - GAP * (len(names) - 1) - sum(widths)
     spread = []
     for name, least in zip(names, widths, strict=True):
@@ -156,14 +138,10 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     if cell is None:
         return Text(NOTHING, style="dim")
     decimals = readable_decimals(cell, board.paper.decimals(column))
-    text = Text(write_mean(cell, decimals), style=STYLES[cell.status])
+    text = Text(format_mean(cell, decimals), style=STYLES[cell.status])
     if board.has_paper and column not in board.table.challenger_columns:
-        text.append(_paper(board, cell), style="dim")
+        separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
+        text.append(separator + (board.paper.rows[row][column] or NOTHING), style="dim")  # as the paper prints it
     if cell.status != "done":
-        text.append(f"\n{write_status(cell)}", style=STYLES[cell.status])
+        text.append(f"\n{format_status(cell)}", style=STYLES[cell.status])
     return text
-
-
-def _paper(board: Board, cell: Cell) -> str:
-    separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
-    return separator + (board.paper.rows[cell.row][cell.column] or NOTHING)  # as the paper prints it

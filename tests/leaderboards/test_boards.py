@@ -1,7 +1,7 @@
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.text.notation import write_headline, write_power, write_value
+from leaderboards.text.notation import format_headline, format_power, format_value
 from suite.store.results import Failure
 
 PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (74.6, 78.2), "100": (79.9, 81.4)}
@@ -67,7 +67,7 @@ def test_the_gain_of_the_papers_values_is_the_papers_gap(table2, finish, tmp_pat
     board = board_of(table2, tmp_path)
     gains = {row: board.cells[(row,), "top1_gap_percent"] for row in PAPER_TOP1}
     # At 30 % the printed accuracies give 11.498; the paper's 12 comes from accuracies before rounding.
-    assert [write_value(cell.mean, 0) for cell in gains.values()] == ["37", "24", "11", "5", "2"]
+    assert [format_value(cell.mean, 0) for cell in gains.values()] == ["37", "24", "11", "5", "2"]
     assert [cell.paper for cell in gains.values()] == [37, 24, 12, 5, 2]
     for row, (deit, _) in PAPER_TOP1.items():
         half_a_digit = 100 * 0.1 / deit + 0.5  # of two accuracies printed to 0.1, and of the gap itself
@@ -94,7 +94,7 @@ def test_arms_of_different_numbers_of_seeds_are_compared_over_all_of_them(table2
     assert cell.mean == pytest.approx(100 * (50.5 - 41) / 41)
     assert (cell.estimate.sizes, cell.status, cell.coverage.num_done) == ((2, 3), "partial", 2)
     assert cell.interval is not None
-    assert write_headline(leaderboard) == "ConViT over DeiT on 5 %: +9.5 ± 2.5 points, partial 2/3 (paper: +13.0)"
+    assert format_headline(leaderboard) == "ConViT over DeiT on 5 %: +9.5 ± 2.5 points, partial 2/3 (paper: +13.0)"
 
 
 @pytest.mark.parametrize(("gap", "told"), [(2.0, "takes 6 seeds"), (-1.0, "takes 17 seeds"), (0.05, "more than 1,000")])
@@ -103,14 +103,14 @@ def test_the_headline_says_how_many_seeds_find_it_as_a_textbooks_table_does(tabl
     for seed, value in enumerate((49.0, 50.0, 51.0)):
         finish("deit", "5", seed, value)
         finish("convit", "5", seed, value + gap)
-    assert told in write_power(make_leaderboard(table2, "laptop", tmp_path))
+    assert told in format_power(make_leaderboard(table2, "laptop", tmp_path))
 
 
 def test_one_seed_says_nothing_of_how_many_an_effect_takes(table2, finish, tmp_path):
     finish("deit", "5", 0, 40.0)
-    assert write_power(make_leaderboard(table2, "laptop", tmp_path)) == ""
+    assert format_power(make_leaderboard(table2, "laptop", tmp_path)) == ""
     finish("convit", "5", 0, 41.0)
-    assert write_power(make_leaderboard(table2, "laptop", tmp_path)) == ""
+    assert format_power(make_leaderboard(table2, "laptop", tmp_path)) == ""
 
 
 def test_a_gain_over_zero_is_undefined_rather_than_an_error(table2, finish, tmp_path):

@@ -100,9 +100,9 @@ def test_a_board_that_is_published_at_this_scale_is_told_below_the_headline(tmp_
     monkeypatch.setattr(published_boards, "PUBLISHED", tmp_path)
     monkeypatch.chdir(tmp_path)
     told = "Published at this scale, 2 seeds: +4.5 ± 1.3 points, searched 2 against 1 (init_heads/laptop.md)."
-    assert published_boards.tell_published("init_heads", "laptop") == [told]
-    assert published_boards.tell_published("init_heads", "gpu") == []
-    assert published_boards.tell_published("my_suites.py:heads", "laptop") == []
+    assert published_boards.describe_published("init_heads", "laptop") == [told]
+    assert published_boards.describe_published("init_heads", "gpu") == []
+    assert published_boards.describe_published("my_suites.py:heads", "laptop") == []
 
 
 def test_a_wide_table_shows_every_number_whole(known, fill, tmp_path, monkeypatch, capsys):

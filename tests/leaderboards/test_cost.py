@@ -2,7 +2,7 @@ import pytest
 
 from leaderboards.boards.budget import estimate_cost
 from leaderboards.boards.collect import collect
-from leaderboards.text.index import write_to_go
+from leaderboards.text.index import format_to_go
 from suite.cost.known_flops import Flops, keep_flops
 
 
@@ -17,7 +17,7 @@ def test_what_is_left_of_an_arm_costs_what_its_finished_runs_did(table2, finish_
         finish_experiment(entry.experiment, 50, device_hours=2.0)
     cost = cost_of(table2, tmp_path, 3)
     assert (cost.hours_spent, cost.hours_to_go, cost.num_unknown) == (20, 40, 0)
-    assert write_to_go(cost) == "40"
+    assert format_to_go(cost) == "40"
 
 
 def test_an_arm_without_runs_is_judged_by_its_model_and_the_images_seen(table2, finish_experiment, tmp_path):
@@ -26,11 +26,11 @@ def test_an_arm_without_runs_is_judged_by_its_model_and_the_images_seen(table2, 
     cost = cost_of(table2, tmp_path, 1)
     assert cost.hours_to_go == pytest.approx(0.5 / 0.05 * (0.1 + 0.3 + 0.5 + 1.0))
     assert cost.num_unknown == 5
-    assert write_to_go(cost) == "19 + ? (5 runs)"
+    assert format_to_go(cost) == "19 + ? (5 runs)"
 
 
 def test_without_any_finished_run_the_cost_to_go_is_left_open(table2, tmp_path):
-    assert write_to_go(cost_of(table2, tmp_path, 2)) == "? (20 runs)"
+    assert format_to_go(cost_of(table2, tmp_path, 2)) == "? (20 runs)"
 
 
 def test_runs_that_others_depend_on_count_once(own_suite, table2, finish_experiment, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.text.csv_files import render_csv, render_long_csv
 from leaderboards.text.markdown import render_markdown
-from leaderboards.text.notation import write_signed, write_value
+from leaderboards.text.notation import format_signed, format_value
 from leaderboards.text.terminal import print_summary
 from suite.papers import find_table, get_suite, list_suites
 from suite.spec.suite import ChangeFrom, MeanOf, RelativeGain
@@ -156,7 +156,7 @@ def check_summary(leaderboard, monkeypatch, capsys):
     pieces = set(out.split())
     for board in leaderboard.tables.values():
         shown = {
-            (write_signed if cell.is_change else write_value)(cell.mean, board.paper.decimals(cell.column))
+            (format_signed if cell.is_change else format_value)(cell.mean, board.paper.decimals(cell.column))
             for cell in board.cells.values()
         }
         assert all(any(piece.partition("/")[0] == number for piece in pieces) for number in shown)

@@ -7,7 +7,7 @@ import pytest
 
 from leaderboards import overview
 from leaderboards.overview import FILES, PUBLISHED, render_origins, render_table, replace_table
-from leaderboards.published_boards import BoardHeadline, is_outdated, list_boards, tell_headline
+from leaderboards.published_boards import BoardHeadline, describe_headline, is_outdated, list_boards
 from suite.base.errors import RecordError
 from suite.papers import get_suite, list_suites
 
@@ -52,7 +52,7 @@ def test_a_board_says_so_if_its_suite_has_other_experiments_by_now():
     boards = [board for suite in list_suites() for board in list_boards(PUBLISHED / suite)]
     told = [board for board in boards if OUTDATED in board.read_text()]
     assert told == [board for board in boards if is_outdated(board)]
-    assert all("; of an earlier recipe" in tell_headline(board) for board in told)
+    assert all("; of an earlier recipe" in describe_headline(board) for board in told)
 
 
 def test_a_run_of_another_arm_makes_a_board_outdated(tmp_path):

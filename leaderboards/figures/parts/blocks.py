@@ -24,17 +24,13 @@ Blocks = tuple[list[MapBlock], str]
 
 @dataclass(frozen=True)
 class ShownMaps:
-    """Whose maps a block shows: a model before or after its training.
-
-    ``paper_layers`` are those that the paper shows of twelve, counted from 1; () leaves the choice to the kind of
-    figure. Of single images the first ``num_images`` are shown.
-    """
+    """The maps that a block shows: of a model before or after its training."""
 
     title: str
     when: When
     maps: Recorded
-    paper_layers: tuple[int, ...] = ()
-    num_images: int = 4
+    paper_layers: tuple[int, ...] = ()  # that the paper shows of twelve, from 1; () leaves it to the kind of figure
+    num_images: int = 4  # the first ones are shown
 
     @property
     def layers(self) -> list[int]:
@@ -52,8 +48,8 @@ class ShownMaps:
 
 
 def image_blocks(shown: Sequence[ShownMaps]) -> Blocks:
-    """The pictures with the query in a red box, then for each one the heads of the paper's layers, else of an early
-    and a late one."""
+    """The pictures with the query in a red box, then each model's heads in the paper's layers, else in an early and a
+    late one."""
     layers = shown[0].layers or compared_layers(shown)
     pictures = shown[0].maps.arrays["images"][: shown[0].num_images]
     inputs = MapBlock("Input", [""] * len(pictures), [""], len(layers) * (_MAP_IN + GAP_IN) - GAP_IN)
@@ -186,8 +182,8 @@ def between_blocks(shown: Sequence[ShownMaps]) -> Blocks:
 
 
 def corner_blocks(shown: Sequence[ShownMaps]) -> Blocks:
-    """The same with the upper left corner enlarged beside each map: outlined in red there, with white squares where a
-    row of patches looks at itself."""
+    """The same with the upper left corner of each map enlarged, and white squares where a row of patches looks at
+    itself."""
     return _between(shown, CORNER)
 
 

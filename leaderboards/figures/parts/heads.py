@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2, ceil, degrees, log, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.recorded import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 _GAP_IN, _LEFT_IN, _BELOW_IN, _ABOVE_IN = 0.22, 0.85, 0.45, 0.3
 _LEGEND_LINE_IN, _BELOW_LEGEND_IN = 0.2, 0.15
@@ -37,7 +35,7 @@ class Heads:
     precisions: Array | None
 
     def ellipse(self, head: int, share: float) -> Ellipse | None:
-        """Outline the ellipse that holds this share of a Gaussian head's attention."""
+        """The ellipse that holds this share of a Gaussian head's attention."""
         if self.precisions is None:
             return None
         return find_ellipse(self.centers[head], self.precisions[head], share)
@@ -68,8 +66,8 @@ class Group:
 
 
 def view(centers: Sequence[Array], trained: Sequence[Heads], farthest: float) -> float:
-    """Half the side of a model's panels: all centers and the trained heads' ellipses, but not beyond the farthest patch
-    that a query can see, nor so far that the centers would fill less than half of it."""
+    """Half the side of a model's panels: all centers and the trained heads' ellipses, but not beyond ``farthest``, nor
+    so far that the centers fill less than half of it."""
     reach = max(float(np.abs(places).max(initial=0.0)) for places in centers)
     of_centers = max(2.0, 1.15 * reach) + 0.5
     of_ellipses = 1.05 * max((heads.reach() for heads in trained), default=0.0)
@@ -77,11 +75,8 @@ def view(centers: Sequence[Array], trained: Sequence[Heads], farthest: float) ->
 
 
 def find_ellipse(center: Array, precision: Array, share: float) -> Ellipse | None:
-    """The ellipse that holds this share of a Gaussian head's attention, x in columns and y in rows; None where the
-    head attends without limit in some direction.
-
-    Along an eigenvector of the precision with eigenvalue p, sigma is p^(-1/2).
-    """
+    """The ellipse that holds this share of a Gaussian head's attention, x in columns and y in rows; None where it is
+    infinite. Along an eigenvector of the precision with eigenvalue p, sigma is p^(-1/2)."""
     eigenvalues, vectors = np.linalg.eigh(np.asarray(precision, dtype=np.float64))
     if eigenvalues[0] <= 0:
         return None
@@ -100,14 +95,7 @@ def sheet_size(groups: Sequence[Group], columns: int, side: float) -> tuple[floa
 
 
 def draw_groups(canvas: Canvas, groups: Sequence[Group], columns: int, side: float) -> None:
-    """Fill the canvas's lower ``sheet_size`` with rows of panels and the legend of the heads.
-
-    Args:
-        canvas: to draw on.
-        groups: one after the other, each from a new row on.
-        columns: at most so many panels in a row.
-        side: of a panel, in inches.
-    """
+    """Fill the canvas's lower ``sheet_size`` with the groups, each on new rows, and the legend of the heads."""
     canvas.set_layout_engine("none")
     top = sheet_size(groups, columns, side)[1]
     for group in groups:
@@ -131,12 +119,12 @@ def head_marks(num: int) -> list[tuple[str, str]]:
 
 
 def _count_heads(groups: Sequence[Group]) -> int:
-    """Of the layer with the most heads."""
+    """The number of heads in the layer with the most."""
     return max(1, *(len(panel.heads.centers) for group in groups for panel in group.panels))
 
 
 def _add_axes(canvas: Canvas, left: float, bottom: float, side: float) -> Axes:
-    """Placed by hand: squares of one size are more than matplotlib's layouts can do."""
+    """Place a square by hand, as Matplotlib's layouts do not keep squares of one size."""
     width, height = canvas.get_size_inches()
     return canvas.add_axes((left / width, bottom / height, side / width, side / height))
 
@@ -175,7 +163,7 @@ def _draw_head(axes: Axes, panel: Panel, head: int, color: str, marker: str) -> 
 
 
 def _number(axes: Axes, number: int, center: tuple[float, float], color: str) -> None:
-    """Beside the head's marker, on white so that it is read over lines; nothing for a head outside."""
+    """Write a head's number beside its marker, on white so that it is legible over lines."""
     axes.annotate(
         str(number), center, (2.5, 2.0), textcoords="offset points", fontsize=6.5, fontweight="bold", color=color,
         zorder=5, annotation_clip=True, path_effects=[withStroke(linewidth=1.5, foreground="white")],

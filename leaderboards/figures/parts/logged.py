@@ -6,17 +6,15 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leaderboards.boards.board import Leaderboard
 from suite.base.errors import RecordError
 from suite.spec.profile import Place
 from suite.store.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from leaderboards.boards.board import Leaderboard
 
 Floats = NDArray[np.float64]
 _MOST_KEPT = 2048  # runs whose numbers are kept at hand
@@ -33,26 +31,26 @@ class Curve:
     num_seeds: int
 
     def begun_at(self, epoch: float) -> Curve:
-        """The same curve of a training that began when another had taken so many epochs."""
+        """The curve of a training that began at this epoch of another."""
         return replace(self, epochs=self.epochs + epoch)
 
 
 @dataclass(frozen=True)
 class LayerCurves:
-    """Of one run: per layer (times, heads); a layer without heads has none."""
+    """A quantity of one run's heads over its epochs: (times, heads) for each layer."""
 
     epochs: Floats
     layers: tuple[Floats, ...]
 
     def means(self) -> list[Floats]:
-        """Per layer over its heads, (times,); NaN where all heads were pruned."""
+        """The mean over each layer's heads, (times,); NaN where all heads were pruned."""
         nothing = np.full(len(self.epochs), np.nan)
         return [layer.mean(axis=1) if layer.shape[1] else nothing for layer in self.layers]
 
 
 @dataclass(frozen=True)
 class HeadPaths:
-    """Of one run, by its layers' Gaussian heads: ``centers`` (times, heads, 2) as (rows, columns) from the query, and
+    """Where a run's Gaussian heads were, by layer: ``centers`` (times, heads, 2) as (rows, columns) from the query, and
     ``precisions`` (times, heads, 2, 2)."""
 
     epochs: Floats
@@ -61,9 +59,10 @@ class HeadPaths:
 
 
 def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
-    """The metric over the runs that logged it, by epoch, as a search's candidates may differ in their steps; None where
-    none did, or at no common epoch."""
-    logged = [found for run in runs if (found := _read_scalars(run).of(metric))]
+    """The metric over the runs that logged it, at their common epochs; None where there is none. By epoch, as the
+    candidates of a search may differ in their steps."""
+    read = [_read_scalars(run).get(metric) for run in runs]
+    logged = [dict(found.tolist()) for found in read if found is not None]
     epochs = sorted(set.intersection(*map(set, logged))) if logged else []
     if not epochs:
         return None
@@ -72,13 +71,12 @@ def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
 
 
 def curve_behind(leaderboard: Leaderboard, place: Place, metric: str, after_parents: bool = False) -> Curve | None:
-    """The mean of the finished runs of a cell; None where there is none, or a seed failed.
+    """The mean over the finished runs of a place's cell; None without any, or where a seed failed.
 
     Args:
-        leaderboard: has the cell.
-        place: of the cell.
-        metric: one of those in ``metrics.jsonl``.
-        after_parents: begin where the training ended that these runs took over.
+        leaderboard, place: Name the cell.
+        metric: A number that stands in ``metrics.jsonl``.
+        after_parents: Begin at the epoch where the training of the runs' parents ended.
     """
     cell = leaderboard.cell(place)
     if cell is None or not cell.is_usable:
@@ -99,23 +97,8 @@ def count_seeds(curves: Iterable[Curve]) -> str:
     return str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
 
 
-@dataclass(frozen=True)
-class _Scalars:
-    """The numbers that a run has logged, by their metric over ``epochs``: NaN where it was not among them."""
-
-    epochs: Floats
-    values: Mapping[str, Floats]
-
-    def of(self, metric: str) -> dict[float, float]:
-        """One metric by epoch; nothing where it was never logged."""
-        if metric not in self.values:
-            return {}
-        known = ~np.isnan(self.values[metric])  # what is logged is finite
-        return dict(zip(self.epochs[known].tolist(), self.values[metric][known].tolist(), strict=True))
-
-
-def _read_scalars(run: RunDirectory) -> _Scalars:
-    """Parse a log once for all figures and, where pages are served, for all of these."""
+def _read_scalars(run: RunDirectory) -> Mapping[str, Floats]:
+    """(epoch, value) of each metric that a run has logged, (times, 2). All figures and pages share one parsed log."""
     try:
         found = run.metrics_path.stat()
     except OSError:  # there is none, or its reading says why
@@ -124,15 +107,17 @@ def _read_scalars(run: RunDirectory) -> _Scalars:
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
-def _parse_scalars(path: Path, mark: tuple[int, ...]) -> _Scalars:
-    """Parse the log that ``mark`` tells from what it was before."""
+def _parse_scalars(path: Path, version: tuple[int, ...]) -> Mapping[str, Floats]:
+    """Parse a log; another ``version`` of the file is parsed again."""
     by_step: dict[int, dict[str, Any]] = {}
     for line in RunDirectory(path).read_metrics():
         by_step.setdefault(line["step"], {}).update(line)
-    lines = [by_step[step] for step in sorted(by_step)]
-    names = {name for line in lines for name, value in line.items() if isinstance(value, int | float)}
-    values = {name: np.array([line.get(name, np.nan) for line in lines], dtype=np.float64) for name in names}
-    return _Scalars(values.get("epoch", np.full(len(lines), np.nan)), values)
+    found: dict[str, list[tuple[float, float]]] = {}
+    for line in (by_step[step] for step in sorted(by_step) if "epoch" in by_step[step]):
+        for name, value in line.items():
+            if isinstance(value, int | float):
+                found.setdefault(name, []).append((line["epoch"], value))
+    return {name: np.array(points, dtype=np.float64) for name, points in found.items()}
 
 
 def read_layers(run: RunDirectory, quantity: str) -> LayerCurves | None:
@@ -155,11 +140,8 @@ def read_paths(run: RunDirectory) -> HeadPaths | None:
 
 
 def _read_by_layer(run: RunDirectory, name: str) -> tuple[Floats, list[Floats]] | None:
-    """Epochs (times,), and per layer what was logged of its heads (times, heads, ...); None where nothing was.
-
-    Raises:
-        RecordError: its lines do not fit each other.
-    """
+    """Epochs (times,), and for each layer what was logged of its heads (times, heads, ...); None if nothing was logged.
+    RecordError if the lines do not fit each other."""
     lines = list({line["step"]: line for line in run.read_metrics() if line.get(name)}.values())
     if not lines:
         return None

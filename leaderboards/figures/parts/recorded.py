@@ -48,10 +48,7 @@ class Recorded:
 
 def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
     """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
-
-    Raises:
-        RecordError: if the file cannot be read, or is not the one that the run has left.
-    """
+    RecordError if the file cannot be read, or is not the one that the run has left."""
     if not run.maps_path.exists():
         return None
     kinds = tuple(kinds)

@@ -1,29 +1,34 @@
-"""Places in a table -> the first run behind each of their cells, and the notes that name them."""
+"""Places in a table -> what the first run behind each of their cells has left, and the notes that name these runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
+from leaderboards.boards.board import Leaderboard
 from suite.spec.profile import Place
 from suite.store.run_directory import RunDirectory
 
-if TYPE_CHECKING:
-    from leaderboards.boards.board import Leaderboard
-
-Chosen = Mapping[str, tuple[int, RunDirectory]]  # title -> (seed, run)
+Read = TypeVar("Read")
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def first_runs(leaderboard: Leaderboard, places: Mapping[str, Place]) -> Chosen:
-    """The run of the lowest seed that its cell shows, for each title that has one."""
+def read_first_runs(
+    leaderboard: Leaderboard, places: Mapping[str, Place], read: Callable[[RunDirectory], Read | None]
+) -> tuple[dict[str, Read], tuple[str, ...]]:
+    """Read the run of the lowest seed that each place's cell shows. Returns what is not None, by the places' titles,
+    and the notes that name these seeds and the models that are missing."""
     cells = {title: leaderboard.cell(place) for title, place in places.items()}
-    return {title: min(cell.provenance.runs.items()) for title, cell in cells.items() if cell and cell.provenance.runs}
+    runs = {title: min(cell.provenance.runs.items()) for title, cell in cells.items() if cell and cell.provenance.runs}
+    read_of = {title: (seed, read(run)) for title, (seed, run) in runs.items()}
+    found = {title: content for title, (_, content) in read_of.items() if content is not None}
+    if not found:
+        return {}, ()
+    return found, (name_seeds({title: runs[title][0] for title in found}), name_missing(leaderboard, places, found))
 
 
-def name_seeds(runs: Chosen) -> str:
-    """The note that single runs are shown, ``One run of each model, seed 0.``, its numbers not parted from "seed"."""
-    seeds = {title: seed for title, (seed, _) in runs.items()}
+def name_seeds(seeds: Mapping[str, int]) -> str:
+    """The note that single runs are shown: ``One run of each model, seed 0.``"""
     if len(set(seeds.values())) > 1:
         return f"One run of each model: {', '.join(f'{title} seed{_NO_BREAK}{seed}' for title, seed in seeds.items())}."
     of_each = "One run of each model" if len(seeds) > 1 else "One run"

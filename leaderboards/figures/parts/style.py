@@ -8,25 +8,22 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
+from leaderboards.boards.board import Leaderboard
+from leaderboards.figures.parts.recorded import Array
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import Figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-
-    from leaderboards.boards.board import Leaderboard
-    from leaderboards.figures.parts.recorded import Array
 
 # Okabe and Ito's colours, told apart by the colour-blind; markers repeat the distinction in black and white. With
 # seven of the one and ten of the other, the pairs repeat after seventy.
@@ -55,11 +52,6 @@ def default_style() -> Iterator[None]:
         yield
 
 
-def save(canvas: Canvas, kinds: Iterable[str]) -> dict[str, bytes]:
-    """The canvas in these formats."""
-    return {kind: write(canvas, kind) for kind in kinds}
-
-
 def write(canvas: Canvas, kind: str) -> bytes:
     """The canvas as PNG, SVG or PDF, without a trace of when and with what it was made. Text in the SVG is outlines:
     another font on the reader's side would make labels collide."""
@@ -69,14 +61,7 @@ def write(canvas: Canvas, kind: str) -> bytes:
 
 
 def new_canvas(leaderboard: Leaderboard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
-    """Make a canvas with a header of question, item, scale and notes.
-
-    Args:
-        leaderboard: of the suite that the figure belongs to.
-        figure: what is drawn.
-        width, height: in inches, of the content below the header.
-        notes: sentences for the header; empty ones are left out.
-    """
+    """Make a canvas with a header of question, item, scale and notes, above content of this size in inches."""
     title = textwrap.wrap(leaderboard.suite.question, int(11 * width))
     paragraphs = (f"{leaderboard.suite.paper}, {figure.item}", scale_title(leaderboard), " ".join(filter(None, notes)))
     below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]
@@ -92,31 +77,29 @@ def new_canvas(leaderboard: Leaderboard, figure: Figure, width: float, height: f
 
 
 def marks(num: int, *reserved: str) -> list[tuple[str, str]]:
-    """(colour, marker) of so many series, without the colours that mean something else."""
+    """(colour, marker) of ``num`` series, without the reserved colours."""
     colors = [color for color in COLORS if color not in reserved]
     return [(colors[i % len(colors)], MARKERS[i % len(MARKERS)]) for i in range(num)]
 
 
+def legend_entries(marks: Iterable[tuple[str, tuple[Any, str]]], **line: Any) -> list[dict[str, Any]]:
+    """The legend entries of series, each a label and its (colour, marker), with the options that all lines share."""
+    return [{"label": label, "color": color, "marker": marker, **line} for label, (color, marker) in marks]
+
+
 def depth_colors(num: int) -> list[Any]:
-    """From dark to light, for what is ordered, such as layers."""
+    """``num`` colours from dark to light, for what is ordered, such as layers."""
     colors = matplotlib.colormaps[DEPTH_COLORS]
     return [colors(PALEST * i / max(1, num - 1)) for i in range(num)]
 
 
 def num_columns(num_panels: int, most: int) -> int:
-    """Of the grid with the fewest rows, the one without a nearly empty last row: four panels make two and two."""
+    """The columns of the grid with the fewest rows whose last row is nearly full: four panels make two and two."""
     return ceil(num_panels / ceil(num_panels / most))
 
 
 def panels(canvas: Canvas, num: int, most: int, **options: Any) -> list[Axes]:
-    """Divide a canvas into panels.
-
-    Args:
-        canvas: to divide.
-        num: of axes.
-        most: in a row.
-        options: of Matplotlib's ``subplots``, such as ``sharey``.
-    """
+    """Divide a canvas into ``num`` panels, at most ``most`` in a row; the options go to Matplotlib's ``subplots``."""
     columns = num_columns(num, most)
     grid = canvas.subplots(ceil(num / columns), columns, squeeze=False, **options).ravel()
     for axes in grid[num:]:
@@ -125,21 +108,21 @@ def panels(canvas: Canvas, num: int, most: int, **options: Any) -> list[Axes]:
 
 
 def tidy(axes: Axes) -> None:
-    """A light horizontal grid, no frame above and to the right."""
+    """Draw a light horizontal grid and no frame above and to the right."""
     axes.grid(axis="y", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def plain_log(axis: Axis) -> None:
-    """A logarithmic axis with its numbers written out: 0.5, 1, 2, 5, 10."""
+    """Write the numbers of a logarithmic axis out: 0.5, 1, 2, 5, 10."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
 def name_keys(keys: Sequence[str], values: Sequence[str]) -> str:
-    """Row keys in words: a number says what it is of, a name speaks for itself."""
+    """Row keys in words: a number stands after its key, a name alone."""
     pairs = zip(keys, values, strict=True)
     return ", ".join(
         f"{key.removeprefix('num_').replace('_', ' ')} {value}" if _is_number(value) else value for key, value in pairs
@@ -155,19 +138,19 @@ def _is_number(text: str) -> bool:
 
 
 def say_nothing_there(axes: Axes, text: str = "no finished run yet") -> None:
-    """For a panel that keeps its place while it waits for its runs."""
+    """Write a text into a panel that has no runs yet."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL)
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
 
 
 def entries_beside(width: float, labels: Sequence[str]) -> int:
-    """How many legend entries fit into ``width`` inches, at least one."""
+    """The number of legend entries that fit into ``width`` inches, at least one."""
     return max(1, int(width / (0.5 + 0.066 * max(len(label) for label in labels))))
 
 
 def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -> None:
-    """Below the axes, where no line can run under it; each of ``rows`` begins a new line and is broken into equal ones
-    of at most ``most`` entries. Matplotlib fills a legend by columns, hence the interleaving."""
+    """Add a legend below the axes. Each of ``rows`` begins a new line, broken into equal ones of at most ``most``
+    entries. Matplotlib fills a legend by columns, hence the interleaving."""
     sizes = [num_columns(len(row), most) for row in rows if row]
     lines = [
         row[i : i + size] for row, size in zip(filter(None, rows), sizes, strict=True) for i in range(0, len(row), size)
@@ -183,7 +166,7 @@ def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -
 
 
 def log_scale(maps: Iterable[Array], least_ratio: float = 2.0) -> LogNorm:
-    """Up to the largest attention in the maps, and down by at most four decades and at least ``least_ratio``."""
+    """The scale up to the largest attention in the maps, and down by at most four decades, at least ``least_ratio``."""
     values = np.concatenate([np.zeros(0), *(pixels[np.isfinite(pixels)] for pixels in maps)])
     values = values[values > 0]
     highest = float(values.max()) if len(values) else 1.0
@@ -195,14 +178,10 @@ def draw_bar(canvas: Canvas, bar: Axes, norm: LogNorm) -> None:
     """Fill the axes ``bar`` with the scale's colours, and label them below it."""
     canvas.colorbar(ScalarMappable(norm, DEPTH_COLORS), cax=bar, orientation="horizontal", extend="min")
     lowest, highest = float(norm.vmin or 0), float(norm.vmax or 1)
-    if _count_powers(lowest, highest) < 2:  # a logarithmic axis would label every digit, one over the other
+    num_powers_of_ten = floor(log10(highest)) - ceil(log10(lowest)) + 1
+    if num_powers_of_ten < 2:  # a logarithmic axis would label every digit, one over the other
         bar.set_xticks(np.geomspace(lowest, highest, 4))
         bar.xaxis.set_major_formatter(f"{{x:.{2 + max(0, ceil(-log10(highest / lowest - 1)))}g}}")
         bar.xaxis.set_minor_locator(NullLocator())
     bar.set_xlabel("Attention (probability)", fontsize=8, labelpad=1)
     bar.tick_params(labelsize=8, pad=1)
-
-
-def _count_powers(lowest: float, highest: float) -> int:
-    """Of ten, from ``lowest`` to ``highest``."""
-    return floor(log10(highest)) - ceil(log10(lowest)) + 1

@@ -6,20 +6,17 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from leaderboards.figures.parts import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.figures.parts.recorded import Array
+from leaderboards.figures.parts.recorded import Array
 
 WIDEST_IN = 15.0
 NARROWEST_IN = 5.6
@@ -90,14 +87,7 @@ class MapBlock:
         return _TITLE_IN * len(self.title_lines) + (_HEADS_IN if any(self.column_labels) else 0.08)
 
     def draw(self, axes: Axes, x: float, top: float, norm: LogNorm) -> None:
-        """Draw tiles and labels.
-
-        Args:
-            axes: in inches, downwards.
-            x: where the labels begin.
-            top: where the tiles begin.
-            norm: the scale of the maps' colours.
-        """
+        """Draw tiles and labels into axes in inches: labels from ``x`` on, tiles from ``top`` downwards."""
         left = x + self.width - len(self.column_labels) * (self.tile_in + GAP_IN)
         step = self.tile_in + GAP_IN
         middle = (left + x + self.width) / 2
@@ -122,8 +112,7 @@ def sheet_size(blocks: Sequence[MapBlock]) -> tuple[float, float]:
 
 
 def draw_sheet(canvas: Canvas, blocks: Sequence[MapBlock]) -> None:
-    """Fill the canvas's lower ``sheet_size`` with the blocks, and below them the bar of the colour scale that they
-    share; a block with a scale of its own has its bar below itself."""
+    """Fill the canvas's lower ``sheet_size`` with the blocks, each scale of colours with its bar below."""
     width, height = sheet_size(blocks)
     canvas.set_layout_engine("none")
     axes = canvas.add_axes((0, 0, 1, height / canvas.get_figheight()))
@@ -146,7 +135,7 @@ def draw_sheet(canvas: Canvas, blocks: Sequence[MapBlock]) -> None:
 
 
 def _add_bar(canvas: Canvas, axes: Axes, at: tuple[float, float], width: float, norm: LogNorm) -> None:
-    """A bar around the middle and below the height ``at``, in inches of the sheet."""
+    """Add a bar below the place ``at`` of its upper middle, in inches of the sheet."""
     corner = axes.transData.transform((at[0] - width / 2, at[1] + style.BAR_BOTTOM_IN)) / canvas.dpi
     size = canvas.get_figwidth(), canvas.get_figheight()
     place = (corner[0] / size[0], corner[1] / size[1], width / size[0], style.THICKNESS_IN / size[1])
@@ -158,7 +147,7 @@ def _shared_maps(blocks: Iterable[MapBlock]) -> list[Array]:
 
 
 def _arrange(blocks: Sequence[MapBlock]) -> list[tuple[float, float]]:
-    """Of each block: where its labels begin and where its tiles do, in rows at most as wide as a page."""
+    """The x of each block's labels and the y of its tiles, in rows at most as wide as a page."""
     places: list[tuple[float, float]] = []
     head = max(block.head_in for block in blocks)
     y = head
@@ -172,7 +161,7 @@ def _arrange(blocks: Sequence[MapBlock]) -> list[tuple[float, float]]:
 
 
 def _rows(blocks: Sequence[MapBlock]) -> list[Sequence[MapBlock]]:
-    """As few rows as fit a page's width, with about equally many blocks."""
+    """As few rows as fit a page's width, with about as many blocks in each."""
     for num_rows in range(1, len(blocks) + 1):
         in_row = ceil(len(blocks) / num_rows)
         rows = [blocks[first : first + in_row] for first in range(0, len(blocks), in_row)]
@@ -182,7 +171,7 @@ def _rows(blocks: Sequence[MapBlock]) -> list[Sequence[MapBlock]]:
 
 
 def _draw_tile(axes: Axes, tile: Tile, x: float, y: float, side: float, norm: LogNorm) -> None:
-    """Not square where the map is not: the longer side fills the place."""
+    """Draw a tile so that its longer side fills the place."""
     rows, columns = tile.pixels.shape[:2]
     scale = side / max(rows, columns)
     pixels = colormaps[style.DEPTH_COLORS](norm(tile.pixels), bytes=True) if tile.is_map else tile.pixels

@@ -8,22 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.figures.lines import Series, find_series
+from leaderboards.figures.parts.logged import Curve, curve_behind
+from leaderboards.figures.parts.style import BLACK, COLORS
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import LineFigure
 from suite.spec.profile import Place
-
-if TYPE_CHECKING:
-    from leaderboards.figures.lines import Series
-    from leaderboards.figures.parts.logged import Curve
 
 METRICS = {"top1_percent": "Top-1 accuracy (%)", "test_loss": "Test loss", "loss": "Training loss"}
 MOST_LINES = 40  # runs of more arms are in the store
 MOST_POINTS = 120  # of a line
 SHOWN_AT_FIRST = 7  # lines, which differ in colour
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+LEARNING_CURVES = "learning_curves"  # a figure of the paper may be called "curves"
 _DASHES = ([1, 0], [6, 3], [2, 2])
 
 
@@ -55,8 +55,6 @@ def find_charts(leaderboard: Leaderboard) -> list[Chart]:
 
 
 def _curves(leaderboard: Leaderboard) -> Chart | None:
-    from leaderboards.figures.parts.logged import curve_behind
-
     names = _name_arms(leaderboard)
     found: dict[str, dict[str, Curve]] = {}
     for name, place in list(names.items())[:MOST_LINES]:
@@ -78,11 +76,11 @@ def _curves(leaderboard: Leaderboard) -> Chart | None:
     metrics = [label for metric, label in METRICS.items() if any(metric in curves for curves in found.values())]
     lines = _lines(found)
     spec = _spec(lines, values + papers, "Epoch", metrics[0], {"type": "area", "opacity": 0.2})
-    return Chart("curves", "Learning curves", caption, tuple(lines), tuple(metrics), spec)
+    return Chart(LEARNING_CURVES, "Learning curves", caption, tuple(lines), tuple(metrics), spec)
 
 
 def _name_arms(leaderboard: Leaderboard) -> dict[str, Place]:
-    """Name everything that is trained once, by its row; and by its first column where a row has several."""
+    """A place of each configuration, by its row's name; with its first column where a row has several."""
     entries = leaderboard.profile.entries
     rows = [(leaderboard.suite.table(entry.table).name, entry.row) for entry in entries]
     first: dict[str, Place] = {}
@@ -108,7 +106,7 @@ def _points(curve: Curve) -> Iterable[dict[str, float]]:
 def _papers_accuracies(
     leaderboard: Leaderboard, names: Mapping[str, Place], found: Mapping[str, Mapping[str, Curve]]
 ) -> list[dict[str, Any]]:
-    """A level line for each run that the paper prints an accuracy of; away from its scale it would mean nothing."""
+    """A level line at each accuracy that the paper prints, at the paper's scale."""
     if leaderboard.profile.scale_note:
         return []
     levels = []
@@ -125,8 +123,6 @@ def _papers_accuracies(
 
 def chart_lines(figure: LineFigure, leaderboard: Leaderboard) -> Chart | None:
     """Ours with intervals, the paper's dashed; None while no cell of it has a number of ours."""
-    from leaderboards.figures.lines import find_series
-
     series = find_series(leaderboard.board(figure.table), figure)
     if not any(cell.is_usable for line in series for cell in line.cells):
         return None
@@ -153,9 +149,7 @@ def _of_series(line: Series) -> Iterable[dict[str, float]]:
 
 
 def _lines(names: Iterable[str]) -> list[Line]:
-    from leaderboards.figures.parts.style import COLORS
-
-    colors = [color if color != "#000000" else "#8a6d3b" for color in COLORS]  # black would vanish in the dark
+    colors = [color if color != BLACK else "#8a6d3b" for color in COLORS]  # black would vanish in the dark
     return [Line(name, colors[i % len(colors)], i < SHOWN_AT_FIRST) for i, name in enumerate(dict.fromkeys(names))]
 
 
@@ -170,12 +164,12 @@ def _spec(
     """The chart's specification.
 
     Args:
-        lines: that may be shown.
-        values: points of a ``line`` and a ``metric``, at ``x``: ``ours`` from ``low`` to ``high``, or the ``paper``'s.
-        x_title: of the axis.
-        metric: which is shown first.
-        reach: the mark from low to high.
-        log_x: whether the axis is logarithmic.
+        lines: The lines that may be shown.
+        values: Points of a ``line`` and a ``metric``, at ``x``: ``ours`` from ``low`` to ``high``, or the ``paper``'s.
+        x_title: The title of the x axis.
+        metric: The metric that is shown first.
+        reach: Vega-Lite's mark from low to high.
+        log_x: Whether the x axis is logarithmic.
     """
     names = [line.name for line in lines]
     y_title = metric if {value["metric"] for value in values} == {metric} else None  # else it is chosen above
@@ -183,8 +177,8 @@ def _spec(
     def y(field: str) -> dict[str, Any]:
         return {"field": field, "type": "quantitative", "title": y_title, "scale": {"zero": False}}
 
-    color = _told_apart(names, [line.color for line in lines])
-    dash = _told_apart(names, [_DASHES[(i // SHOWN_AT_FIRST) % len(_DASHES)] for i in range(len(names))])
+    color = _scale_by_line(names, [line.color for line in lines])
+    dash = _scale_by_line(names, [_DASHES[(i // SHOWN_AT_FIRST) % len(_DASHES)] for i in range(len(names))])
     x_scale = {"type": "log" if log_x else "linear", "nice": False, "padding": 12}
     numbers = ("x", "ours", "low", "high", "paper")
     tip = [{"field": "line"}, *({"field": name, "type": "quantitative", "format": ".4~g"} for name in numbers)]
@@ -216,7 +210,7 @@ def _spec(
     }
 
 
-def _told_apart(names: Sequence[str], by: Sequence[object]) -> dict[str, Any]:
+def _scale_by_line(names: Sequence[str], by: Sequence[object]) -> dict[str, Any]:
     return {"field": "line", "type": "nominal", "scale": {"domain": names, "range": by}}
 
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.parts.style import GRID, MARKERS, default_style, write
 from leaderboards.report.pictures.charts import Chart
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _PANEL_IN = (4.5, 3.2)
 _LEGEND_COLUMNS, _LEGEND_ROW_IN = 3, 0.2
 
 
 def draw_curves(chart: Chart, caption: str) -> bytes:
-    """Draw the chart by Matplotlib, which writes the same bytes each time; converters of Vega's SVG do not.
-
-    Args:
-        chart: of learning curves.
-        caption: names what they are of.
-    """
+    """Draw learning curves by Matplotlib, which writes the same bytes each time; converters of Vega's SVG do not."""
     rows = -(-len(chart.lines) // _LEGEND_COLUMNS)
     size = (_PANEL_IN[0] * len(chart.metrics), _PANEL_IN[1] + _LEGEND_ROW_IN * rows + 0.8)
     with default_style():

@@ -5,8 +5,8 @@ All plots of a column share one scale. Away from the paper's scale a plot shows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 
 from leaderboards.boards.board import Board
 from leaderboards.boards.cells import Cell
@@ -18,78 +18,62 @@ _EDGE = 5.0  # where the smallest and the largest number stand
 
 
 @dataclass(frozen=True)
-class Marks:
-    """The numbers of one plot; None where there is none."""
-
-    ours: float | None
-    interval: Interval | None = None
-    paper: float | None = None
-    zero: float | None = None  # of an effect
-
-    @property
-    def numbers(self) -> list[float]:
-        reach = [self.interval.low, self.interval.high] if self.interval else []
-        return [number for number in (self.ours, self.paper, self.zero, *reach) if number is not None]
-
-
-@dataclass(frozen=True)
 class Plot:
-    """The same as positions from 0 to ``WIDTH``."""
+    """What a plot shows, as numbers or as positions: ours, its interval, the paper's number and the zero of an effect;
+    None where there is none."""
 
     ours: float | None
-    low: float | None
-    high: float | None
-    paper: float | None
-    zero: float | None
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    zero: float | None = None
 
 
 def plot_column(board: Board, column: str) -> dict[Row, Plot]:
     """The plots of one column by row; none where there is no number of ours, nor anything to see beside it."""
     cells = {row: cell for (row, of), cell in board.cells.items() if of == column}
     compared = any(of == column for _, of in board.effects)
-    marks = {row: _effect_marks(board, cell) if compared else _marks(board, cell) for row, cell in cells.items()}
-    if not any(found and len(found.numbers) > 1 for found in marks.values()):
+    plots = {row: _plot_effect_of(board, cell) if compared else _plot(board, cell) for row, cell in cells.items()}
+    if not any(plot and sum(number is not None for number in astuple(plot)) > 1 for plot in plots.values()):
         return {}
-    return scale(marks)
+    return scale(plots)
 
 
-def scale(marks: Mapping[Row, Marks | None]) -> dict[Row, Plot]:
-    """Place the numbers of several plots on one scale."""
-    shown = {row: found for row, found in marks.items() if found is not None and found.ours is not None}
-    at = _Scale(number for found in shown.values() for number in found.numbers)
-    return {
-        row: Plot(
-            ours=at(found.ours),
-            low=at(found.interval.low if found.interval else None),
-            high=at(found.interval.high if found.interval else None),
-            paper=at(found.paper),
-            zero=at(found.zero),
-        )
-        for row, found in shown.items()
-    }
+def plot_effect(mean: float | None, interval: Interval | None, paper: float | None) -> Plot | None:
+    """The plot of one effect on a scale of its own, with the zero; None without a mean."""
+    return scale({(): _plot_numbers(mean, interval, paper, 0.0)}).get(())
 
 
-class _Scale:
-    def __init__(self, numbers: Iterable[float]) -> None:
-        known = list(numbers) or [0.0]
-        self._lowest, self._span = min(known), max(known) - min(known)
+def scale(plots: Mapping[Row, Plot | None]) -> dict[Row, Plot]:
+    """Turn the numbers of several plots into positions from 0 to ``WIDTH`` on one scale; plots without ours are left
+    out."""
+    shown = {row: plot for row, plot in plots.items() if plot is not None and plot.ours is not None}
+    numbers = [number for plot in shown.values() for number in astuple(plot) if number is not None]
+    lowest, span = min(numbers, default=0.0), max(numbers, default=0.0) - min(numbers, default=0.0)
 
-    def __call__(self, number: float | None) -> float | None:
+    def position(number: float | None) -> float | None:
         if number is None:
             return None
-        share = (number - self._lowest) / self._span if self._span else 0.5
+        share = (number - lowest) / span if span else 0.5
         return round(_EDGE + share * (WIDTH - 2 * _EDGE), 1)
 
+    return {row: Plot(*map(position, astuple(plot))) for row, plot in shown.items()}
 
-def _marks(board: Board, cell: Cell) -> Marks | None:
+
+def _plot(board: Board, cell: Cell) -> Plot | None:
     """A number beside the paper's, where the two may be compared: at its scale, or where both are gains or changes."""
     if not cell.is_usable:
         return None
     comparable = board.is_at_papers_scale or not cell.metric
-    return Marks(cell.mean, cell.interval, cell.paper if comparable else None, 0.0 if cell.is_change else None)
+    paper, zero = cell.paper if comparable else None, 0.0 if cell.is_change else None
+    return _plot_numbers(cell.mean, cell.interval, paper, zero)
 
 
-def _effect_marks(board: Board, cell: Cell) -> Marks | None:
+def _plot_effect_of(board: Board, cell: Cell) -> Plot | None:
     effect = board.effects.get((cell.row, cell.column))
     found = effect.difference if effect else None
-    return Marks(found.mean, found.interval, found.paper, 0.0) if found and found.is_usable else None
+    return _plot_numbers(found.mean, found.interval, found.paper, 0.0) if found and found.is_usable else None
+
+
+def _plot_numbers(mean: float | None, interval: Interval | None, paper: float | None, zero: float | None) -> Plot:
+    return Plot(mean, interval and interval.low, interval and interval.high, paper, zero)

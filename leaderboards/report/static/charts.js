@@ -5,7 +5,7 @@
   let library = null;
 
   function start() {
-    library ??= parcels.text("charts-library").then((text) => {
+    library ??= embedded.text("charts-library").then((text) => {
       const script = document.createElement("script");
       script.textContent = text;
       document.head.append(script);
@@ -26,12 +26,12 @@
   const linesOf = (figure) => [...figure.querySelectorAll("[data-line]:checked")].map((box) => box.dataset.line);
 
   async function draw(figure) {
-    const [spec] = await Promise.all([parcels.data(figure.dataset.chart), start()]);
+    const [spec] = await Promise.all([embedded.data(figure.dataset.chart), start()]);
     const canvas = figure.querySelector(".canvas");
     views.get(figure)?.finalize();
     canvas.replaceChildren();
-    const embedded = await vegaEmbed(canvas, spec, { actions: false, logLevel: 1, renderer: "svg", config: look(), tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } });
-    views.set(figure, embedded.view);
+    const chart = await vegaEmbed(canvas, spec, { actions: false, logLevel: 1, renderer: "svg", config: look(), tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } });
+    views.set(figure, chart.view);
     update(figure);
   }
 
@@ -66,11 +66,11 @@
     if (button.dataset.zoom) zoom(figure, button.dataset.zoom === "in" ? 0.5 : 2);
     if (button.dataset.svg) {
       if (!views.has(figure)) await draw(figure);
-      parcels.save(await views.get(figure).toSVG(), button.dataset.svg, "image/svg+xml");
+      embedded.save(await views.get(figure).toSVG(), button.dataset.svg, "image/svg+xml");
     }
   });
   const figures = () => [...document.querySelectorAll("figure.chart")];
-  parcels.whenSeen(figures(), draw);
+  embedded.whenSeen(figures(), draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => [...views.keys()].forEach(draw));
   document.addEventListener("renewed", (event) => {
     for (const [figure, view] of views) {
@@ -78,7 +78,7 @@
       view.finalize();
       views.delete(figure);
     }
-    figures().filter((figure) => event.detail.parcels.includes(figure.dataset.chart) && views.has(figure)).forEach(draw);
-    parcels.whenSeen(figures().filter((figure) => !views.has(figure)), draw);
+    figures().filter((figure) => event.detail.changed.includes(figure.dataset.chart) && views.has(figure)).forEach(draw);
+    embedded.whenSeen(figures().filter((figure) => !views.has(figure)), draw);
   });
 })();

@@ -65,7 +65,7 @@
     part("troubles").replaceChildren(...troubles);
     part("troubles").hidden = !troubles.length;
     if (state.summary) showRuns(state.runs);
-    document.dispatchEvent(new CustomEvent("renewed", { detail: { parcels: [] } }));
+    document.dispatchEvent(new CustomEvent("renewed", { detail: { changed: [] } }));
   }
 
   // -- the board

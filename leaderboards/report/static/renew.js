@@ -19,14 +19,14 @@ window.renew = (() => {
     header = source;
   }
 
-  function replaceParcels(page) {
+  function replaceEmbedded(page) {
     const changed = [];
-    const old = new Map([...document.querySelectorAll("script[data-parcel]")].map((one) => [one.dataset.parcel, one]));
-    for (const one of page.querySelectorAll("script[data-parcel]")) {
-      const known = old.get(one.dataset.parcel);
-      old.delete(one.dataset.parcel);
+    const old = new Map([...document.querySelectorAll("script[data-embedded]")].map((one) => [one.dataset.embedded, one]));
+    for (const one of page.querySelectorAll("script[data-embedded]")) {
+      const known = old.get(one.dataset.embedded);
+      old.delete(one.dataset.embedded);
       if (known?.textContent === one.textContent) continue;
-      changed.push(one.dataset.parcel);
+      changed.push(one.dataset.embedded);
       if (known) known.textContent = one.textContent;
       else document.body.append(one);
     }
@@ -64,7 +64,7 @@ window.renew = (() => {
     if ((panel && !panel.hidden) || fresh.some((section) => oldOf(section) && isInUse(oldOf(section)))) return false;
     if (headerOf(page).outerHTML !== header && headerOf(document).contains(document.activeElement)) return false;
     replaceHeader(page);
-    const changed = replaceParcels(page), known = new Set(found.map(idOf));
+    const changed = replaceEmbedded(page), known = new Set(found.map(idOf));
     for (const section of sectionsOf(document)) if (!known.has(idOf(section))) section.remove();
     let before = live;
     for (const section of found) {
@@ -73,7 +73,7 @@ window.renew = (() => {
       else before = sources.get(idOf(section)) === source ? old : fill(old, section);
       sources.set(idOf(section), source);
     }
-    document.dispatchEvent(new CustomEvent("renewed", { detail: { parcels: changed } }));
+    document.dispatchEvent(new CustomEvent("renewed", { detail: { changed: changed } }));
     return true;
   };
 })();

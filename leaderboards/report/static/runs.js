@@ -52,7 +52,7 @@
     if (opener === button && !panel.hidden) return;
     hide(false);
     opener = button;
-    const { columns, cells } = await parcels.data("runs");
+    const { columns, cells } = await embedded.data("runs");
     if (opener !== button) return; // another was pointed at meanwhile
     fill(button, columns, cells[Number(button.dataset.runs)]);
     panel.hidden = false;

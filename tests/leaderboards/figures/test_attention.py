@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from leaderboards.figures.maps import draw_maps
+from leaderboards.figures.attention_sheets import draw_maps
 from leaderboards.figures.parts.blocks import (
     ShownMaps,
     average_blocks,

@@ -6,7 +6,7 @@ import pytest
 
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.figures import draw
-from leaderboards.figures.maps import draw_maps
+from leaderboards.figures.attention_sheets import draw_maps
 from suite.base.errors import RecordError
 from suite.base.files import sha256_of
 from suite.spec.figures import (

@@ -2,7 +2,7 @@ import numpy as np
 
 from leaderboards.figures.curves import draw_curves, find_curves
 from leaderboards.figures.parts.logged import read_curve, read_layers
-from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
+from leaderboards.figures.parts.runs import read_first_runs
 from suite.spec.figures import CurveFigure, LayerFigure
 from suite.spec.profile import Place
 from suite.store.run_directory import RunDirectory
@@ -120,10 +120,9 @@ def test_a_single_run_is_that_of_the_lowest_finished_seed_and_the_figure_says_wh
     figure = LayerFigure(name="figure5", item="Fig. 5", quantity="nonlocality", models=places)
     leave_run("convit", 2)
     expected = leave_run("convit", 1)
-    runs = first_runs(board_of(figure), places)
-    assert {title: (seed, run.path) for title, (seed, run) in runs.items()} == {"convit": (1, expected.path)}
-    assert name_seeds(runs) == "One run, seed\N{NO-BREAK SPACE}1."
-    assert name_missing(board_of(figure), places, runs) == "Not there yet: deit."
+    paths, notes = read_first_runs(board_of(figure), places, lambda run: run.path)
+    assert paths == {"convit": expected.path}
+    assert notes == ("One run, seed\N{NO-BREAK SPACE}1.", "Not there yet: deit.")
     leave_run("deit", 0)
-    runs = first_runs(board_of(figure), places)
-    assert name_seeds(runs) == "One run of each model: deit seed\N{NO-BREAK SPACE}0, convit seed\N{NO-BREAK SPACE}1."
+    _, notes = read_first_runs(board_of(figure), places, lambda run: run.path)
+    assert notes == ("One run of each model: deit seed\N{NO-BREAK SPACE}0, convit seed\N{NO-BREAK SPACE}1.", "")

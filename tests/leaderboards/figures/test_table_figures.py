@@ -7,7 +7,7 @@ import pytest
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.cells import Cell, Coverage
 from leaderboards.boards.layout import PaperTable
-from leaderboards.figures.heatmaps import find_grids, write_grid_cell
+from leaderboards.figures.heatmaps import find_grids, format_grid_cell
 from leaderboards.figures.lines import find_gain, find_series, positions
 from leaderboards.figures.scatter import find_paper_points, find_points
 from leaderboards.significance.estimates import Estimate
@@ -93,7 +93,7 @@ def test_a_heat_map_has_a_panel_for_each_further_row_key_in_the_tables_order(boa
     ],
 )
 def test_a_heat_maps_cell_says_what_it_lacks(cell, text):
-    assert write_grid_cell(cell, 1) == text
+    assert format_grid_cell(cell, 1) == text
 
 
 def test_points_are_the_rows_that_have_both_numbers(table2, finish, tmp_path):

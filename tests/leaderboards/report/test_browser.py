@@ -162,7 +162,7 @@ def test_pointing_at_a_number_shows_its_runs_and_focus_does_so_too(page):
 
 def test_what_is_drawn_late_moves_nothing_away_from_under_a_pointer(page):
     def places():
-        return page.locator("[data-file]").evaluate_all(
+        return page.locator("[data-download]").evaluate_all(
             "(all) => all.map((button) => button.getBoundingClientRect().top + scrollY)"
         )
 
@@ -179,17 +179,17 @@ def test_what_is_drawn_late_moves_nothing_away_from_under_a_pointer(page):
 def test_downloads_are_the_files_that_lie_beside_the_page(page, pages):
     for name in ("convit_table2.csv", "figure2a.svg", "figure2a.pdf"):
         with page.expect_download() as saving:
-            page.locator(f'[data-file="laptop.{name}"]').click()
+            page.locator(f'[data-download="laptop.{name}"]').click()
         assert Path(saving.value.path()).read_bytes() == (pages / f"sample_efficiency/laptop.{name}").read_bytes()
     with page.expect_download() as saving:
-        page.locator('[data-file="laptop.convit_table2.tex"]').click()
+        page.locator('[data-download="laptop.convit_table2.tex"]').click()
     assert r"\toprule" in Path(saving.value.path()).read_text()
 
 
 def test_a_chart_shows_the_chosen_runs_zooms_and_is_saved(page):
     from playwright.sync_api import expect
 
-    chart = page.locator('[data-chart="chart-curves"]')
+    chart = page.locator('[data-chart="chart-learning_curves"]')
     chart.scroll_into_view_if_needed()
     chart.locator("svg").wait_for()
     assert chart.locator("svg g.mark-line path").count() == 7
@@ -202,7 +202,7 @@ def test_a_chart_shows_the_chosen_runs_zooms_and_is_saved(page):
         chart.locator("[data-svg]").click()
     assert Path(saving.value.path()).read_text().startswith("<svg")
     with page.expect_download() as saving:
-        chart.locator('[data-file="laptop.curves.pdf"]').click()
+        chart.locator('[data-download="laptop.learning_curves.pdf"]').click()
     assert Path(saving.value.path()).read_bytes().startswith(b"%PDF")
 
 

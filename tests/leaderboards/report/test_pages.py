@@ -19,13 +19,13 @@ from launchers.core.plan import select
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.published_boards import PUBLISHED
 from leaderboards.report import suite_page
+from leaderboards.report.compressed import compress_within
 from leaderboards.report.findings_page import render_findings_html
 from leaderboards.report.index_page import render_index_html
 from leaderboards.report.latex import escape_latex, render_latex
-from leaderboards.report.packed import pack_within
 from leaderboards.report.pictures.charts import find_charts
-from leaderboards.report.pictures.plots import Marks, plot_column, scale
-from leaderboards.report.runs import COLUMNS, RunReader
+from leaderboards.report.pictures.plots import Plot, plot_column, scale
+from leaderboards.report.runs_behind import COLUMNS, RunReader
 from leaderboards.report.suite_page import render_suite_page
 from leaderboards.report.table_files import draw_table
 from leaderboards.report.tables import view_table
@@ -75,7 +75,7 @@ def test_hostile_words_are_text_on_the_page_and_steer_nothing(hostile, tmp_path)
     page = render_suite_page(hostile, {})
     elements = Elements(page)
     scripts = [attributes for name, attributes in elements.found if name == "script"]
-    assert [found for found in scripts if not found] == [{}] * 3  # ours: parcels, tables, runs
+    assert [found for found in scripts if not found] == [{}] * 3  # ours: embedded, tables, runs
     assert all(found.get("type") == "application/gzip" for found in scripts if found)
     assert "<script>alert(1)</script>\\x1b[2J\\u202e=cmd" in elements.text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
@@ -88,8 +88,8 @@ def test_hostile_words_are_harmless_in_markdown_csv_latex_and_in_what_the_page_c
     assert row[0].startswith("<script>")  # no formula: it does not begin with =
     assert "\x1b" not in row[0]
     assert r"\textless{}script\textgreater{}" in render_latex(hostile.board(), HOSTILE)
-    parcel = re.search('data-parcel="runs">([^<]*)<', render_suite_page(hostile, {}))[1]
-    assert b"\\\\x1b[2J" in gzip.decompress(base64.b64decode(parcel))
+    content = re.search('data-embedded="runs">([^<]*)<', render_suite_page(hostile, {}))[1]
+    assert b"\\\\x1b[2J" in gzip.decompress(base64.b64decode(content))
 
 
 def test_a_page_loads_nothing_sends_nothing_and_has_no_other_base():
@@ -135,7 +135,7 @@ def test_a_latex_table_has_the_rules_of_booktabs_and_the_papers_numbers_below_ou
 
 
 def test_the_numbers_of_a_column_stand_on_one_scale():
-    places = scale({("low",): Marks(40.0, paper=45.0), ("high",): Marks(60.0), ("none",): Marks(None, paper=99.0)})
+    places = scale({("low",): Plot(40.0, paper=45.0), ("high",): Plot(60.0), ("none",): Plot(None, paper=99.0)})
     assert (places[("low",)].ours, places[("low",)].paper, places[("high",)].ours) == (5.0, 27.5, 95.0)
     assert ("none",) not in places
 
@@ -151,8 +151,10 @@ def test_away_from_the_papers_scale_a_plot_is_of_the_effect(table2, fill, tmp_pa
 
 
 def test_what_would_make_a_page_too_large_is_left_out():
-    found = pack_within(400, {"large": bytes(range(256)) * 2, "small": b"x" * 1000})  # which compresses well
-    assert {name: gzip.decompress(base64.b64decode(parcel)) for name, parcel in found.items()} == {"small": b"x" * 1000}
+    found = compress_within(400, {"large": bytes(range(256)) * 2, "small": b"x" * 1000})  # which compresses well
+    assert {name: gzip.decompress(base64.b64decode(content)) for name, content in found.items()} == {
+        "small": b"x" * 1000
+    }
 
 
 def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp_path, monkeypatch):
@@ -165,18 +167,18 @@ def test_no_page_exceeds_its_size_and_what_is_left_out_is_said(table2, fill, tmp
     )
     text = " ".join(Elements(page).text.split())
     assert 900_000 < len(page.encode()) < suite_page.MOST_BYTES
-    assert "Left out, as this page would be too large: figure2a.svg. The files beside it" in text
+    assert "Left out, as this page would be too large: laptop.figure2a.svg. The files beside it" in text
     assert "Too large for this page: laptop.figure2a.svg lies beside it" in text
-    assert 'data-parcel="figure2a.pdf"' in page
-    assert 'data-parcel="runs"' in page
+    assert 'data-embedded="laptop.figure2a.pdf"' in page
+    assert 'data-embedded="runs"' in page
     monkeypatch.setattr(suite_page, "MOST_BYTES", 1)
     page = render_suite_page(leaderboard, {})
     elements = Elements(page)
     used = {name for _, attributes in elements.found for name in attributes}
-    assert not used & {"data-parcel", "data-runs", "data-download", "data-chart", "data-picture"}
+    assert not used & {"data-embedded", "data-runs", "data-download", "data-chart", "data-picture"}
     assert not re.search("Point at a number|Download:", elements.text)
     told = re.search(r"would be too large: (.*)\. The files", elements.text)[1].split(", ")
-    tables = [f"{table}.{kind}" for table in leaderboard.tables for kind in ("CSV", "LaTeX", "SVG", "PDF")]
+    tables = [f"laptop.{table}.{kind}" for table in leaderboard.tables for kind in ("csv", "tex", "svg", "pdf")]
     assert sorted(told) == sorted(["chart-figure2a", "runs", *tables])
 
 
@@ -253,7 +255,7 @@ def test_of_a_cell_with_a_failed_seed_no_learning_curve_is_charted_as_none_is_dr
         for step in (1, 2):
             run.append_metrics({"step": step, "num_steps": 2, "epoch": step / 2, "loss": 2.0 / step})
     run.result_path.write_text("{")
-    assert "curves" not in [chart.name for chart in find_charts(make_leaderboard(table2, "laptop", tmp_path))]
+    assert "learning_curves" not in [chart.name for chart in find_charts(make_leaderboard(table2, "laptop", tmp_path))]
 
 
 def test_a_papers_line_figure_is_a_chart_of_ours_with_intervals_and_the_papers(table2, fill, tmp_path):

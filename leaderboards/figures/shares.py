@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure as Canvas
 
+from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import Curve, Floats, curve_behind, name_num_seeds
 from leaderboards.figures.parts.runs import name_missing
 from suite.spec.figures import ProgressFigure
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Leaderboard
-
 
 @dataclass(frozen=True)
 class Moment:
-    """Of each model at one share of its training: epochs done, and the mean, lowest and highest of the seeds. NaN where
-    it has no finished run, so that the line breaks."""
+    """One share of the training: each model's epochs, and the mean, lowest and highest of its seeds. NaN, where a model
+    has no finished run, breaks the line."""
 
     epochs: Floats
     mean: Floats
@@ -36,7 +31,7 @@ class Moment:
         return f"Epoch {first}" if first == last else f"Epochs {first} to {last}"
 
 
-def draw_progress(figure: ProgressFigure, leaderboard: Leaderboard) -> Canvas | None:
+def draw_shares(figure: ProgressFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished."""
     places = {f"{figure.x_label.lower()} {x}": place for x, place in figure.models.items()}
     curves = {name: curve_behind(leaderboard, place, figure.metric) for name, place in places.items()}
@@ -50,19 +45,20 @@ def draw_progress(figure: ProgressFigure, leaderboard: Leaderboard) -> Canvas | 
     style.tidy(axes)
     marks = list(zip(style.depth_colors(len(moments)), style.MARKERS, strict=False))
     x = [float(number) for number in figure.models]
-    for moment, mark in zip(moments, marks, strict=False):
-        _draw_moment(axes, x, moment, *mark)
+    for moment, (color, marker) in zip(moments, marks, strict=False):
+        axes.plot(x, moment.mean, color=color, marker=marker, linewidth=1.8, markersize=5)
+        axes.fill_between(x, moment.low, moment.high, color=color, alpha=0.2, linewidth=0)  # no area for one seed
     axes.set_xticks(x, labels=list(figure.models))
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
-    what = [{"label": moment.label, "color": color, "marker": marker, "linewidth": 1.8, "markersize": 5}
-            for moment, (color, marker) in zip(moments, marks, strict=False)]  # fmt: skip
+    labels = [moment.label for moment in moments]
+    what = style.legend_entries(zip(labels, marks, strict=False), linewidth=1.8, markersize=5)
     style.add_legend(canvas, what, most=3)
     return canvas
 
 
 def find_moments(curves: Sequence[Curve | None], shares: Sequence[float]) -> list[Moment]:
-    """One for each of ``shares``, but only one where the nearest evaluations of all models are the same."""
+    """A moment for each share; shares whose nearest evaluations are the same in all models give one."""
     moments: dict[tuple[int, ...], Moment] = {}
     for share in shares:
         nearest = tuple(0 if curve is None else _nearest(curve, share) for curve in curves)
@@ -71,7 +67,7 @@ def find_moments(curves: Sequence[Curve | None], shares: Sequence[float]) -> lis
 
 
 def _nearest(curve: Curve, share: float) -> int:
-    """Which evaluation is the nearest to a share of the training; of two as near the later one."""
+    """The index of the evaluation nearest to a share of the training; of two as near the later one."""
     distance = np.round(np.abs(curve.epochs / curve.epochs[-1] - share), 3)
     return int(np.flatnonzero(distance == distance.min())[-1])
 
@@ -79,8 +75,3 @@ def _nearest(curve: Curve, share: float) -> int:
 def _read(curve: Curve | None, i: int) -> tuple[float, ...]:
     """Epoch, mean, lowest and highest."""
     return (np.nan,) * 4 if curve is None else (curve.epochs[i], curve.mean[i], curve.low[i], curve.high[i])
-
-
-def _draw_moment(axes: Axes, x: list[float], moment: Moment, color: str, marker: str) -> None:
-    axes.plot(x, moment.mean, color=color, marker=marker, linewidth=1.8, markersize=5)
-    axes.fill_between(x, moment.low, moment.high, color=color, alpha=0.2, linewidth=0)  # nothing for one seed

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure as Canvas
+
+from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.blocks import (
     ShownMaps,
@@ -16,14 +18,10 @@ from leaderboards.figures.parts.blocks import (
     zoomed_blocks,
 )
 from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
-from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
+from leaderboards.figures.parts.runs import read_first_runs
 from leaderboards.figures.parts.tiles import draw_sheet, sheet_size
 from suite.spec.figures import MapsFigure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Leaderboard
+from suite.store.run_directory import RunDirectory
 
 # What is read from a run's file, and what makes blocks of it.
 _KINDS = {
@@ -39,22 +37,21 @@ _KINDS = {
 def draw_maps(figure: MapsFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no maps are recorded."""
     names, make_blocks = _KINDS[figure.what]
-    runs = first_runs(leaderboard, figure.models)
-    read = {title: read_recorded(run, names) for title, (_, run) in runs.items()}
-    found = {title: maps for title, maps in read.items() if maps is not None and maps.arrays}
-    if not found:
-        return None
+    found, notes = read_first_runs(leaderboard, figure.models, lambda run: _read_maps(run, names))
     shown = _shown_maps(figure, found)
     if not shown:
         return None
     blocks, note = make_blocks(shown)
     for block in blocks:
         block.has_own_scale = figure.color_scale == "model" and bool(block.maps)
-    seeds = name_seeds({title: runs[title] for title in found})
-    missing = name_missing(leaderboard, figure.models, found)
-    canvas = style.new_canvas(leaderboard, figure, *sheet_size(blocks), note, seeds, missing)
+    canvas = style.new_canvas(leaderboard, figure, *sheet_size(blocks), note, *notes)
     draw_sheet(canvas, blocks)
     return canvas
+
+
+def _read_maps(run: RunDirectory, names: tuple[str, ...]) -> Recorded | None:
+    maps = read_recorded(run, names)
+    return maps if maps is not None and maps.arrays else None
 
 
 def _shown_maps(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[ShownMaps]:

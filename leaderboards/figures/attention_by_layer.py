@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.logged import LayerCurves, read_layers
-from leaderboards.figures.parts.runs import first_runs, name_missing, name_seeds
+from leaderboards.figures.parts.runs import read_first_runs
 from suite.spec.figures import LayerFigure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Leaderboard
 
 _GATES_IN_ROW = 5
 _MODELS_IN_ROW = 3
@@ -25,13 +21,9 @@ _GATE = "Gate \N{GREEK SMALL LETTER SIGMA}(\N{GREEK SMALL LETTER LAMDA})"
 
 def draw_layers(figure: LayerFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no run behind it has finished, or none has logged the quantity."""
-    runs = first_runs(leaderboard, figure.models)
-    read = {title: read_layers(run, figure.quantity) for title, (_, run) in runs.items()}
-    found = {title: curves for title, curves in read.items() if curves is not None}
+    found, notes = read_first_runs(leaderboard, figure.models, lambda run: read_layers(run, figure.quantity))
     if not found:
         return None
-    shown = {title: runs[title] for title in found}
-    notes = (name_seeds(shown), name_missing(leaderboard, figure.models, found))
     if figure.quantity == "gates":
         return _draw_gates(figure, leaderboard, found, notes)
     return _draw_nonlocality(figure, leaderboard, found, notes)

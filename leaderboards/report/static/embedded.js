@@ -1,6 +1,6 @@
 // What the page carries along, unpacked when it is asked for: downloads, pictures, data.
 "use strict";
-window.parcels = (() => {
+window.embedded = (() => {
   const unpacked = new Map();
 
   async function decompress(text) {
@@ -11,8 +11,8 @@ window.parcels = (() => {
 
   function bytes(name) {
     if (!unpacked.has(name)) {
-      const found = document.querySelector(`script[data-parcel="${CSS.escape(name)}"]`);
-      unpacked.set(name, found ? decompress(found.textContent) : Promise.reject(new Error(`no parcel ${name}`)));
+      const found = document.querySelector(`script[data-embedded="${CSS.escape(name)}"]`);
+      unpacked.set(name, found ? decompress(found.textContent) : Promise.reject(new Error(`nothing embedded called ${name}`)));
     }
     return unpacked.get(name);
   }
@@ -41,7 +41,7 @@ window.parcels = (() => {
 
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-download]");
-    if (button) save(await bytes(button.dataset.download), button.dataset.file, button.dataset.type);
+    if (button) save(await bytes(button.dataset.download), button.dataset.download, "");
   });
   async function draw(image) {
     if (image.src) return;
@@ -51,7 +51,7 @@ window.parcels = (() => {
   whenSeen(pictures(), draw);
   addEventListener("beforeprint", () => pictures().forEach(draw));
   document.addEventListener("renewed", (event) => {
-    event.detail.parcels.forEach((name) => unpacked.delete(name));
+    event.detail.changed.forEach((name) => unpacked.delete(name));
     whenSeen(pictures(), draw);
   });
   return { text, data, save, whenSeen };

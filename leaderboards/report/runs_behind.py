@@ -61,7 +61,7 @@ class RunReader:
         if run.id not in self._lines:
             with contextlib.suppress(RecordError):  # the leaderboard names it
                 result = run.read_result()
-                self._lines[run.id] = _write_line(result) if result else None
+                self._lines[run.id] = _format_run(result) if result else None
         return self._lines.get(run.id)
 
     def _command(self, experiments: Sequence[Experiment], num_seeds: int) -> str:
@@ -91,7 +91,7 @@ def _varied_fields(leaderboard: Leaderboard) -> list[str]:
     return [name for name, found in values.items() if len(found) > 1 and name != "seed"]
 
 
-def _write_line(result: Result) -> tuple[str, ...]:
+def _format_run(result: Result) -> tuple[str, ...]:
     how = f" x {result.num_ranks}" if result.num_ranks > 1 else ""
     how += ", compiled" if result.compiled else ""
     return (

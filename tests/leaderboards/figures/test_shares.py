@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from leaderboards.figures.parts.logged import Curve
-from leaderboards.figures.progress import find_moments
+from leaderboards.figures.shares import find_moments
 
 
 def curve_at(epochs, mean):
