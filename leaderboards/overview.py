@@ -72,7 +72,7 @@ def render_origins(folder: Path, published: Path) -> str:
 
 
 def _tell_origin(board: Path, suite: str, link: str) -> str:
-    """A board's line; challengers are counted apart, they are of no suite's grid, and so are seeds that not all arms
+    """A board's line; custom models are counted apart, they are of no suite's grid, and so are seeds that not all arms
     have: a fuller suite shares some of its arms."""
     profile, runs, num_all = board.stem, read_own_runs(board), len(read_runs(board))
     arms: dict[str, dict[str, float]] = {}

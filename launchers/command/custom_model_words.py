@@ -1,4 +1,4 @@
-"""From ``--challenger NAME=MODEL [OPTION=VALUE ...]`` to a ``Challenger``, and whether it could be trained at all.
+"""From ``--challenger NAME=MODEL [OPTION=VALUE ...]`` to a ``CustomModel``, and whether it could be trained at all.
 
 mine=my_vit.py:MyViT dim=192 recipe.learning_rate=0.001
 """
@@ -13,7 +13,7 @@ from launchers.command.options import GridOptions
 from suite.base.errors import SpecError, check_name
 from suite.base.frozen import Scalar
 from suite.plugins.entry_points import find_model
-from suite.spec.custom_model import NAME, Challenger
+from suite.spec.custom_model import NAME, CustomModel
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import read_options
 from suite.spec.recipe import Recipe
@@ -27,8 +27,8 @@ _NOT_OPTIONS = {
 }
 
 
-def parse_challenger(words: Sequence[str]) -> Challenger:
-    """Read one challenger, and find which version of its model is there; the model itself is not imported.
+def parse_custom_model(words: Sequence[str]) -> CustomModel:
+    """Read one custom model, and find which version of its model is there; the model itself is not imported.
 
     Args:
         words: ``NAME=MODEL``, and options of the model or, after ``recipe.``, of the recipe.
@@ -40,22 +40,22 @@ def parse_challenger(words: Sequence[str]) -> Challenger:
     if not separator or not model:
         raise SpecError(f"--challenger {words[0]!r}: expected NAME=MODEL first, such as mine=my_vit.py:MyViT")
     if not re.fullmatch(NAME, name):
-        raise SpecError(f"challenger {name!r}: expected letters, digits and _, as columns are called by the name")
+        raise SpecError(f"custom model {name!r}: expected letters, digits and _, as columns are called by the name")
     options: dict[str, Scalar] = {}
     recipe: dict[str, Scalar] = {}
     for word in words[1:]:
         key, separator, value = word.partition("=")
         if not separator or not key:
-            raise SpecError(f"challenger {name}: found {word!r}, expected OPTION=VALUE or recipe.FIELD=VALUE")
+            raise SpecError(f"custom model {name}: found {word!r}, expected OPTION=VALUE or recipe.FIELD=VALUE")
         if key.startswith(_RECIPE):
             check_name("field of the recipe", key.removeprefix(_RECIPE), _OF_RECIPE)
             recipe[key.removeprefix(_RECIPE)] = _scalar(value)
         elif key in _NOT_OPTIONS:
-            raise SpecError(f"challenger {name}: {key} is no option of a model here: {_NOT_OPTIONS[key]}")
+            raise SpecError(f"custom model {name}: {key} is no option of a model here: {_NOT_OPTIONS[key]}")
         else:
             options[key] = _scalar(value)
     source = None if model in read_options() else find_model(model)
-    return Challenger(name=name, words=model, source=source, options=options, recipe=recipe)
+    return CustomModel(name=name, words=model, source=source, options=options, recipe=recipe)
 
 
 def _scalar(text: str) -> Scalar:

@@ -13,7 +13,7 @@ from leaderboards.boards.effects import CellEffect, find_effects
 from leaderboards.boards.layout import PaperTable, check_layout, lay_out
 from suite.base.arguments import program
 from suite.base.errors import SpecError
-from suite.spec.custom_entries import with_recorded_challengers
+from suite.spec.custom_entries import with_recorded_custom_models
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
 from suite.store.run_directory import RunDirectory
@@ -114,7 +114,7 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
 
 
 def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
-    """Make the leaderboard as data, the store's challengers among it. What is asked of runs later is asked of it.
+    """Make the leaderboard as data, the store's custom models among it. What is asked of runs later is asked of it.
 
     Args:
         suite: whose tables.
@@ -126,15 +126,15 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
         SpecError: for an unknown profile, a store that is not there, or a suite that does not fit its tables.
         RecordError: for two run directories of the same seed.
     """
-    suite = enter_challengers(suite, profile_name, store)
+    suite = enter_custom_models(suite, profile_name, store)
     check_layout(suite, suite.profile(profile_name))
     return aggregate(suite, profile_name, collect(suite.profile(profile_name), store, num_seeds, suite.tables))
 
 
-def enter_challengers(suite: Suite, profile_name: str, store: Path) -> Suite:
+def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
     """Enter the models beside the papers' that a store has runs of in this suite at this scale."""
     check_store(store)
-    return with_recorded_challengers(suite, profile_name, store, list_arms(store))
+    return with_recorded_custom_models(suite, profile_name, store, list_arms(store))
 
 
 def check_store(store: Path) -> None:

@@ -216,8 +216,8 @@ def _measure(
 def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tuple[Row, str], Cell]:
     """Rank the accuracies that compete with each other and whose seeds tell how far they scatter.
 
-    A cell of one seed, one that failed or is void, and one without competitor has no rank. Each challenger is ranked by
-    itself among those that the cell in whose place it stands competes with, and so changes no other's rank.
+    A cell of one seed, one that failed or is void, and one without competitor has no rank. Each custom model is ranked
+    by itself among those that the cell in whose place it stands competes with, and so changes no other's rank.
     """
     ranked = dict(cells)
     if table.ranked == "none":

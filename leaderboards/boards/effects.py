@@ -26,14 +26,14 @@ class CellEffect:
 
 
 def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[Key, CellEffect]:
-    """Compare the accuracies that compete with each other, where nothing else does: a column of changes, a challenge.
+    """Compare the accuracies that compete with each other, where no column of changes and no custom model does.
 
     Args:
         suite: whose headline names the baseline, in its own table and, by its row and column, in others.
         table: says which cells compete.
         cells: keyed (row, column).
     """
-    told = {derived.of for derived in table.derived if isinstance(derived, ChangeFrom)} | {*table.challenger_columns}
+    told = {derived.of for derived in table.derived if isinstance(derived, ChangeFrom)} | {*table.custom_columns}
     groups: dict[tuple[str, ...], list[Key]] = {}
     for key, cell in cells.items():
         if table.ranked != "none" and is_accuracy(cell.metric) and cell.provenance.experiment and key[1] not in told:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from suite.base.errors import RecordError
-from suite.spec.custom_entries import read_challengers, record_challengers
-from suite.spec.custom_model import Challenger
+from suite.spec.custom_entries import read_custom_models, record_custom_models
+from suite.spec.custom_model import CustomModel
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_runs
@@ -40,21 +40,21 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(_choose(runs).path)
         for store in stores:
-            record_challengers(
-                Path(folder), _unlike_none(read_challengers(store), read_challengers(Path(folder)), store)
+            record_custom_models(
+                Path(folder), _unlike_none(read_custom_models(store), read_custom_models(Path(folder)), store)
             )
         yield Path(folder)
 
 
-def _unlike_none(entered: Sequence[Challenger], known: Sequence[Challenger], store: Path) -> Sequence[Challenger]:
+def _unlike_none(entered: Sequence[CustomModel], known: Sequence[CustomModel], store: Path) -> Sequence[CustomModel]:
     """Those of one more store, of which none is another model than a known one of its name."""
-    others = {challenger.name: challenger for challenger in known}
-    for challenger in entered:
-        if challenger.name in others and not challenger.is_same_as(others[challenger.name]):
+    others = {custom_model.name: custom_model for custom_model in known}
+    for custom_model in entered:
+        if custom_model.name in others and not custom_model.is_same_as(others[custom_model.name]):
             raise RecordError(
-                f"{store} and another store have different challengers called {challenger.name}: "
-                f"{challenger.describe()}; {others[challenger.name].describe()}. Enter one of them under another name: "
-                f"start its grid again with it, and delete challengers/{challenger.name}.json there."
+                f"{store} and another store have different custom models called {custom_model.name}: "
+                f"{custom_model.describe()}; {others[custom_model.name].describe()}. Enter one of them under another "
+                f"name: start its grid again with it, and delete challengers/{custom_model.name}.json there."
             )
     return entered
 

@@ -76,10 +76,14 @@ class RunReader:
 
 
 def _arguments_by_arm(leaderboard: Leaderboard) -> dict[str, list[str]]:
-    """The words that enter each challenger, by its arms; none by those of the papers' models, which need none."""
-    by_name = {challenger.name: ["--challenger", *challenger.arguments] for challenger in leaderboard.suite.challengers}
-    entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.challenger)  # the papers' come last
-    return {candidate.arm_id: by_name.get(entry.challenger, []) for entry in entries for candidate in entry.candidates}
+    """The words that enter each custom model, by its arms; none by those of the papers' models, which need none."""
+    by_name = {
+        custom_model.name: ["--challenger", *custom_model.arguments] for custom_model in leaderboard.suite.custom_models
+    }
+    entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.custom_model)  # the papers' come last
+    return {
+        candidate.arm_id: by_name.get(entry.custom_model, []) for entry in entries for candidate in entry.candidates
+    }
 
 
 def _varied_fields(leaderboard: Leaderboard) -> list[str]:

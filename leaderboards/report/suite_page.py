@@ -16,8 +16,8 @@ from leaderboards.report.pictures.charts import Chart, find_charts
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
-from leaderboards.text.challenges import COMPARISON, write_challenges
 from leaderboards.text.claims import write_effect, write_papers_effect
+from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.legend import explain
 from leaderboards.text.notation import scale_title, write_headline, write_power
 from leaderboards.text.notes import find_notes
@@ -88,9 +88,9 @@ def render_suite_page(
         charts=views,
         figures=figures,
         claims=[_view_claim(judged, above) for judged in claims],
-        challengers=[challenger.describe() for challenger in suite.challengers],
+        custom_models=[custom_model.describe() for custom_model in suite.custom_models],
         comparison=COMPARISON,
-        challenges=write_challenges(leaderboard),
+        comparisons=write_comparisons(leaderboard),
         notes=find_notes(leaderboard),
         legend=explain(leaderboard),
         footnotes=suite.footnotes,

@@ -10,7 +10,7 @@ from math import ceil
 
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import STATUSES, Cell
-from leaderboards.text.challenges import COMPARISON, write_challenges
+from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain
 from leaderboards.text.notation import (
@@ -33,7 +33,7 @@ from suite.spec.suite import ChangeFrom
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
-CHALLENGERS = """\
+CUSTOM_MODELS = """\
 Models beside the papers', each trained by the recipe and on the data of the row's first model, in whose place it
 stands; a recipe that was changed is named. A challenger is ranked by itself among those that this model competes with.
 The difference is to each of the papers' models of the row on the same data: better or worse where p < 0.05 (Welch's t,
@@ -50,7 +50,7 @@ def render_markdown(leaderboard: Leaderboard) -> str:
         "\n".join(filter(None, [f"Headline: {write_headline(leaderboard)}.", write_power(leaderboard)])),
         _counts(leaderboard),
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
-        *_challengers(leaderboard),
+        *_custom_models(leaderboard),
         *explain(leaderboard),
         *render_notes(leaderboard),
         *section("## Notes", suite.footnotes),
@@ -70,15 +70,15 @@ def _counts(leaderboard: Leaderboard) -> str:
     return f"{leaderboard.num_cells} cells: {counts}."
 
 
-def _challengers(leaderboard: Leaderboard) -> list[str]:
+def _custom_models(leaderboard: Leaderboard) -> list[str]:
     """Who stands beside the papers' models, and how they compare with each of them."""
-    if not leaderboard.suite.challengers:
+    if not leaderboard.suite.custom_models:
         return []
-    lines = write_challenges(leaderboard)
+    lines = write_comparisons(leaderboard)
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
-    entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.challengers)
+    entered = (escape_markdown(custom_model.describe()) for custom_model in leaderboard.suite.custom_models)
     told = section("## Challengers", entered)
-    return [*told, CHALLENGERS, *table]
+    return [*told, CUSTOM_MODELS, *table]
 
 
 def _table_section(board: Board) -> list[str]:
@@ -111,7 +111,7 @@ def _split(board: Board) -> list[Sequence[str]]:
 def _table(board: Board, columns: Sequence[str]) -> str:
     header = [*board.paper.row_keys]
     for column in columns:
-        if column in board.table.challenger_columns:
+        if column in board.table.custom_columns:
             header.append(column)
             continue
         header += [f"{column}, ours", *(["paper"] if board.has_paper else [])]
@@ -130,7 +130,7 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
     decimals = board.paper.decimals(column)
     cell = board.cells.get((row, column))
     texts = [NOTHING if cell is None else _ours(cell, decimals)]
-    if board.has_paper and column not in board.table.challenger_columns:
+    if board.has_paper and column not in board.table.custom_columns:
         texts.append(board.paper.rows[row][column] or NOTHING)
     if _compared_by(board, column) == ["diff"]:
         texts.append(NOTHING if cell is None else write_signed(cell.difference, decimals))
@@ -143,7 +143,7 @@ def _group(board: Board, row: tuple[str, ...], column: str) -> list[str]:
 
 def _compared_by(board: Board, column: str) -> list[str]:
     """With the paper's number at its scale, else with a baseline where there is one; by nothing in a table of ours."""
-    if column in board.table.challenger_columns:
+    if column in board.table.custom_columns:
         return []
     if board.is_at_papers_scale:
         return ["diff"] if board.has_paper else []

@@ -36,7 +36,7 @@ def print_summary(leaderboard: Leaderboard, beside: Sequence[str], markdown: Pat
 
     Args:
         leaderboard: a suite's at one scale.
-        beside: lines about the headline: what is published of it, challengers, verdicts on claims.
+        beside: lines about the headline: what is published of it, custom models, verdicts on claims.
         markdown: the whole leaderboard's file.
     """
     from rich.console import Console
@@ -157,7 +157,7 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
         return Text(NOTHING, style="dim")
     decimals = readable_decimals(cell, board.paper.decimals(column))
     text = Text(write_mean(cell, decimals), style=STYLES[cell.status])
-    if board.has_paper and column not in board.table.challenger_columns:
+    if board.has_paper and column not in board.table.custom_columns:
         text.append(_paper(board, cell), style="dim")
     if cell.status != "done":
         text.append(f"\n{write_status(cell)}", style=STYLES[cell.status])

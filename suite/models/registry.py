@@ -12,7 +12,7 @@ from suite.base.errors import SpecError, check_name
 from suite.models import cmhsa, deit, resnet
 from suite.models.convit import network as convit
 from suite.models.cordonnier import network as cordonnier
-from suite.models.custom import build_plugged
+from suite.models.custom import build_custom
 from suite.models.layers import ImageSize
 from suite.models.structured_init import convmixer, vit
 from suite.spec.experiment import ModelSource
@@ -72,7 +72,7 @@ def build_model(
     """
     if model_source is not None:
         assert isinstance(image_size, int)
-        return build_plugged(model_source, num_classes=num_classes, image_size=image_size, **overrides)
+        return build_custom(model_source, num_classes=num_classes, image_size=image_size, **overrides)
     check_name("model", name, _BUILDERS)
     builder = _BUILDERS[name]
     valid = set(inspect.signature(builder.func).parameters) - {"num_classes", "image_size", "self"}

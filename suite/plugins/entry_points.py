@@ -87,7 +87,7 @@ def load_builder(source: ModelSource) -> Callable[..., Any]:
     place, _, attribute = source.name.rpartition(":")
     check_version(source)
     if source.kind == "file":
-        name = f"{source.name} of the challenger's file"
+        name = f"{source.name} of the custom model's file"
         found = _guarded(name, lambda: _attribute(_make_module_alone(source.code, name), source.name, name))
     elif source.kind == "module":
         found = _guarded(source.name, lambda: _attribute(importlib.import_module(place), attribute, source.name))
@@ -159,7 +159,7 @@ def _nothing_named(path: str) -> SpecError:
 
 def _make_module(text: str, path: str = "") -> ModuleType:
     """A module of a file's text, under a name of its own: another text is another module."""
-    name = f"challenger_{hash_source(text.encode())[7:23]}"
+    name = f"custom_model_{hash_source(text.encode())[7:23]}"
     if name in sys.modules:
         return sys.modules[name]
     module = ModuleType(name)

@@ -7,10 +7,10 @@ from pydantic import Field
 from suite.base.frozen import Frozen, Scalar
 from suite.spec.experiment import ModelSource
 
-NAME = r"[A-Za-z][A-Za-z0-9_]*"  # of a challenger, as columns are called by it
+NAME = r"[A-Za-z][A-Za-z0-9_]*"  # of a custom model, as columns are called by it
 
 
-class Challenger(Frozen):
+class CustomModel(Frozen):
     """One model beside the papers'.
 
     ``words`` name the model as the user did; ``source`` is None for one of ours. ``recipe`` holds the fields in which
@@ -24,7 +24,7 @@ class Challenger(Frozen):
     recipe: dict[str, Scalar] = Field(default_factory=dict)
     suites: tuple[str, ...] = ()
 
-    def is_same_as(self, other: Challenger) -> bool:
+    def is_same_as(self, other: CustomModel) -> bool:
         """Whether both are the same model, trained alike, from wherever each user has read it."""
         fields = {"name", "options", "recipe"}
         return (
@@ -32,7 +32,7 @@ class Challenger(Frozen):
             and (self.source or self.words) == (other.source or other.words)
         )  # fmt: skip
 
-    def joined_with(self, other: Challenger) -> Challenger:
+    def joined_with(self, other: CustomModel) -> CustomModel:
         """The same model, entered into the suites of both."""
         suites = {*self.suites, *other.suites} if self.suites and other.suites else ()
         return self.model_copy(update={"suites": tuple(sorted(suites))})

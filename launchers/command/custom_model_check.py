@@ -1,4 +1,4 @@
-"""``grid.py --check NAME=MODEL``: a challenger's trial in seconds, and its cost beside the papers' models."""
+"""``grid.py --check NAME=MODEL``: a custom model's trial in seconds, and its cost beside the papers' models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from launchers.command.custom_model_words import count_classes, distinct_networks, parse_challenger
+from launchers.command.custom_model_words import count_classes, distinct_networks, parse_custom_model
 from launchers.command.options import GridOptions
 from launchers.core.plan_cost import count_flops
 from suite.base.exit_codes import Exit
 from suite.cost.costs import options_to_count
 from suite.papers import get_suite
-from suite.spec.custom_entries import with_challengers
+from suite.spec.custom_entries import with_custom_models
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 
@@ -27,19 +27,19 @@ in fp32; with a batch of the recipe's size also what its backward pass needs."""
 
 
 def check(options: GridOptions, console: Console) -> int:
-    """Try the challenger at every size of a suite; exit status 0 where it could be trained, else 1.
+    """Try the custom model at every size of a suite; exit status 0 where it could be trained, else 1.
 
     Raises:
         SpecError: a model that cannot be found, or a suite or profile that there is not.
     """
     from suite.training.trial import try_experiment  # imports torch
 
-    challenger = parse_challenger(options.check)
-    suite = with_challengers(get_suite(options.suite or _SUITE), [challenger], options.profile_name)
+    custom_model = parse_custom_model(options.check)
+    suite = with_custom_models(get_suite(options.suite or _SUITE), [custom_model], options.profile_name)
     profile = suite.profile(options.profile_name)
-    console.print(f"{challenger.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
+    console.print(f"{custom_model.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
     is_sound = True
-    for experiment in _networks(profile, of_challenger=True):
+    for experiment in _networks(profile, of_custom_model=True):
         for finding in try_experiment(experiment, count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
@@ -53,9 +53,9 @@ def check(options: GridOptions, console: Console) -> int:
     return Exit.DONE
 
 
-def _networks(profile: Profile, of_challenger: bool) -> list[Experiment]:
-    """One experiment of each network that is trained, the challenger's or the papers'."""
-    chosen = (e for entry in profile.entries if bool(entry.beside) == of_challenger for e in entry.candidates)
+def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
+    """One experiment of each network that is trained, the custom model's or the papers'."""
+    chosen = (e for entry in profile.entries if bool(entry.beside) == of_custom_model for e in entry.candidates)
     return distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
@@ -72,7 +72,7 @@ def _costs(profile: Profile, options: GridOptions) -> Table:
     table.add_column("model", overflow="fold", min_width=12)  # a name is broken, never cut
     for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it"):
         table.add_column(title, justify="right", no_wrap=True)
-    experiments = [*_networks(profile, of_challenger=True), *_networks(profile, of_challenger=False)]
+    experiments = [*_networks(profile, of_custom_model=True), *_networks(profile, of_custom_model=False)]
     for line in _lines(experiments, options):
         table.add_row(*line)
     return table
