@@ -23,7 +23,7 @@ from leaderboards.boards.board import Leaderboard
 from suite.base.archives import StrictHeader, unpack_files
 from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, read_file
-from suite.spec.custom_entries import CUSTOM_MODELS, as_record, record_name
+from suite.store.custom_models import FOLDER, as_record, record_name
 from suite.store.protocol_changes import why_void
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 from suite.store.run_store import list_runs
@@ -44,9 +44,7 @@ _RECORDS = tuple(
 _LARGE = (_ANY_RUN.metrics_path.name, _ANY_RUN.maps_path.name)
 _MOST_AT_ONCE, _MOST_OF_LARGE = 1 << 24, 1 << 28  # bytes of a record: a hundred times those of the largest suites
 _MOST_TIMES = 200  # as large as they are packed: ours are 2 to 22 times as large
-_MEMBER = re.compile(
-    rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|{CUSTOM_MODELS}/[^/]+\.json"
-)
+_MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|{FOLDER}/[^/]+\.json")
 
 
 @dataclass(frozen=True)

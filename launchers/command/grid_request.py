@@ -23,12 +23,13 @@ from launchers.tracking import check_installed
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
 from suite.papers import get_suite, list_suites
-from suite.spec.custom_entries import record_custom_models, with_custom_models
+from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import CustomModel
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
+from suite.store.custom_models import record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
 

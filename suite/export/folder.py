@@ -26,7 +26,8 @@ from suite.export.evaluation_images import describe_input
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.models.cordonnier.network import SelfAttentionNetwork
 from suite.models.registry import build_model
-from suite.spec.experiment import Experiment, ModelSource
+from suite.spec.custom_model import ModelSource
+from suite.spec.experiment import Experiment
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand_alone

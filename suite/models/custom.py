@@ -11,7 +11,7 @@ from torch import nn
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, check_name
 from suite.plugins.entry_points import check_version, load_builder
-from suite.spec.experiment import ModelSource
+from suite.spec.custom_model import ModelSource
 
 _FIXED = ("num_classes", "image_size")
 _OF_RECIPE = "drop_path"  # passed on to a model that takes it

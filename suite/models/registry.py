@@ -15,7 +15,7 @@ from suite.models.cordonnier import network as cordonnier
 from suite.models.custom import build_custom
 from suite.models.layers import ImageSize
 from suite.models.structured_init import convmixer, vit
-from suite.spec.experiment import ModelSource
+from suite.spec.custom_model import ModelSource
 
 # family, and the input of its paper: image side in pixels, classes
 _FAMILIES: tuple[tuple[dict[str, partial[Any]], int, int], ...] = (

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, unknown_name
 from suite.plugins.versions import find_neighbours, find_version
-from suite.spec.experiment import ModelSource, hash_source
+from suite.spec.custom_model import ModelSource, hash_source
 
 Kind = Literal["models", "suites", "papers", "image_sets"]
 _GROUP = "convolutional_prior"

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from suite.base.commit import is_as_recorded
 from suite.base.errors import SpecError
-from suite.spec.experiment import hash_source
+from suite.spec.custom_model import hash_source
 
 OUR_PACKAGES = ("suite", "launchers", "leaderboards", "imagesets")
 

@@ -12,9 +12,9 @@ from leaderboards.text.custom_models import render_comparisons_csv, summarize_co
 from leaderboards.text.markdown import render_markdown
 from suite.base.errors import RecordError, SpecError
 from suite.papers import get_suite, list_suites
-from suite.spec.custom_entries import read_custom_models, record_custom_models, with_custom_models
-from suite.spec.custom_model import CustomModel
-from suite.spec.experiment import ModelSource, hash_source
+from suite.spec.custom_entries import with_custom_models
+from suite.spec.custom_model import CustomModel, ModelSource, hash_source
+from suite.store.custom_models import read_custom_models, record_custom_models
 
 CODE = "class Mine: ..."
 SOURCE = ModelSource(kind="file", name="Mine", version=hash_source(CODE.encode()), code=CODE)

@@ -8,9 +8,8 @@ from leaderboards.boards.joined_stores import joined
 from leaderboards.build import main
 from suite.base.errors import RecordError
 from suite.papers import get_suite
-from suite.spec.custom_entries import read_custom_models, record_custom_models
-from suite.spec.custom_model import CustomModel
-from suite.spec.experiment import ModelSource, hash_source
+from suite.spec.custom_model import CustomModel, ModelSource, hash_source
+from suite.store.custom_models import read_custom_models, record_custom_models
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import find_runs
 

@@ -16,9 +16,10 @@ from leaderboards.published_boards import PUBLISHED, is_outdated, read_runs
 from leaderboards.text.csv_files import render_accounting
 from suite.base.errors import RecordError
 from suite.papers import get_suite
-from suite.spec.custom_entries import record_custom_models, with_custom_models
+from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import CustomModel
 from suite.spec.experiment import with_ancestors
+from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import stand
 from suite.store.run_store import list_runs

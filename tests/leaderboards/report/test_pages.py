@@ -32,10 +32,11 @@ from leaderboards.report.tables import view_table
 from leaderboards.text.csv_files import render_csv
 from leaderboards.text.markdown import render_markdown
 from suite.papers import get_suite
-from suite.spec.custom_entries import record_custom_models, with_custom_models
+from suite.spec.custom_entries import with_custom_models
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
+from suite.store.custom_models import record_custom_models
 from suite.store.results import Failure
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -5,8 +5,9 @@ from scipy import stats
 
 from leaderboards import survey
 from leaderboards.build import build_all, main
-from suite.spec.custom_entries import record_custom_models, with_custom_models
+from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import CustomModel
+from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
 
 
