@@ -80,7 +80,8 @@ def _choose(runs: Sequence[RunDirectory]) -> RunDirectory:
         if differences := _differences(result, its_result):
             raise RecordError(
                 f"{chosen.path} and {other.path} are the same run with different results: {differences}. Expected "
-                "equal ones, as nothing says which holds: move one out of its store. Runs of your own need seeds of their own."
+                "equal ones, as nothing says which holds: move one out of its store. "
+                "Runs of your own need seeds of their own."
             )
     return chosen
 
