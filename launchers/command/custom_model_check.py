@@ -1,4 +1,4 @@
-"""``grid.py --check NAME=MODEL``: a custom model's trial in seconds, and its cost beside the papers' models."""
+"""Try custom models before they are trained; ``grid.py --check NAME=MODEL`` also shows the cost beside the papers'."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from launchers.command.custom_model_words import count_classes, distinct_networks, parse_custom_model
+from imagesets.prepared import find_info
+from launchers.command.custom_model_words import parse_custom_model
 from launchers.command.options import GridOptions
 from launchers.core.plan_cost import count_flops
+from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.cost.costs import options_to_count
 from suite.papers import get_suite
@@ -40,12 +42,12 @@ def check(options: GridOptions, console: Console) -> int:
     console.print(f"{custom_model.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
     is_sound = True
     for experiment in _networks(profile, of_custom_model=True):
-        for finding in try_experiment(experiment, count_classes(experiment, options)):
+        for finding in try_experiment(experiment, _count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
             is_sound = is_sound and not finding.problem
         if is_sound:
-            _tell_of_drop_path(experiment, console)
+            _print_drop_path(experiment, console)
     if not is_sound:
         return Exit.FAILED
     console.print(_costs(profile, options))
@@ -56,10 +58,10 @@ def check(options: GridOptions, console: Console) -> int:
 def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
     """One experiment of each network that is trained, the custom model's or the papers'."""
     chosen = (e for entry in profile.entries if bool(entry.beside) == of_custom_model for e in entry.candidates)
-    return distinct_networks(experiment for experiment in chosen if experiment.is_trained)
+    return _distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
-def _tell_of_drop_path(experiment: Experiment, console: Console) -> None:
+def _print_drop_path(experiment: Experiment, console: Console) -> None:
     from suite.models.custom import takes_drop_path
 
     rate, source = experiment.recipe.drop_path, experiment.model_source
@@ -84,7 +86,7 @@ def _lines(experiments: Iterable[Experiment], options: GridOptions) -> Iterator[
     from suite.training.trial import measure_size
 
     for experiment in experiments:
-        num_classes, side = count_classes(experiment, options), experiment.image_size
+        num_classes, side = _count_classes(experiment, options), experiment.image_size
         flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
         device = "meta" if experiment.model_source is None else "cpu"
         size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
@@ -99,3 +101,30 @@ def _lines(experiments: Iterable[Experiment], options: GridOptions) -> Iterator[
             str(batch_size),
             f"{size.bytes_of_batch(batch_size) / _MB:,.1f}",
         )
+
+
+def _distinct_networks(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """The first experiment of each network: of a model in its version, with its options, at its sizes."""
+    found: dict[tuple[object, ...], Experiment] = {}
+    for e in experiments:
+        found.setdefault((e.model, str(e.model_source), repr(e.model_options), e.image_size, e.dataset), e)
+    return list(found.values())
+
+
+def _count_classes(experiment: Experiment, options: GridOptions) -> int:
+    """Count the classes of its image set."""
+    return find_info(experiment.dataset, options.data_dir, options.loader).num_classes
+
+
+def refuse_broken(experiments: Iterable[Experiment], options: GridOptions) -> None:
+    """Try each custom model once, before anything is trained.
+
+    Raises:
+        SpecError: A model cannot be trained; the message has the cure.
+    """
+    for experiment in _distinct_networks(e for e in experiments if e.model_source is not None):
+        from suite.training.trial import try_experiment  # imports torch
+
+        *_, last = try_experiment(experiment, _count_classes(experiment, options))
+        if last.problem:
+            raise SpecError(f"{experiment.model}: not so: {last.question}: {last.problem}. To do: {last.cure}.")

@@ -15,7 +15,8 @@ from imagesets.catalog import CATALOG
 from imagesets.fractions import fraction_indices
 from imagesets.manifest import read_index
 from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
-from launchers.command.custom_model_words import parse_custom_model, refuse_broken
+from launchers.command.custom_model_check import refuse_broken
+from launchers.command.custom_model_words import parse_custom_model
 from launchers.command.options import GridOptions
 from launchers.command.plan_report import print_plan
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
