@@ -69,7 +69,7 @@ class RunReader:
         grid = program("grid", "launchers/grid.py")
         fields = [experiment_fields(experiment) for experiment in experiments]
         only = list(dict.fromkeys(f"{name}={of[name]}" for name in self._varied for of in fields))
-        words = ["--suite", self._leaderboard.suite.words, "--profile", self._leaderboard.profile_name]
+        words = ["--suite", self._leaderboard.suite.cli_name, "--profile", self._leaderboard.profile_name]
         words += self._entered.get(experiments[0].arm_id, [])
         words += ["--seeds", str(num_seeds), *(["--only", *only] if only else [])]
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"

@@ -118,8 +118,8 @@ class Suite(Frozen):
     source: str = ""
 
     @property
-    def words(self) -> str:
-        """By what ``--suite`` finds it."""
+    def cli_name(self) -> str:
+        """The name by which ``--suite`` finds the suite."""
         return self.source or self.name
 
     def profile(self, name: str) -> Profile:
