@@ -26,7 +26,7 @@ from suite.spec.claims import PaperClaims, Term
 @dataclass(frozen=True)
 class ClaimView:
     anchor: str
-    sense: str
+    statement: str
     section: str
     verdict: str
     effect: str
@@ -76,7 +76,7 @@ def _view(judged: JudgedClaim) -> ClaimView:
     claim, estimate = judged.claim, judged.shown.estimate
     return ClaimView(
         anchor=f"{judged.scale}-{claim.name}",
-        sense=claim.sense,
+        statement=claim.statement,
         section=claim.section,
         verdict=judged.verdict,
         effect=write_effect(judged),

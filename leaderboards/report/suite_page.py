@@ -141,7 +141,7 @@ def _view_claim(judged: JudgedClaim, above: str) -> dict[str, str]:
     page = f"{above}/claims/{judged.paper.name}.html#{judged.scale}-{judged.claim.name}" if above else ""
     return {
         "verdict": judged.verdict,
-        "sense": judged.claim.sense,
+        "statement": judged.claim.statement,
         "section": judged.claim.section,
         "effect": write_effect(judged),
         "paper": write_papers_effect(judged),

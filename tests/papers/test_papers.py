@@ -64,7 +64,7 @@ gain = number("elsewhere_shares", "convit", "top1") - number("elsewhere_shares",
 CLAIMS = PaperClaims(
     name=PAPER.name,
     title=PAPER.title,
-    claims=(Claim(name="it_helps_elsewhere", section="Sec. 1", sense="It helps elsewhere.", effects=(gain,)),),
+    claims=(Claim(name="it_helps_elsewhere", section="Sec. 1", statement="It helps elsewhere.", effects=(gain,)),),
 )
 """,
     "elsewhere/tables/elsewhere_table1.csv": "model,top1\ndeit,70.0\nconvit,80.0\n",
