@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from launchers.command.check import check
 from launchers.command.command_line import parse_options
+from launchers.command.custom_model_check import check
 from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures, print_suites
@@ -115,10 +115,10 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
         commit()  # says here, where somebody looks, if git cannot tell it
         grid.make_store()
         grid.make_data_ready(to_do)
-        grid.enter_challengers(to_do, console)
+        grid.enter_custom_models(to_do, console)
         grid.forget_failures(plan)
     else:
-        grid.enter_challengers((), console)
+        grid.enter_custom_models((), console)
     failed = [(run.job, run.problem) for run in plan if run.problem]
     with _followers(grid, resources, console) as followers:
         if to_do:

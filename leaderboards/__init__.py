@@ -13,7 +13,7 @@ Where to look, in the order in which a number passes:
 
 Beside that way:
 
-    challenges    models beside the papers', tested against each of them
+    custom_models   models beside the papers', tested against each of them
     packed_records  a leaderboard's finished runs -> one file -> a store
     schemas/      the published forms of result.json and of the long CSV
     overview      published/ -> the tables of boards in README.md and the manual; coverage: COVERAGE.md

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards.board import Leaderboard
-from leaderboards.challenges import find_challenges
+from leaderboards.custom_models import find_comparisons
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import SUFFIX, pack_records
 from leaderboards.survey import IndexLine
-from leaderboards.text.challenges import render_challenges_csv
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
+from leaderboards.text.custom_models import render_comparisons_csv
 from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import make_headline
 from suite.base.errors import RunError
@@ -44,8 +44,8 @@ def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
         write_atomically(path, content.encode())
         return path
 
-    if leaderboard.suite.challengers:
-        write("challengers.csv", render_challenges_csv(find_challenges(leaderboard)))
+    if leaderboard.suite.custom_models:
+        write("challengers.csv", render_comparisons_csv(find_comparisons(leaderboard)))
     else:
         (out / f"{leaderboard.profile_name}.challengers.csv").unlink(missing_ok=True)
     return Paths(

@@ -22,8 +22,8 @@ from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import unpacked
 from leaderboards.published_boards import describe_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey
-from leaderboards.text.challenges import summarize_challenges
 from leaderboards.text.claims import render_claims_csv, render_claims_page, summarize_claims
+from leaderboards.text.custom_models import summarize_comparisons
 from leaderboards.text.index import render_index, render_index_csv, summarize_line
 from leaderboards.text.terminal import print_summary
 from suite.base.arguments import a_path, positive, program
@@ -64,7 +64,11 @@ def build(
     paths = write_leaderboard(leaderboard, out)
     write_page(leaderboard, out, claims)
     records = write_records(leaderboard, out, pack=pack)
-    messages = [*describe_published(suite_name, profile), *summarize_challenges(leaderboard), *summarize_claims(claims)]
+    messages = [
+        *describe_published(suite_name, profile),
+        *summarize_comparisons(leaderboard),
+        *summarize_claims(claims),
+    ]
     print_summary(leaderboard, messages, paths.markdown)
     if records:
         print(records)

@@ -72,8 +72,8 @@ def render_origins(folder: Path, published: Path) -> str:
 
 
 def _format_origin(board: Path, suite: str, link: str) -> str:
-    """A board's line. Challengers are counted apart, and so are seeds that not all configurations have: a fuller suite
-    shares some of them."""
+    """A board's line. Custom models are counted apart, and so are seeds that not all configurations have, as a fuller
+    suite shares some of them."""
     profile, runs, num_all = board.stem, read_own_runs(board), len(read_runs(board))
     hours_of: dict[str, dict[str, float]] = {}  # by configuration and seed
     for run in runs:

@@ -23,7 +23,7 @@ from leaderboards.boards.board import Leaderboard
 from suite.base.archives import StrictHeader, unpack_files
 from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, read_file
-from suite.spec.custom_entries import CHALLENGERS, as_record, record_name
+from suite.store.custom_models import FOLDER, as_record, record_name
 from suite.store.results import why_void
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 from suite.store.run_store import list_runs
@@ -44,7 +44,7 @@ _RECORDS = tuple(
 _LARGE = (_ANY_RUN.metrics_path.name, _ANY_RUN.maps_path.name)
 _MOST_AT_ONCE, _MOST_OF_LARGE = 1 << 24, 1 << 28  # bytes of a record: a hundred times those of the largest suites
 _MOST_TIMES = 200  # as large as they are packed: ours are 2 to 22 times as large
-_MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|{CHALLENGERS}/[^/]+\.json")
+_MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|{FOLDER}/[^/]+\.json")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PackedRecords:
 
 
 def pack_records(leaderboard: Leaderboard) -> PackedRecords:
-    """Pack the runs of a leaderboard that have a valid result, and its challengers; the same records make the same
+    """Pack the runs of a leaderboard that have a valid result, and its custom models; the same records make the same
     bytes, as long as the compressor is the same."""
     packed, num_runs, num_left_out = io.BytesIO(), 0, 0
     with tarfile.open(fileobj=packed, mode="w:xz") as archive:
@@ -70,8 +70,8 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
             num_runs += bool(records)
             for name, content in records.items():
                 _add(archive, f"{EXPERIMENTS}/{run.id}/{name}", content)
-        for challenger in sorted(leaderboard.suite.challengers, key=lambda challenger: challenger.name):
-            _add(archive, record_name(challenger), as_record(challenger))
+        for custom_model in sorted(leaderboard.suite.custom_models, key=lambda custom_model: custom_model.name):
+            _add(archive, record_name(custom_model), as_record(custom_model))
     return PackedRecords(packed.getvalue(), num_runs, num_left_out)
 
 

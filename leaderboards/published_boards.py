@@ -40,7 +40,7 @@ def read_runs(board: Path) -> list[dict[str, str]]:
 
 
 def read_own_runs(board: Path) -> list[dict[str, str]]:
-    """The runs of the suite's own grid, without challengers."""
+    """The runs of the suite's own grid, without custom models."""
     grid = get_suite(board.parent.name).profile(board.stem).experiments()
     models = {experiment.model for experiment in grid}
     return [run for run in read_runs(board) if run["model"] in models]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards.board import Leaderboard, enter_challengers, make_leaderboard
+from leaderboards.boards.board import Leaderboard, enter_custom_models, make_leaderboard
 from leaderboards.boards.budget import Cost, estimate_cost
 from leaderboards.boards.cells import Cell
 from leaderboards.judged_claims import JudgedClaim, judge
@@ -84,9 +84,9 @@ def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = N
 
 
 def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
-    """Enter the store's challengers; a record that cannot be read is an error where the suite is built."""
+    """Enter the store's custom models; a record that cannot be read is an error where the suite is built."""
     try:
-        return enter_challengers(suite, profile, store)
+        return enter_custom_models(suite, profile, store)
     except RecordError:
         return suite
 

@@ -9,6 +9,8 @@ from suite.models import registry as build
 from suite.spec.model_options import BATCH_NORMED, changed_options, read_options
 from suite.training.start import has_batch_norm
 
+BUILDERS = {name: build.find_builder(name) for name in build.list_models()}
+
 
 def signature(builder):
     """Of a ``partial(Class, option=...)``, by Python's own reading."""
@@ -18,7 +20,7 @@ def signature(builder):
 def test_every_models_defaults_are_those_of_its_builder():
     expected = {
         name: {p.name: p.default for p in signature(builder) if p.default is not inspect.Parameter.empty}
-        for name, builder in build._BUILDERS.items()
+        for name, builder in BUILDERS.items()
     }
     assert {name: dict(options.defaults) for name, options in read_options().items()} == expected
 
@@ -26,8 +28,8 @@ def test_every_models_defaults_are_those_of_its_builder():
 def test_only_options_that_a_family_has_are_said_to_leave_its_flops_as_they_are():
     taken = {}
     for name, options in read_options().items():
-        family = taken.setdefault(build._BUILDERS[name].func.__module__, (options.without_effect_on_flops, set()))
-        family[1].update(p.name for p in signature(build._BUILDERS[name]))
+        family = taken.setdefault(BUILDERS[name].func.__module__, (options.without_effect_on_flops, set()))
+        family[1].update(p.name for p in signature(BUILDERS[name]))
     assert all(said <= of_family for said, of_family in taken.values())
 
 

@@ -62,7 +62,7 @@ def _claims(name: str) -> Iterator[str]:
     for paper in list_claims():
         for claim in paper.claims:
             if any(term.suite == name for effect in claim.effects for term in effect.terms):
-                lines.append(f"| {claim.sense} | {claim.section} |")
+                lines.append(f"| {claim.statement} | {claim.section} |")
     if lines:
         yield "## What the paper claims"
         yield "\n".join(["| claim, in our words | where |", "|---|---|", *lines])

@@ -72,7 +72,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--dataset", metavar="NAME", help="train all of it on another image set, such as one of your own"
     )
     parser.add_argument(
-        "--challenger", nargs="+", action="append", default=[], dest="challengers", metavar=_MODEL,
+        "--challenger", nargs="+", action="append", default=[], dest="custom_models", metavar=_MODEL,
         help="also train a model of your own in every row: timm:NAME, FILE.py:ATTRIBUTE, MODULE:ATTRIBUTE or a "
         "plug-in; recipe.FIELD=VALUE changes its recipe",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From ``--challenger NAME=MODEL [OPTION=VALUE ...]`` to a ``Challenger``, and whether it could be trained at all.
+"""From ``--challenger NAME=MODEL [OPTION=VALUE ...]`` to a ``CustomModel``.
 
 mine=my_vit.py:MyViT dim=192 recipe.learning_rate=0.001
 """
@@ -6,15 +6,12 @@ mine=my_vit.py:MyViT dim=192 recipe.learning_rate=0.001
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from imagesets.prepared import find_info
-from launchers.command.options import GridOptions
 from suite.base.errors import SpecError, check_name
 from suite.base.frozen import Scalar
 from suite.plugins.entry_points import find_model
-from suite.spec.custom_model import NAME, Challenger
-from suite.spec.experiment import Experiment
+from suite.spec.custom_model import NAME, CustomModel
 from suite.spec.model_options import read_options
 from suite.spec.recipe import Recipe
 
@@ -27,35 +24,35 @@ _NOT_OPTIONS = {
 }
 
 
-def parse_challenger(words: Sequence[str]) -> Challenger:
-    """Read one challenger, and find which version of its model is there; the model itself is not imported.
+def parse_custom_model(words: Sequence[str]) -> CustomModel:
+    """Read one custom model, and find which version of its model is there; the model itself is not imported.
 
     Args:
-        words: ``NAME=MODEL``, and options of the model or, after ``recipe.``, of the recipe.
+        words: ``NAME=MODEL``, then options of the model or, after ``recipe.``, fields of the recipe.
 
     Raises:
-        SpecError: a word that is none of these, a name that cannot be a column's, or a model that is not there.
+        SpecError: A word has none of these forms, a name cannot be a column's, or a model is not there.
     """
     name, separator, model = words[0].partition("=")
     if not separator or not model:
         raise SpecError(f"--challenger {words[0]!r}: expected NAME=MODEL first, such as mine=my_vit.py:MyViT")
     if not re.fullmatch(NAME, name):
-        raise SpecError(f"challenger {name!r}: expected letters, digits and _, as columns are called by the name")
+        raise SpecError(f"custom model {name!r}: expected letters, digits and _, as columns are called by the name")
     options: dict[str, Scalar] = {}
     recipe: dict[str, Scalar] = {}
     for word in words[1:]:
         key, separator, value = word.partition("=")
         if not separator or not key:
-            raise SpecError(f"challenger {name}: found {word!r}, expected OPTION=VALUE or recipe.FIELD=VALUE")
+            raise SpecError(f"custom model {name}: found {word!r}, expected OPTION=VALUE or recipe.FIELD=VALUE")
         if key.startswith(_RECIPE):
             check_name("field of the recipe", key.removeprefix(_RECIPE), _OF_RECIPE)
             recipe[key.removeprefix(_RECIPE)] = _scalar(value)
         elif key in _NOT_OPTIONS:
-            raise SpecError(f"challenger {name}: {key} is no option of a model here: {_NOT_OPTIONS[key]}")
+            raise SpecError(f"custom model {name}: {key} is no option of a model here: {_NOT_OPTIONS[key]}")
         else:
             options[key] = _scalar(value)
     source = None if model in read_options() else find_model(model)
-    return Challenger(name=name, words=model, source=source, options=options, recipe=recipe)
+    return CustomModel(name=name, words=model, source=source, options=options, recipe=recipe)
 
 
 def _scalar(text: str) -> Scalar:
@@ -68,30 +65,3 @@ def _scalar(text: str) -> Scalar:
         except ValueError:
             continue
     return text
-
-
-def distinct_networks(experiments: Iterable[Experiment]) -> list[Experiment]:
-    """The first experiment of each network: of a model in its version, with its options, at its sizes."""
-    found: dict[tuple[object, ...], Experiment] = {}
-    for e in experiments:
-        found.setdefault((e.model, str(e.model_source), repr(e.model_options), e.image_size, e.dataset), e)
-    return list(found.values())
-
-
-def count_classes(experiment: Experiment, options: GridOptions) -> int:
-    """How many classes its image set has, the user's own also as its loader has prepared it."""
-    return find_info(experiment.dataset, options.data_dir, options.loader).num_classes
-
-
-def refuse_broken(experiments: Iterable[Experiment], options: GridOptions) -> None:
-    """Try each model that is none of ours once, before anything is trained.
-
-    Raises:
-        SpecError: with what was found, and the cure; nothing was trained.
-    """
-    for experiment in distinct_networks(e for e in experiments if e.model_source is not None):
-        from suite.training.trial import try_experiment  # imports torch
-
-        *_, last = try_experiment(experiment, count_classes(experiment, options))
-        if last.problem:
-            raise SpecError(f"{experiment.model}: not so: {last.question}: {last.problem}. To do: {last.cure}.")

@@ -15,7 +15,8 @@ from imagesets.catalog import CATALOG
 from imagesets.fractions import fraction_indices
 from imagesets.manifest import read_index
 from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
-from launchers.command.custom_model_words import parse_challenger, refuse_broken
+from launchers.command.custom_model_check import refuse_broken
+from launchers.command.custom_model_words import parse_custom_model
 from launchers.command.options import GridOptions
 from launchers.command.plan_report import print_plan
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
@@ -23,12 +24,13 @@ from launchers.tracking import check_installed
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
 from suite.papers import get_suite, list_suites
-from suite.spec.custom_entries import record_challengers, with_challengers
-from suite.spec.custom_model import Challenger
+from suite.spec.custom_entries import with_custom_models
+from suite.spec.custom_model import CustomModel
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.spec.suite import Suite
+from suite.store.custom_models import record_custom_models
 from suite.store.run_status import reopen
 from suite.store.run_store import experiments_folder
 
@@ -52,20 +54,20 @@ class GridRequest:
     profile: Profile
     experiments: list[Experiment]
     options: GridOptions
-    challengers: tuple[Challenger, ...] = ()
+    custom_models: tuple[CustomModel, ...] = ()
 
     @classmethod
     def of(cls, options: GridOptions) -> GridRequest:
         """Look the suite, the profile and the chosen experiments up.
 
         Raises:
-            SpecError: a suite, profile, precision, challenger, image set or filter that there is not, a run store
+            SpecError: a suite, profile, precision, custom model, image set or filter that there is not, a run store
                 that is a file, or a tracker that is not installed.
         """
         if options.suite is None:
             raise SpecError(f"--suite NAME is missing. Valid: {', '.join(list_suites())}.")
-        challengers = tuple(map(parse_challenger, options.challengers))
-        suite = with_challengers(get_suite(options.suite), challengers, options.profile_name)
+        custom_models = tuple(map(parse_custom_model, options.custom_models))
+        suite = with_custom_models(get_suite(options.suite), custom_models, options.profile_name)
         if options.dataset:
             find_info(options.dataset, options.data_dir, options.loader)
         profile = suite.profile(options.profile_name)
@@ -76,7 +78,7 @@ class GridRequest:
         rows = find_rows(suite, profile) if options.only else None
         experiments = select(profile.experiments(options.seeds), options.only, rows)
         _check_teacher(experiments, options)
-        return cls(suite, options.profile_name, profile, experiments, options, challengers)
+        return cls(suite, options.profile_name, profile, experiments, options, custom_models)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
         """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``.
@@ -109,7 +111,7 @@ class GridRequest:
                 f"--runs {self.options.runs} cannot be written to: {error.strerror}; expected a folder of yours"
             ) from error
 
-    def enter_challengers(self, to_do: Sequence[PlannedRun], console: Console) -> None:
+    def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
         """Try the models that are none of ours, then write down in the store who is entered, and in whose place.
 
         Args:
@@ -119,10 +121,10 @@ class GridRequest:
             SpecError: a model that could not be trained; the message has the cure.
         """
         refuse_broken((run.job.experiment for run in to_do), self.options)
-        entered = [one.model_copy(update={"suites": (self.suite.name,)}) for one in self.challengers]
-        for other in record_challengers(self.options.runs, entered):
+        entered = [one.model_copy(update={"suites": (self.suite.name,)}) for one in self.custom_models]
+        for other in record_custom_models(self.options.runs, entered):
             console.print(
-                f"challenger {other.name} takes the place of an earlier one, whose runs stay but are on no board any "
+                f"custom model {other.name} takes the place of an earlier one, whose runs stay but are on no board any "
                 f"more: {other.describe()}",
                 soft_wrap=True,
             )

@@ -42,7 +42,7 @@ class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any. ``challengers`` and ``check`` are words as ``custom_model_words`` reads
+    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``custom_model_words`` reads
     them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on.
 
     Raises:
@@ -52,7 +52,7 @@ class GridOptions:
     suite: str | None = None
     profile: str = "laptop"
     dataset: str | None = None
-    challengers: tuple[tuple[str, ...], ...] = ()
+    custom_models: tuple[tuple[str, ...], ...] = ()
     check: tuple[str, ...] = ()
     seeds: int = 1
     until: float | None = None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from launchers.live.cached_page import Page
-from leaderboards.boards.board import Leaderboard, enter_challengers, make_leaderboard
+from leaderboards.boards.board import Leaderboard, enter_custom_models, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
@@ -27,7 +27,7 @@ class ServedBoard:
     """The page of one suite at one scale. ``mark`` is that of the page that was made last.
 
     Args:
-        suite: as it is published, without challengers.
+        suite: as it is published, without custom models.
         profile: its scale.
         store: where its runs are.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
@@ -47,7 +47,7 @@ class ServedBoard:
         Raises:
             SuiteError: the store is not there, or a record in it is broken.
         """
-        profile = enter_challengers(self._suite, self._profile, self._store).profile(self._profile)
+        profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
         arms = {experiment.arm for experiment in profile.experiments()}
         mark = mark_of(experiments_folder(self._store) / arm for arm in sorted(arms))
         if mark == self.mark:

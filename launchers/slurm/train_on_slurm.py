@@ -58,7 +58,7 @@ def train(grid: GridRequest, console: Console) -> Outcome:
             _check_owners(options.runs, missing)
             grid.make_store()
             grid.make_data_ready(missing)
-            grid.enter_challengers(missing, console)
+            grid.enter_custom_models(missing, console)
             submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
             grid.forget_failures(plan)
@@ -68,7 +68,7 @@ def train(grid: GridRequest, console: Console) -> Outcome:
             if refusal:
                 console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         else:
-            grid.enter_challengers((), console)
+            grid.enter_custom_models((), console)
             grid.forget_failures(plan)
             console.print("nothing to submit")
         if num_left:

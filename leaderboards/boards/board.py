@@ -13,9 +13,10 @@ from leaderboards.boards.effects import CellEffect, find_effects
 from leaderboards.boards.layout import PaperTable, check_layout, lay_out
 from suite.base.arguments import program
 from suite.base.errors import SpecError
-from suite.spec.custom_entries import with_recorded_challengers
+from suite.spec.custom_entries import with_custom_models
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
+from suite.store.custom_models import read_custom_models
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_arms
 
@@ -109,7 +110,7 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
 
 
 def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
-    """Make the leaderboard of a suite at one scale, with the store's challengers.
+    """Make the leaderboard of a suite at one scale, with the store's custom models.
 
     Args:
         suite, profile_name: The suite and its scale.
@@ -120,15 +121,27 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.
         RecordError: Two run directories are of the same seed.
     """
-    suite = enter_challengers(suite, profile_name, store)
+    suite = enter_custom_models(suite, profile_name, store)
     check_layout(suite, suite.profile(profile_name))
     return aggregate(suite, profile_name, collect(suite.profile(profile_name), store, num_seeds, suite.tables))
 
 
-def enter_challengers(suite: Suite, profile_name: str, store: Path) -> Suite:
-    """Enter the challengers of which a store has runs in this suite at this scale."""
+def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
+    """Enter the store's custom models that belong to this suite and have a run of it at this scale."""
     check_store(store)
-    return with_recorded_challengers(suite, profile_name, store, list_arms(store))
+    arms = list_arms(store)
+    entered = []
+    for custom_model in read_custom_models(store):
+        if custom_model.suites and suite.name not in custom_model.suites:
+            continue  # suites share runs: it may have some that this one has too
+        try:
+            profile = with_custom_models(suite, [custom_model], profile_name).profile(profile_name)
+        except SpecError:  # no row of this suite, or no recipe at this scale
+            continue
+        own = (experiment for entry in profile.entries if entry.beside for experiment in entry.candidates)
+        if any(experiment.arm in arms for experiment in own):
+            entered.append(custom_model)
+    return with_custom_models(suite, entered, profile_name)
 
 
 def check_store(store: Path) -> None:

@@ -199,8 +199,8 @@ def _measure(
 def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tuple[Row, str], Cell]:
     """Rank the accuracies that compete with each other.
 
-    Without a rank: cells of one seed, failed and void ones, and those without competitor. Each challenger is ranked by
-    itself among the competitors of the cell in whose place it stands, and so changes no other's rank.
+    Without a rank: cells of one seed, failed and void ones, and those without competitor. Each custom model is ranked
+    by itself among the competitors of the cell in whose place it stands, and so changes no other's rank.
     """
     ranked = dict(cells)
     if table.ranked == "none":

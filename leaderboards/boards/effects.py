@@ -26,12 +26,12 @@ class CellEffect:
 
 
 def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[Key, CellEffect]:
-    """Compare the accuracies that compete in a table, but for columns that have changes or challengers of their own.
+    """Compare the accuracies that compete in a table, but for columns that have changes or custom models of their own.
 
     The suite's headline names the baseline, in its own table and, by its row and column, in others.
     """
     changed = {derived.of for derived in table.derived if isinstance(derived, ChangeFrom)}
-    skipped = changed | {*table.challenger_columns}
+    skipped = changed | {*table.custom_columns}
     groups: dict[tuple[str, ...], list[Key]] = {}
     for key, cell in cells.items():
         if table.ranked != "none" and is_accuracy(cell.metric) and cell.provenance.experiment and key[1] not in skipped:

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from suite.base.errors import RecordError
-from suite.spec.custom_entries import read_challengers, record_challengers
-from suite.spec.custom_model import Challenger
+from suite.store.custom_models import read_custom_models, record_custom_models, record_name
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_runs
@@ -40,23 +39,23 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(_choose(runs).path)
         for store in stores:
-            record_challengers(
-                Path(folder), _unlike_none(read_challengers(store), read_challengers(Path(folder)), store)
-            )
+            _add_custom_models(store, Path(folder))
         yield Path(folder)
 
 
-def _unlike_none(entered: Sequence[Challenger], known: Sequence[Challenger], store: Path) -> Sequence[Challenger]:
-    """Those of one more store, of which none is another model than a known one of its name."""
-    others = {challenger.name: challenger for challenger in known}
-    for challenger in entered:
-        if challenger.name in others and not challenger.is_same_as(others[challenger.name]):
+def _add_custom_models(store: Path, joined_store: Path) -> None:
+    """Record the custom models of one more store, unless another store has another model of the same name."""
+    known = {custom_model.name: custom_model for custom_model in read_custom_models(joined_store)}
+    found = read_custom_models(store)
+    for custom_model in found:
+        other = known.get(custom_model.name, custom_model)
+        if not custom_model.is_same_as(other):
             raise RecordError(
-                f"{store} and another store have different challengers called {challenger.name}: "
-                f"{challenger.describe()}; {others[challenger.name].describe()}. Enter one of them under another name: "
-                f"start its grid again with it, and delete challengers/{challenger.name}.json there."
+                f"{store} and another store have different custom models called {other.name}: "
+                f"{custom_model.describe()}; {other.describe()}. Enter one of them under another name: "
+                f"start its grid again with it, and delete {record_name(other)} there."
             )
-    return entered
+    record_custom_models(joined_store, found)
 
 
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:
@@ -78,10 +77,11 @@ def _choose(runs: Sequence[RunDirectory]) -> RunDirectory:
         return runs[0]
     (chosen, result), *others = finished
     for other, its_result in others:
-        if told := _differences(result, its_result):
+        if differences := _differences(result, its_result):
             raise RecordError(
-                f"{chosen.path} and {other.path} are the same run with different results: {told}. Expected equal ones, "
-                "as nothing says which holds: move one out of its store. Runs of your own need seeds of their own."
+                f"{chosen.path} and {other.path} are the same run with different results: {differences}. Expected "
+                "equal ones, as nothing says which holds: move one out of its store. "
+                "Runs of your own need seeds of their own."
             )
     return chosen
 

@@ -86,7 +86,7 @@ RESERVED = ("long", "runs", "challengers")  # <profile>.long.csv and the like ar
 def lay_out(table: Table, entries: Iterable[Entry]) -> PaperTable:
     """The paper's table, or our own layout: the entries' rows in order of first appearance, without numbers.
 
-    The columns of challengers follow, without numbers.
+    The columns of custom models follow, without numbers.
 
     Raises:
         SpecError: if the paper has no such table.
@@ -97,11 +97,11 @@ def lay_out(table: Table, entries: Iterable[Entry]) -> PaperTable:
     else:
         own: dict[Row, dict[str, str]] = {entry.row: dict.fromkeys(table.columns, "") for entry in entries}
         paper = PaperTable(table.name, (*table.row_keys, *table.columns), table.row_keys, own, table.decimals)
-    if not table.challenger_columns:
+    if not table.custom_columns:
         return paper
-    empty = dict.fromkeys(table.challenger_columns, "")
+    empty = dict.fromkeys(table.custom_columns, "")
     rows = {row: cells | empty for row, cells in paper.rows.items()}
-    return replace(paper, header=(*paper.header, *table.challenger_columns), rows=rows)
+    return replace(paper, header=(*paper.header, *table.custom_columns), rows=rows)
 
 
 def check_layout(suite: Suite, profile: Profile) -> None:

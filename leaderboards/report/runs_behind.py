@@ -69,17 +69,21 @@ class RunReader:
         grid = program("grid", "launchers/grid.py")
         fields = [experiment_fields(experiment) for experiment in experiments]
         only = list(dict.fromkeys(f"{name}={of[name]}" for name in self._varied for of in fields))
-        words = ["--suite", self._leaderboard.suite.words, "--profile", self._leaderboard.profile_name]
+        words = ["--suite", self._leaderboard.suite.cli_name, "--profile", self._leaderboard.profile_name]
         words += self._entered.get(experiments[0].arm_id, [])
         words += ["--seeds", str(num_seeds), *(["--only", *only] if only else [])]
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"
 
 
 def _arguments_by_arm(leaderboard: Leaderboard) -> dict[str, list[str]]:
-    """The words that enter each challenger, by its arms; none by those of the papers' models, which need none."""
-    by_name = {challenger.name: ["--challenger", *challenger.arguments] for challenger in leaderboard.suite.challengers}
-    entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.challenger)  # the papers' come last
-    return {candidate.arm_id: by_name.get(entry.challenger, []) for entry in entries for candidate in entry.candidates}
+    """The words that enter each custom model, by its arms; none by those of the papers' models, which need none."""
+    by_name = {
+        custom_model.name: ["--challenger", *custom_model.arguments] for custom_model in leaderboard.suite.custom_models
+    }
+    entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.custom_model)  # the papers' come last
+    return {
+        candidate.arm_id: by_name.get(entry.custom_model, []) for entry in entries for candidate in entry.candidates
+    }
 
 
 def _varied_fields(leaderboard: Leaderboard) -> list[str]:

@@ -16,8 +16,8 @@ from leaderboards.report.pictures.charts import find_charts
 from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.report.runs_behind import COLUMNS, RunReader, RunsOfCell
 from leaderboards.report.tables import view_table
-from leaderboards.text.challenges import COMPARISON, write_challenges
 from leaderboards.text.claims import format_claim
+from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.legend import explain
 from leaderboards.text.notation import format_headline, format_power, scale_title
 from leaderboards.text.notes import find_notes
@@ -104,9 +104,9 @@ def render_suite_page(
         charts=charts,
         figures=figures,
         claims=[_view_claim(judged, above) for judged in claims],
-        challengers=[challenger.describe() for challenger in suite.challengers],
+        custom_models=[custom_model.describe() for custom_model in suite.custom_models],
         comparison=COMPARISON,
-        challenges=write_challenges(leaderboard),
+        comparisons=write_comparisons(leaderboard),
         notes=find_notes(leaderboard),
         legend=explain(leaderboard),
         footnotes=suite.footnotes,

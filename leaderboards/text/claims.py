@@ -65,7 +65,7 @@ def render_claims_page(paper: PaperClaims, claims: Sequence[JudgedClaim]) -> str
         blocks += [f"## Profile {scale}", _count(of_scale), _table(of_scale), *section("### Read later", late)]
     if not claims:
         blocks.append("No run yet fills a place that a claim names.")
-    not_judged = (f"{claim.section}: {claim.sense} {claim.reason}" for claim in paper.not_judged)
+    not_judged = (f"{claim.section}: {claim.statement} {claim.reason}" for claim in paper.not_judged)
     return "\n\n".join([*blocks, LEGEND, *section("## Not judged", not_judged)]) + "\n"
 
 
@@ -78,7 +78,7 @@ def _format_late(judged: JudgedClaim) -> str:
     """``…: read after 20 % of the training, not 10 %``, as its runs are tested only so often."""
     read = " and ".join(f"{100 * late.read_at:.0f}" for late in judged.late)
     claimed = " and ".join(f"{100 * late.claimed_at:.0f}" for late in judged.late)
-    return f"{judged.claim.sense} Read after {read} % of the training, not {claimed} %."
+    return f"{judged.claim.statement} Read after {read} % of the training, not {claimed} %."
 
 
 def _table(claims: Sequence[JudgedClaim]) -> str:
@@ -90,7 +90,7 @@ def format_claim(judged: JudgedClaim) -> dict[str, str]:
     """The texts of a judged claim by column."""
     paper, needed = judged.shown.paper, judged.seeds_needed
     return {
-        "claim": judged.claim.sense,
+        "claim": judged.claim.statement,
         "section": judged.claim.section,
         "verdict": judged.verdict,
         "effect": format_effect(judged),
@@ -122,7 +122,7 @@ def format_num_seeds(judged: JudgedClaim) -> str:
 def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:
     """A line a claim for the terminal; those that only lack seeds are counted in one."""
     lines = [
-        f"{judged}: {judged.claim.sense} {format_effect(judged)}" for judged in claims if judged.p_value is not None
+        f"{judged}: {judged.claim.statement} {format_effect(judged)}" for judged in claims if judged.p_value is not None
     ]
     few = sum(judged.verdict == "too few seeds" for judged in claims)
     if few:

@@ -10,7 +10,7 @@ from math import ceil
 
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import STATUSES, Cell
-from leaderboards.text.challenges import COMPARISON, write_challenges
+from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain
 from leaderboards.text.notation import (
@@ -33,7 +33,7 @@ from suite.spec.suite import ChangeFrom
 COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit a terminal's width
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
-CHALLENGERS = """\
+CUSTOM_MODELS = """\
 Models beside the papers', each trained by the recipe and on the data of the row's first model, in whose place it
 stands; a recipe that was changed is named. A challenger is ranked by itself among those that this model competes with.
 The difference is to each of the papers' models of the row on the same data: better or worse where p < 0.05 (Welch's t,
@@ -50,7 +50,7 @@ def render_markdown(leaderboard: Leaderboard) -> str:
         "\n".join(filter(None, [f"Headline: {format_headline(leaderboard)}.", format_power(leaderboard)])),
         _counts(leaderboard),
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
-        *_challengers(leaderboard),
+        *_custom_models(leaderboard),
         *explain(leaderboard),
         *render_notes(leaderboard),
         *section("## Notes", suite.footnotes),
@@ -70,13 +70,13 @@ def _counts(leaderboard: Leaderboard) -> str:
     return f"{leaderboard.num_cells} cells: {counts}."
 
 
-def _challengers(leaderboard: Leaderboard) -> list[str]:
-    if not leaderboard.suite.challengers:
+def _custom_models(leaderboard: Leaderboard) -> list[str]:
+    if not leaderboard.suite.custom_models:
         return []
-    lines = write_challenges(leaderboard)
+    lines = write_comparisons(leaderboard)
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
-    entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.challengers)
-    return [*section("## Challengers", entered), CHALLENGERS, *table]
+    entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.custom_models)
+    return [*section("## Challengers", entered), CUSTOM_MODELS, *table]
 
 
 def _table_section(board: Board) -> list[str]:
@@ -116,7 +116,7 @@ def _table(board: Board, columns: Sequence[str]) -> str:
 
 def _parts(board: Board, column: str) -> list[str]:
     """What stands side by side in a column: a difference to the paper only at its scale, else the effect."""
-    if column in board.table.challenger_columns:
+    if column in board.table.custom_columns:
         return ["ours"]
     parts = ["ours", "paper"] if board.has_paper else ["ours"]
     if board.has_paper and board.is_at_papers_scale:
@@ -127,7 +127,7 @@ def _parts(board: Board, column: str) -> list[str]:
 
 
 def _title(board: Board, column: str, part: str) -> str:
-    return column if column in board.table.challenger_columns else f"{column}, {part}"
+    return column if column in board.table.custom_columns else f"{column}, {part}"
 
 
 def _text(board: Board, row: Row, column: str, part: str) -> str:

@@ -35,7 +35,7 @@ def print_summary(leaderboard: Leaderboard, messages: Sequence[str], markdown: P
 
     Args:
         leaderboard: The leaderboard of one suite at one scale.
-        messages: Lines below the headline: the published one, challengers, verdicts on claims.
+        messages: Lines below the headline: the published one, custom models, verdicts on claims.
         markdown: The file of the whole leaderboard.
     """
     from rich.console import Console
@@ -139,7 +139,7 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
         return Text(NOTHING, style="dim")
     decimals = readable_decimals(cell, board.paper.decimals(column))
     text = Text(format_mean(cell, decimals), style=STYLES[cell.status])
-    if board.has_paper and column not in board.table.challenger_columns:
+    if board.has_paper and column not in board.table.custom_columns:
         separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
         text.append(separator + (board.paper.rows[row][column] or NOTHING), style="dim")  # as the paper prints it
     if cell.status != "done":

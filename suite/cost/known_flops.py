@@ -97,7 +97,7 @@ def key_of(model: str, num_classes: int, image_size: int, options: Mapping[str, 
     """Name a model by all that its count depends on, but its source.
 
     Args:
-        model: a name of ours, or a challenger's.
+        model: a name of ours, or a custom model's.
         num_classes: of the data set.
         image_size: height and width in pixels.
         options: of the model.

@@ -116,7 +116,7 @@ def _find_suites(experiment: Experiment) -> list[str]:
 
 
 def _trains(known: Experiment, experiment: Experiment) -> bool:
-    """Whether a suite's experiment is this one, or this one is a challenger that was trained as it is."""
+    """Whether a suite's experiment is this one, or this one is a custom model that was trained as it is."""
     if experiment.model_source is not None:
         mine = {name: getattr(experiment, name) for name in ("model", "model_source", "model_options")}
         known = known.model_copy(update=mine)

@@ -17,16 +17,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
+from imagesets.catalog import statistics
 from imagesets.prepared import find_info
 from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.files import write_atomically
 from suite.base.reading import read_json
 from suite.export.card import render_card
-from suite.export.evaluation_images import describe_input
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
+from suite.export.timm_results import INTERPOLATION, evaluation_crop
 from suite.models.cordonnier.network import SelfAttentionNetwork
 from suite.models.registry import build_model
-from suite.spec.experiment import Experiment, ModelSource
+from suite.spec.custom_model import ModelSource
+from suite.spec.experiment import Experiment
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
@@ -128,6 +130,23 @@ def _check_version(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return ours
 
 
+def _describe_input(experiment: Experiment) -> dict[str, Any]:
+    """The fields of timm's ``pretrained_cfg`` about images and classes."""
+    info = find_info(experiment.dataset)
+    mean, std = statistics(info, experiment.normalization)
+    fields: dict[str, Any] = {
+        "num_classes": info.num_classes,
+        "input_size": [3, experiment.image_size, experiment.image_size],
+        "fixed_input_size": True,
+        "interpolation": INTERPOLATION,
+        "crop_pct": evaluation_crop(experiment),
+        "crop_mode": "center",
+        "mean": list(mean),
+        "std": list(std),
+    }
+    return fields | ({"label_names": list(info.class_names)} if info.class_names else {})
+
+
 def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | None) -> dict[str, Any]:
     """The content of config.json: timm's fields, and in a part of our own how the suite builds the network."""
     info = find_info(experiment.dataset)
@@ -135,7 +154,7 @@ def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | N
         "architecture": layout.architecture if layout else experiment.model,
         "num_classes": info.num_classes,
         "model_args": layout.arguments if layout else {},
-        "pretrained_cfg": describe_input(experiment) | (_describe_layers(layout) if layout else {}),
+        "pretrained_cfg": _describe_input(experiment) | (_describe_layers(layout) if layout else {}),
         _PART: {
             "version": _VERSION,
             "is_timms": layout is not None,

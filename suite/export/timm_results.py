@@ -9,10 +9,12 @@ import csv
 import io
 from collections.abc import Iterable
 
+from imagesets.prepared import find_info
 from suite.base.errors import SpecError
-from suite.export.evaluation_images import INTERPOLATION, evaluation_crop
+from suite.spec.experiment import Experiment
 from suite.store.results import Result
 
+INTERPOLATION = "bicubic"
 COLUMNS = (
     "model", "top1", "top1_err", "top5", "top5_err", "param_count", "img_size", "crop_pct", "interpolation",
     "train_samples_per_sec", "train_step_time", "train_batch_size", "train_img_size", "infer_samples_per_sec",
@@ -58,3 +60,10 @@ def _line(result: Result) -> dict[str, object]:
     if result.inference_images_per_s:
         line |= {"infer_samples_per_sec": f"{result.inference_images_per_s:.2f}", "infer_img_size": size}
     return line | ({"infer_gmacs": f"{result.num_macs / 1e9:.4f}"} if result.num_macs else {})
+
+
+def evaluation_crop(experiment: Experiment) -> float:
+    """The share of a resized test image's side that the network sees: 1 for images stored in the network's size."""
+    info = find_info(experiment.dataset)
+    have_one_size = info.can_be_fetched or info.packaged  # photographs have many
+    return 1.0 if have_one_size and info.image_size == experiment.image_size else experiment.recipe.test_crop

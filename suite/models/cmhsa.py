@@ -275,3 +275,4 @@ MODELS: dict[str, partial[Any]] = {
     "cmhsa_micro": partial(AttentionPhase, patch_size=8, depth=3),
 }
 WITHOUT_EFFECT_ON_FLOPS = ("initialization", "bias_strength", "query_key_std", "drop_path")
+PAPER_INPUT = (224, 100)  # image side in pixels, classes

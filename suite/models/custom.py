@@ -11,14 +11,14 @@ from torch import nn
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, check_name
 from suite.plugins.entry_points import check_version, load_builder
-from suite.spec.experiment import ModelSource
+from suite.spec.custom_model import ModelSource
 
 _FIXED = ("num_classes", "image_size")
 _OF_RECIPE = "drop_path"  # passed on to a model that takes it
 _STARTS_TRAINED = ("pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 
 
-def build_plugged(source: ModelSource, *, num_classes: int, image_size: int, **options: Any) -> nn.Module:
+def build_custom(source: ModelSource, *, num_classes: int, image_size: int, **options: Any) -> nn.Module:
     """Build a model that is none of ours, freshly initialized from torch's global random state.
 
     Args:
@@ -80,7 +80,7 @@ def build_timm(
     """Build one of timm's: of what not all of its models take, it gets what it takes.
 
     Args:
-        source, num_classes, image_size, options: as for ``build_plugged``.
+        source, num_classes, image_size, options: as for ``build_custom``.
 
     Returns:
         the network, and the keyword arguments beside ``num_classes`` by which ``timm.create_model`` makes it.

@@ -67,3 +67,4 @@ MODELS = {
     "deit_micro": partial(DeiT, num_heads=9, dim=54, depth=3, patch_size=8),
 }
 WITHOUT_EFFECT_ON_FLOPS = ("drop_path",)
+PAPER_INPUT = (224, 1000)  # image side in pixels, classes

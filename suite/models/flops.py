@@ -44,7 +44,7 @@ def count_anew(model: str, num_classes: int, image_size: int, options: dict[str,
     """Count for a model, whether its count is known or not.
 
     Args:
-        model: a name of ours, or a challenger's.
+        model: a name of ours, or a custom model's.
         image_size: height and width in pixels.
     """
     device = "meta" if options.get("model_source") is None else "cpu"

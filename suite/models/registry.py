@@ -1,45 +1,48 @@
-"""From a model's name to the model: the one way by which training, cost estimates and tests build it."""
+"""From a model's name to the model: the one way by which training, cost estimates and tests build it.
+
+A family is found by its module in ``suite/models/``: ``MODELS`` holds its models, and ``PAPER_INPUT`` the image side in
+pixels and the classes of its paper.
+"""
 
 from __future__ import annotations
 
 import inspect
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from torch import nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models import cmhsa, deit, resnet
-from suite.models.convit import network as convit
-from suite.models.cordonnier import network as cordonnier
-from suite.models.custom import build_plugged
+from suite.models.custom import build_custom
 from suite.models.layers import ImageSize
-from suite.models.structured_init import convmixer, vit
-from suite.spec.experiment import ModelSource
-
-# family, and the input of its paper: image side in pixels, classes
-_FAMILIES: tuple[tuple[dict[str, partial[Any]], int, int], ...] = (
-    (deit.MODELS, 224, 1000),
-    (convit.MODELS, 224, 1000),
-    (cmhsa.MODELS, 224, 100),
-    (cordonnier.MODELS, 32, 10),
-    (resnet.MODELS, 32, 10),
-    (vit.MODELS, 32, 10),
-    (convmixer.MODELS, 32, 10),
-)
-_BUILDERS = {name: builder for models, _, _ in _FAMILIES for name, builder in models.items()}
+from suite.spec.custom_model import ModelSource
+from suite.spec.model_options import read_options
 
 
 def list_models() -> list[str]:
     """Names that ``build_model`` knows, sorted. ``python -m suite.models`` prints them with sizes and costs."""
-    return sorted(_BUILDERS)
+    return sorted(read_options())
+
+
+def find_builder(name: str) -> partial[nn.Module]:
+    """Find what builds a model: a class, and the options that the model fixes."""
+    builder: partial[nn.Module] = _family(name).MODELS[name]
+    return builder
 
 
 def reference_input(name: str) -> tuple[int, int]:
     """(image side in pixels, classes) at which the model's paper gives its size; 32 and 10 for our micro models."""
     if name.endswith("_micro"):
         return 32, 10
-    return next((side, classes) for models, side, classes in _FAMILIES if name in models)
+    side, classes = _family(name).PAPER_INPUT
+    return side, classes
+
+
+def _family(name: str) -> ModuleType:
+    check_name("model", name, read_options())
+    return import_module(read_options()[name].module)
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -58,11 +61,11 @@ def build_model(
     """Build a freshly initialized model, from torch's global random state.
 
     Args:
-        name: one of ``list_models()``, or any with a ``model_source``.
-        num_classes: width of the classifier.
-        image_size: side of a square input in pixels, or (height, width).
-        model_source: of a model that is none of ours, and is then built for square images.
-        overrides: any keyword argument of the model's class, such as ``patch_size=4``.
+        name: One of ``list_models()``, or any with a ``model_source``.
+        num_classes: Width of the classifier.
+        image_size: Side of a square input in pixels, or (height, width).
+        model_source: The source of a custom model, which is built for square images.
+        overrides: Any keyword argument of the model's class, such as ``patch_size=4``.
 
     Returns:
         A module: images (B, 3, image_size, image_size) -> logits (B, num_classes).
@@ -72,9 +75,8 @@ def build_model(
     """
     if model_source is not None:
         assert isinstance(image_size, int)
-        return build_plugged(model_source, num_classes=num_classes, image_size=image_size, **overrides)
-    check_name("model", name, _BUILDERS)
-    builder = _BUILDERS[name]
+        return build_custom(model_source, num_classes=num_classes, image_size=image_size, **overrides)
+    builder = find_builder(name)
     valid = set(inspect.signature(builder.func).parameters) - {"num_classes", "image_size", "self"}
     for key in overrides:
         check_name(f"override of model {name}", key, valid)

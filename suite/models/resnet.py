@@ -60,3 +60,4 @@ class ResNet18(nn.Module):
 
 
 MODELS = {"resnet18_cifar": partial(ResNet18)}
+PAPER_INPUT = (32, 10)  # image side in pixels, classes

@@ -75,7 +75,7 @@ def _claims(name: str) -> PaperClaims:
 
 def _read_not_judged(name: str) -> list[NotJudged]:
     lines = _read_csv(name, "not_judged.csv", ("section", "statement", "reason"))
-    return [NotJudged(section=line["section"], sense=line["statement"], reason=line["reason"]) for line in lines]
+    return [NotJudged(section=line["section"], statement=line["statement"], reason=line["reason"]) for line in lines]
 
 
 def _modules_of(package: ModuleType) -> list[str]:

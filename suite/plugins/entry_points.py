@@ -1,12 +1,12 @@
-"""Models, suites and image sets that are none of ours: from the words that name them to the objects, here alone.
+"""Plug-ins and custom models: from the words that name them to the objects, here alone.
 
     timm:NAME           a model of timm's
     FILE.py:ATTRIBUTE   of a file that stands alone: runs carry its text, not the files beside it
     MODULE:ATTRIBUTE    of a module that is installed wherever runs are trained
     NAME                an entry point of an installed distribution, in the group of its kind
 
-Our own names win. Nothing is imported before it is asked for, and what breaks then is named. A model becomes a
-``ModelSource`` first, which its experiments carry: a process that trains refuses another version than was planned.
+Our own names win. Nothing is imported before it is asked for, and an error names the plug-in that raised it. A model
+becomes a ``ModelSource`` first, which its experiments carry: a process that trains refuses another version.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, unknown_name
 from suite.plugins.versions import find_neighbours, find_version
-from suite.spec.experiment import ModelSource, hash_source
+from suite.spec.custom_model import ModelSource, hash_source
 
 Kind = Literal["models", "suites", "papers", "image_sets"]
 _GROUP = "convolutional_prior"
@@ -36,32 +36,35 @@ def list_plugins(kind: Kind) -> list[str]:
 
 
 def load_plugin(kind: Kind, name: str) -> Any:
-    """Load a suite or an image set that is none of ours.
+    """Load a plug-in.
 
     Args:
-        kind: of the plug-in.
-        name: ``FILE.py:ATTRIBUTE``, ``MODULE:ATTRIBUTE`` or an entry point's.
+        kind: The kind of plug-in, which chooses the group of entry points.
+        name: ``FILE.py:ATTRIBUTE``, ``MODULE:ATTRIBUTE`` or the name of an entry point.
 
     Raises:
-        SpecError: there is no such file, module, attribute or plug-in, or it breaks when it is imported.
+        SpecError: There is no such file, module, attribute or plug-in, or it breaks when it is imported.
     """
     place, separator, attribute = name.rpartition(":")
     if not separator:
         return _guarded(name, _find_entry_point(kind, name).load)
-    if place.endswith(".py"):
-        text = _read(Path(place))
-        return _guarded(name, lambda: _attribute(_make_module(text, place), attribute, name))
-    return _guarded(name, lambda: _attribute(importlib.import_module(place), attribute, name))
+
+    def load() -> Any:
+        is_file = place.endswith(".py")
+        module = _make_module(_read(Path(place)), place) if is_file else importlib.import_module(place)
+        return _attribute(module, attribute, name)
+
+    return _guarded(name, load)
 
 
 # -- models
 
 
 def find_model(words: str) -> ModelSource:
-    """Find where a model comes from, and which version is there; imports no model.
+    """Find where a custom model comes from, and which version is there; imports no model.
 
     Raises:
-        SpecError: it is not there, or has neither a version nor a source that could be hashed.
+        SpecError: It is not there, or has neither a version nor a source that could be hashed.
     """
     place, separator, attribute = words.rpartition(":")
     if not separator:
@@ -79,20 +82,17 @@ def find_model(words: str) -> ModelSource:
 
 
 def load_builder(source: ModelSource) -> Callable[..., Any]:
-    """Load what builds a model, once it is known to be the version that was planned.
+    """Load the class or function that builds a model, of the version that was planned.
 
     Raises:
-        SpecError: it is not installed here, is of another version, breaks when it is imported, or is no callable.
+        SpecError: It is not installed here, is of another version, breaks when it is imported, or is no callable.
     """
-    place, _, attribute = source.name.rpartition(":")
     check_version(source)
     if source.kind == "file":
-        name = f"{source.name} of the challenger's file"
+        name = f"{source.name} of the custom model's file"
         found = _guarded(name, lambda: _attribute(_make_module_alone(source.code, name), source.name, name))
-    elif source.kind == "module":
-        found = _guarded(source.name, lambda: _attribute(importlib.import_module(place), attribute, source.name))
     else:
-        found = _guarded(source.name, _find_entry_point("models", source.name).load)
+        found = load_plugin("models", source.name)
     if not callable(found):
         raise SpecError(
             f"model {source.name} is {type(found).__name__} {found!r:.60}; expected a class or function that takes "
@@ -105,7 +105,7 @@ def check_version(source: ModelSource) -> None:
     """Refuse a model of which another version is installed here; a file's text is its own version.
 
     Raises:
-        SpecError: with both versions, or that it is not here at all.
+        SpecError: Another version is installed, or none.
     """
     if source.kind == "file":
         return
@@ -131,13 +131,9 @@ def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
         known = ", ".join(list_plugins(kind)) or "none"
         raise SpecError(f"there is no plug-in {name!r} among {kind}: {_FORMS}; installed in {_GROUP}.{kind}: {known}.")
     if len({point.value for point in points}) > 1:
-        owners = ", ".join(sorted(_owner(point) for point in points))
+        owners = ", ".join(sorted(point.dist.name if point.dist else "an unknown distribution" for point in points))
         raise SpecError(f"{name!r} is a plug-in of {owners}: uninstall all but one, or name it as MODULE:ATTRIBUTE")
     return points[0]
-
-
-def _owner(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "an unknown distribution"
 
 
 # -- code
@@ -159,7 +155,7 @@ def _nothing_named(path: str) -> SpecError:
 
 def _make_module(text: str, path: str = "") -> ModuleType:
     """A module of a file's text, under a name of its own: another text is another module."""
-    name = f"challenger_{hash_source(text.encode())[7:23]}"
+    name = f"custom_model_{hash_source(text.encode())[7:23]}"
     if name in sys.modules:
         return sys.modules[name]
     module = ModuleType(name)
@@ -175,7 +171,7 @@ def _make_module(text: str, path: str = "") -> ModuleType:
 
 
 def _make_module_alone(text: str, name: str) -> ModuleType:
-    """A module of a file's text, by which alone it is told: what it imports has been installed, and not beside it."""
+    """A module of a file that stands alone: whatever it imports is installed, and does not lie beside it."""
     before = set(sys.modules)
     module = _make_module(text)
     if neighbours := find_neighbours(text, set(sys.modules) - before - {module.__name__}):
@@ -195,7 +191,7 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
 
 
 def _guarded(name: str, load: Callable[[], Any]) -> Any:
-    """Load what others wrote: whatever goes wrong in it is told with its name, and breaks nothing else."""
+    """Load others' code; an error in it becomes a ``SpecError`` with its name."""
     try:
         return load()
     except SpecError:

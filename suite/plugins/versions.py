@@ -17,11 +17,12 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, distribution, distributions
 from importlib.metadata import packages_distributions as find_distributions
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from suite.base.commit import is_as_recorded
 from suite.base.errors import SpecError
-from suite.spec.experiment import hash_source
+from suite.spec.custom_model import hash_source
 
 OUR_PACKAGES = ("suite", "launchers", "leaderboards", "imagesets")
 
@@ -30,34 +31,37 @@ def find_version(module: str, owner: Distribution | None = None) -> str:
     """Find the version of a module: a number where that tells which files are there, else the hash of its package.
 
     Args:
-        module: its whole name.
-        owner: the distribution that it is said to belong to; None: whichever claims its package.
+        module: The whole name of the module.
+        owner: The distribution that it belongs to; None: whichever claims its package.
 
     Raises:
-        SpecError: there is no such module, or it has neither a number nor a source.
+        SpecError: There is no such module, or it has neither a number nor a source.
     """
     package, spec = module.partition(".")[0], _find_module(module)
-    owners = [owner] if owner else map(distribution, find_distributions().get(package, ()))
-    for candidate in owners:
-        if not _may_change(candidate) and _records(candidate, package, spec):
+    for candidate in [owner] if owner else _owners(package):
+        if not {"dir_info", "vcs_info"} & _direct_url(candidate).keys() and _records(candidate, package, spec):
             return f"{candidate.name}=={candidate.version}"
     return _hash_package(package, module)
 
 
-def _may_change(owner: Distribution) -> bool:
-    """Whether its files come from a folder or a repository, where they change under the same number."""
-    told = json.loads(owner.read_text("direct_url.json") or "{}")
-    return "dir_info" in told or "vcs_info" in told
+def _owners(package: str) -> list[Distribution]:
+    """The distributions that claim a package."""
+    return list(map(distribution, find_distributions().get(package, ())))
+
+
+def _direct_url(owner: Distribution) -> dict[str, Any]:
+    """Where a distribution was installed from; in a folder or a repository files change under the same number."""
+    found: dict[str, Any] = json.loads(owner.read_text("direct_url.json") or "{}")
+    return found
 
 
 def _records(owner: Distribution, package: str, spec: ModuleSpec) -> bool:
     """Whether its RECORD lists the file that would be imported, and every source of the package as it is there."""
-    origin = Path(spec.origin) if spec.has_location and spec.origin else None
+    origin = Path(spec.origin or "").resolve()
     listed = [file for file in owner.files or () if file.parts[0].partition(".")[0] == package]
-    is_listed = origin and any(
-        file.name == origin.name and Path(str(file.locate())).resolve() == origin.resolve() for file in listed
+    return any(Path(str(file.locate())).resolve() == origin for file in listed) and all(
+        is_as_recorded(file) for file in listed if file.suffix == ".py"
     )
-    return bool(is_listed) and all(is_as_recorded(file) for file in listed if file.suffix == ".py")
 
 
 def _hash_package(package: str, module: str) -> str:
@@ -96,11 +100,11 @@ def _find_module(module: str) -> ModuleSpec:
 
 
 def find_neighbours(text: str, new_modules: Iterable[str]) -> list[str]:
-    """Name the packages that a file takes from folders which nobody has installed: their edits change no version.
+    """Name the packages that a file imports and nobody has installed: their edits change no version.
 
     Args:
-        text: of the file, which has been executed; what it imports later, within functions, counts too.
-        new_modules: that have been imported by it, however.
+        text: The file's text, which has been executed; imports within functions count too.
+        new_modules: The modules that were imported as it was executed.
     """
     names = {module.partition(".")[0] for module in (*_imported(text), *new_modules)}
     return sorted(name for name in names if not _is_installed(name))
@@ -115,20 +119,15 @@ def _imported(text: str) -> Iterable[str]:
 
 
 def _is_installed(package: str) -> bool:
-    """Whether it lies where packages are installed, or beside the metadata of a distribution that claims it."""
+    """Whether a package lies where packages are installed, or where a distribution says that it lies."""
     if package in sys.stdlib_module_names or package in OUR_PACKAGES:
         return True
-    folders = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
-    folders.append(Path(sysconfig.get_path("stdlib")))
-    outside = [place for place in _places(package) if not _is_below(place, folders)]
-    if not outside:
+    folders = [*site.getsitepackages(), site.getusersitepackages(), sysconfig.get_path("stdlib")]
+    outside = [place for place in _places(package) if not _is_below(place, map(Path, folders))]
+    if not outside:  # the usual case, which asks no distribution
         return True
-    owners = [distribution(name) for name in find_distributions().get(package, ())]
-    folders = [Path(str(owner.locate_file(""))) for owner in owners]
-    if any(map(_may_change, owners)) or all(_is_below(place, folders) for place in outside):
-        return True
-    sources = list(_editable_sources())
-    return all(_is_below(place, sources) for place in outside)
+    others = [*(Path(str(owner.locate_file(""))) for owner in _owners(package)), *_editable_sources()]
+    return all(_is_below(place, others) for place in outside)
 
 
 def _is_below(place: Path, folders: Iterable[Path]) -> bool:
@@ -140,15 +139,14 @@ def _is_below(place: Path, folders: Iterable[Path]) -> bool:
 
 
 def _editable_sources() -> Iterator[Path]:
-    """The folders that distributions were installed from as editable; few build tools record their packages' names."""
-    for owner in distributions():
-        told = json.loads(owner.read_text("direct_url.json") or "{}")
-        if told.get("dir_info", {}).get("editable"):
-            yield Path(unquote(urlsplit(told.get("url", "")).path))
+    """The folders of editable installations; few build tools record which packages are theirs."""
+    for found in map(_direct_url, distributions()):
+        if found.get("dir_info", {}).get("editable"):
+            yield Path(unquote(urlsplit(found.get("url", "")).path))
 
 
 def _places(package: str) -> list[Path]:
-    """The file of a package, or the folders of one without; none where it is made in memory, or is not there."""
+    """The file or folders of a package; none where it is made in memory, or is not there."""
     module = sys.modules.get(package)
     spec = getattr(module, "__spec__", None) if module else importlib.util.find_spec(package)
     if spec is None:

@@ -1,4 +1,4 @@
-"""A paper's claim as data: its sense, where it stands, and which cells of the leaderboards it speaks of.
+"""A paper's claim as data: its statement, where it stands, and which cells of the leaderboards it speaks of.
 
 Claim -> Effect (what must be above zero, or equal to it) -> Term (a weighted number) -> a cell of a suite's table. The
 judge is ``leaderboards.judged_claims``.
@@ -65,7 +65,7 @@ class Claim(Frozen):
     Args:
         name: unique among all papers' claims; names the line in ``claims.csv``.
         section: of the paper, such as "Sec. 4, Table 2".
-        sense: in our words.
+        statement: in our words.
         effects: each of them must hold. They are written so that the paper finds them positive, or zero for "equal".
         relation: "greater": above zero; "equal": not farther from zero than ``margin``.
         margin: of equality, in the effects' unit.
@@ -74,7 +74,7 @@ class Claim(Frozen):
 
     name: str
     section: str
-    sense: str
+    statement: str
     effects: tuple[Effect, ...] = Field(min_length=1)
     relation: Relation = "greater"
     margin: PositiveFloat = 1.0
@@ -85,7 +85,7 @@ class NotJudged(Frozen):
     """A quantitative sentence that no cell can decide, and why."""
 
     section: str
-    sense: str
+    statement: str
     reason: str
 
 

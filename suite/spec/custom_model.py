@@ -1,17 +1,57 @@
-"""A model beside the papers', as data: who enters a suite's tables, under which name, and in which version."""
+"""A custom model, as data: one that is none of ours, or one of ours with other options, beside the papers'.
+
+What tells one custom model from another is said here alone: ``ModelSource.identity`` for runs, ``is_same_as`` for
+the models that were entered into a suite's tables.
+"""
 
 from __future__ import annotations
 
-from pydantic import Field
+import hashlib
+from typing import Literal, Self
 
+from pydantic import Field, model_validator
+
+from suite.base.errors import SpecError
 from suite.base.frozen import Frozen, Scalar
-from suite.spec.experiment import ModelSource
 
-NAME = r"[A-Za-z][A-Za-z0-9_]*"  # of a challenger, as columns are called by it
+NAME = r"[A-Za-z][A-Za-z0-9_]*"  # of a custom model, as columns are called by it
 
 
-class Challenger(Frozen):
-    """One model beside the papers'.
+class ModelSource(Frozen):
+    """Where a model comes from that is none of ours, and in which version.
+
+    ``name`` is timm's; ``MODULE:ATTRIBUTE``; an entry point's; or, of kind "file", an attribute of ``code``, which is
+    the file's whole text: whoever has the experiment, on whatever node or later, builds exactly that model.
+    ``version`` is a distribution's, as ``timm==1.0.31``, or ``sha256:`` with the hash of the source.
+    """
+
+    kind: Literal["timm", "file", "module", "entry_point"]
+    name: str
+    version: str
+    code: str = ""
+
+    @model_validator(mode="after")
+    def _check_code(self) -> Self:
+        if self.kind == "file" and self.version != (found := hash_source(self.code.encode())):
+            raise SpecError(f"the code of model {self.name} was changed: found {found}, expected {self.version}")
+        return self
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The part of an experiment's identity that says which model it is; the version stands for the code."""
+        return {"kind": self.kind, "name": self.name, "version": self.version}
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}@{self.version}"
+
+
+def hash_source(source: bytes) -> str:
+    """The version of a source that has no number."""
+    return f"sha256:{hashlib.sha256(source).hexdigest()}"
+
+
+class CustomModel(Frozen):
+    """A model beside the papers', as a user entered it.
 
     ``words`` name the model as the user did; ``source`` is None for one of ours. ``recipe`` holds the fields in which
     it is trained otherwise than the suite says. ``suites`` are those that it was entered into; none: every one.
@@ -24,15 +64,12 @@ class Challenger(Frozen):
     recipe: dict[str, Scalar] = Field(default_factory=dict)
     suites: tuple[str, ...] = ()
 
-    def is_same_as(self, other: Challenger) -> bool:
+    def is_same_as(self, other: CustomModel) -> bool:
         """Whether both are the same model, trained alike, from wherever each user has read it."""
-        fields = {"name", "options", "recipe"}
-        return (
-            self.model_dump(include=fields) == other.model_dump(include=fields)
-            and (self.source or self.words) == (other.source or other.words)
-        )  # fmt: skip
+        mine, theirs = ((one.name, one.options, one.recipe, one.source or one.words) for one in (self, other))
+        return mine == theirs
 
-    def joined_with(self, other: Challenger) -> Challenger:
+    def joined_with(self, other: CustomModel) -> CustomModel:
         """The same model, entered into the suites of both."""
         suites = {*self.suites, *other.suites} if self.suites and other.suites else ()
         return self.model_copy(update={"suites": tuple(sorted(suites))})

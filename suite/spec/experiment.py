@@ -14,46 +14,15 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import (
-    Field,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import Field, PositiveInt, model_validator
 
 from suite.base.errors import SpecError, check_name
 from suite.base.frozen import Frozen, Scalar
+from suite.spec.custom_model import ModelSource
 from suite.spec.recipe import Recipe
 
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
-
-
-class ModelSource(Frozen):
-    """Where a model comes from that is none of ours, and in which version: part of the experiment's identity.
-
-    ``name`` is timm's; ``MODULE:ATTRIBUTE``; an entry point's; or, of kind "file", an attribute of ``code``, which is
-    the file's whole text: whoever has the experiment, on whatever node or later, builds exactly that model.
-    ``version`` is a distribution's, as ``timm==1.0.31``, or ``sha256:`` with the hash of the source.
-    """
-
-    kind: Literal["timm", "file", "module", "entry_point"]
-    name: str
-    version: str
-    code: str = ""
-
-    @model_validator(mode="after")
-    def _check_code(self) -> Self:
-        if self.kind == "file" and self.version != (found := hash_source(self.code.encode())):
-            raise SpecError(f"the code of model {self.name} was changed: found {found}, expected {self.version}")
-        return self
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}@{self.version}"
-
-
-def hash_source(source: bytes) -> str:
-    """The version of a source that has no number."""
-    return f"sha256:{hashlib.sha256(source).hexdigest()}"
 
 
 _OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
@@ -126,13 +95,10 @@ class Experiment(Frozen):
     def arm_id(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults;
         parents stand in it by their own ``arm_id``."""
-        without: dict[str, Any] = {
-            "seed": True,
-            "recipe": {"name"},
-            "parents": True,
-            "model_source": {"code"},
-        }  # whose version says it
-        fields = self.model_dump(exclude_defaults=True, exclude=without)
+        without: Any = {"seed": True, "recipe": {"name"}, "parents": True, "model_source": True}
+        fields: dict[str, Any] = self.model_dump(exclude_defaults=True, exclude=without)
+        if self.model_source:
+            fields["model_source"] = self.model_source.identity
         if self.parents:
             fields["parents"] = [parent.arm_id for parent in self.parents]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))

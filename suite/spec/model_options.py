@@ -1,6 +1,6 @@
 """The models' keyword arguments, read from the models' source: no torch, so that planning starts at once.
 
-A family's module in ``suite/models/`` says it all: ``MODELS`` names its models and what each fixes, the signature of
+A family is a module in ``suite/models/`` with ``MODELS``, which names its models and what each fixes. The signature of
 the class has the other defaults, and ``WITHOUT_EFFECT_ON_FLOPS`` lists options that say how a model starts or is
 trained, and leave the forward pass as it is.
 """
@@ -27,20 +27,25 @@ class ModelOptions:
     """One model's keyword arguments beside ``num_classes`` and ``image_size``.
 
     Args:
-        defaults: what the model's builder takes for options that are not given.
-        without_effect_on_flops: options that leave the forward pass as it is.
+        module: The module of the model's family.
+        defaults: What the model's builder takes for options that are not given.
+        without_effect_on_flops: Options that leave the forward pass as it is.
     """
 
+    module: str
     defaults: Mapping[str, Scalar | None]
     without_effect_on_flops: frozenset[str]
 
 
 @lru_cache
 def read_options() -> dict[str, ModelOptions]:
-    """Options of every model of ours, by its name in ``suite.models.registry``."""
-    sources = (path.read_bytes() for path in sorted(_SOURCES.rglob("*.py")))
-    trees = (ast.parse(source) for source in sources if b"\nMODELS" in source)  # the others hold layers
-    return {name: options for tree in trees for name, options in _read_family(tree)}
+    """Options of every model of ours, by its name."""
+    found: dict[str, ModelOptions] = {}
+    for path in sorted(_SOURCES.rglob("*.py")):
+        if b"\nMODELS" in (source := path.read_bytes()):  # the others hold layers
+            parts = path.relative_to(_SOURCES).with_suffix("").parts
+            found |= _read_family(".".join(("suite.models", *parts)), ast.parse(source))
+    return found
 
 
 def changed_options(
@@ -49,9 +54,9 @@ def changed_options(
     """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
 
     Args:
-        model: a name in ``suite.models.registry``.
-        options: of it; each must have a default.
-        among: names of those that may be left out; None: all.
+        model: The name of one of ours.
+        options: Its options, each of which must have a default.
+        among: Names of the options that may be left out; None: all.
     """
     defaults = read_options()[model].defaults
     return {
@@ -74,7 +79,7 @@ def digest_of_sources() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_SOURCES.rglob("*.py")))).hexdigest()
 
 
-def _read_family(tree: ast.Module) -> Iterator[tuple[str, ModelOptions]]:
+def _read_family(module: str, tree: ast.Module) -> Iterator[tuple[str, ModelOptions]]:
     constants = dict(_assignments(tree))
     models, without_effect = constants["MODELS"], constants.get("WITHOUT_EFFECT_ON_FLOPS", ast.Tuple([]))
     assert isinstance(models, ast.Dict)
@@ -85,7 +90,7 @@ def _read_family(tree: ast.Module) -> Iterator[tuple[str, ModelOptions]]:
         assert isinstance(builder.args[0], ast.Name)
         fixed = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in builder.keywords}
         defaults = {**_signature_defaults(classes[builder.args[0].id]), **fixed}
-        yield ast.literal_eval(name), ModelOptions(defaults, frozenset(ast.literal_eval(without_effect)))
+        yield ast.literal_eval(name), ModelOptions(module, defaults, frozenset(ast.literal_eval(without_effect)))
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -30,9 +30,8 @@ class Entry(Frozen):
     """Where an experiment stands: its row, and per column the metric shown there.
 
     ``table`` is "" for the suite's first one. ``alternatives`` are tried beside ``experiment``, such as other learning
-    rates: the place shows the one with the best mean accuracy, and says that it was chosen. Of a model that
-    is none of the papers', ``challenger`` is its name, and ``beside`` names by its columns those of the row's model in
-    whose place it stands.
+    rates: the place shows the one with the best mean accuracy, and says that it was chosen. Of a custom model,
+    ``custom_model`` is its name, and ``beside`` names by its columns those of the row's model in whose place it stands.
     """
 
     row: Row
@@ -40,7 +39,7 @@ class Entry(Frozen):
     experiment: Experiment
     alternatives: tuple[Experiment, ...] = ()
     table: str = ""
-    challenger: str = ""
+    custom_model: str = ""
     beside: dict[str, str] = Field(default_factory=dict)
 
     @property

@@ -12,7 +12,7 @@ from pydantic import PositiveInt
 
 from suite.base.errors import SpecError, unknown_name
 from suite.base.frozen import Frozen
-from suite.spec.custom_model import Challenger
+from suite.spec.custom_model import CustomModel
 from suite.spec.figures import Figure
 from suite.spec.profile import Entry, Place, Profile, ProfileName, Row
 
@@ -69,7 +69,7 @@ class Table(Frozen):
     name a row. ``ranked`` says which cells that show the same metric compete for ranks: those of a column or of some
     of its rows, those of a row, all, or none. ``seeds_of_paper`` is how many seeds
     the paper's numbers are the means of: one, unless it says otherwise. ``baseline`` is the column that the others of a
-    row are compared with away from the paper's scale, where it is not the headline's. ``challenger_columns`` follow the
+    row are compared with away from the paper's scale, where it is not the headline's. ``custom_columns`` follow the
     table's own: those of models that are none of the papers'.
     """
 
@@ -82,7 +82,7 @@ class Table(Frozen):
     seeds_of_paper: PositiveInt = 1
     baseline: str = ""
     derived: tuple[Derived, ...] = ()
-    challenger_columns: tuple[str, ...] = ()
+    custom_columns: tuple[str, ...] = ()
 
     @property
     def is_papers(self) -> bool:
@@ -101,7 +101,7 @@ class Headline(Frozen):
 class Suite(Frozen):
     """One question of one paper: its experiments at each scale, and the layout of the answer.
 
-    ``challengers`` are the models beside the papers' that were entered into its tables. ``source`` is where a
+    ``custom_models`` are the models beside the papers' that were entered into its tables. ``source`` is where a
     suite that is none of ours was found, such as ``my_suite.py:SUITE``.
     """
 
@@ -114,12 +114,12 @@ class Suite(Frozen):
     headline: Headline
     figures: tuple[Figure, ...] = ()
     footnotes: tuple[str, ...] = ()
-    challengers: tuple[Challenger, ...] = ()
+    custom_models: tuple[CustomModel, ...] = ()
     source: str = ""
 
     @property
-    def words(self) -> str:
-        """By what ``--suite`` finds it."""
+    def cli_name(self) -> str:
+        """The name by which ``--suite`` finds the suite."""
         return self.source or self.name
 
     def profile(self, name: str) -> Profile:

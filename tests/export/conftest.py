@@ -53,7 +53,7 @@ def make_run():
 
 
 @pytest.fixture
-def make_challenger():
+def make_custom_model():
     """A function that makes the experiment of a model that is none of the suite's: its source, its options."""
     reference = get_suite("sample_efficiency").profile("laptop").entries[0].experiment
 

@@ -42,9 +42,9 @@ def test_a_model_a_suite_and_images_of_one_s_own_become_a_board_and_a_folder(cal
     command = ("-m", "launchers.commands")
     call("my_images.py", "shapes")
     call(*command, "prepare", "--dataset", "shapes", "--source", "shapes", "--format", "folder", "--out", "data")
-    challenger = ("--challenger", "mine=my_vit.py:MyViT", "dim=32", "depth=1")
+    custom_model = ("--challenger", "mine=my_vit.py:MyViT", "dim=32", "depth=1")
     few = ("--only", "model=mine", "train_fraction=0.1")
-    said = call(*command, "grid", "--suite", "my_suite.py:SUITE", *challenger, *few, *OWN_IMAGES)
+    said = call(*command, "grid", "--suite", "my_suite.py:SUITE", *custom_model, *few, *OWN_IMAGES)
     assert "all of it on shapes" in said
     (tmp_path / "my_vit.py").unlink()  # whoever reads the store later needs no file beside it
     again = ("build", "--suite", "my_suite.py:SUITE", "--dataset", "shapes")

@@ -242,10 +242,10 @@ def test_misuse_exits_2_with_the_valid_choices(tmp_path, capsys, options, messag
 
 
 def test_a_plan_warns_of_models_whose_numbers_hang_on_the_micro_batch(tmp_path, capsys):
-    challenger = ("--challenger", "mine=timm:resnet26t")
-    call_grid(tmp_path, *challenger, "--micro-batch", "16", "--dry-run")
+    custom_model = ("--challenger", "mine=timm:resnet26t")
+    call_grid(tmp_path, *custom_model, "--micro-batch", "16", "--dry-run")
     assert "mine: batch norms, where there are any, will see fewer images" in " ".join(capsys.readouterr().out.split())
-    call_grid(tmp_path, *challenger, "--dry-run")
+    call_grid(tmp_path, *custom_model, "--dry-run")
     assert "batch norms" not in capsys.readouterr().out
 
 

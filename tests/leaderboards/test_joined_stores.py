@@ -8,9 +8,8 @@ from leaderboards.boards.joined_stores import joined
 from leaderboards.build import main
 from suite.base.errors import RecordError
 from suite.papers import get_suite
-from suite.spec.custom_entries import read_challengers, record_challengers
-from suite.spec.custom_model import Challenger
-from suite.spec.experiment import ModelSource, hash_source
+from suite.spec.custom_model import CustomModel, ModelSource, hash_source
+from suite.store.custom_models import read_custom_models, record_custom_models
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import find_runs
 
@@ -67,24 +66,24 @@ def test_a_result_that_cannot_be_read_is_no_reason_to_take_the_other(finish_in, 
         pass
 
 
-def test_a_challenger_is_the_same_from_whichever_folder_its_file_was_read(tmp_path):
+def test_a_custom_model_is_the_same_from_whichever_folder_its_file_was_read(tmp_path):
     source = ModelSource(kind="file", name="Mine", version=hash_source(b"class Mine: ..."), code="class Mine: ...")
-    read = [Challenger(name="mine", words=f"{place}mine.py:Mine", source=source) for place in ("", "/home/other/")]
-    for name, challenger in zip("ab", read, strict=True):
-        record_challengers(tmp_path / name, [challenger])
+    read = [CustomModel(name="mine", words=f"{place}mine.py:Mine", source=source) for place in ("", "/home/other/")]
+    for name, custom_model in zip("ab", read, strict=True):
+        record_custom_models(tmp_path / name, [custom_model])
     with joined([tmp_path / "a", tmp_path / "b"]) as store:
-        (found,) = read_challengers(store)
+        (found,) = read_custom_models(store)
     assert found.source == source
 
 
-def test_challengers_of_two_stores_are_joined_but_never_two_of_one_name(tmp_path):
-    mine = Challenger(name="mine", words="deit_micro", options={"depth": 2})
+def test_custom_models_of_two_stores_are_joined_but_never_two_of_one_name(tmp_path):
+    mine = CustomModel(name="mine", words="deit_micro", options={"depth": 2})
     other = mine.model_copy(update={"name": "other"})
-    record_challengers(tmp_path / "a", [mine])
-    record_challengers(tmp_path / "b", [mine, other])
+    record_custom_models(tmp_path / "a", [mine])
+    record_custom_models(tmp_path / "b", [mine, other])
     with joined([tmp_path / "a", tmp_path / "b"]) as store:
-        assert read_challengers(store) == [mine, other]
-    record_challengers(tmp_path / "b", [mine.model_copy(update={"options": {"depth": 3}})])
-    told = r"different challengers called mine: .*depth=3.*depth=2.*under another name"
+        assert read_custom_models(store) == [mine, other]
+    record_custom_models(tmp_path / "b", [mine.model_copy(update={"options": {"depth": 3}})])
+    told = r"different custom models called mine: .*depth=3.*depth=2.*under another name"
     with pytest.raises(RecordError, match=told), joined([tmp_path / "a", tmp_path / "b"]):
         pass

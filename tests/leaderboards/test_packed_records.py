@@ -16,9 +16,10 @@ from leaderboards.published_boards import PUBLISHED, is_outdated, read_runs
 from leaderboards.text.csv_files import render_accounting
 from suite.base.errors import RecordError
 from suite.papers import get_suite
-from suite.spec.custom_entries import record_challengers, with_challengers
-from suite.spec.custom_model import Challenger
+from suite.spec.custom_entries import with_custom_models
+from suite.spec.custom_model import CustomModel
 from suite.spec.experiment import with_ancestors
+from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status
 from suite.store.run_store import list_runs
@@ -122,9 +123,9 @@ def test_a_packed_board_and_a_store_of_further_seeds_are_one(packed, finish_in, 
 
 
 def test_whoever_was_entered_beside_the_papers_models_is_packed_too(store, finish_in, tmp_path):
-    challenger = Challenger(name="mine", words="deit_micro", options={"depth": 2}, suites=("sample_efficiency",))
-    record_challengers(store, [challenger])
-    entered = with_challengers(get_suite("sample_efficiency"), [challenger]).profile("laptop").entries[-1]
+    custom_model = CustomModel(name="mine", words="deit_micro", options={"depth": 2}, suites=("sample_efficiency",))
+    record_custom_models(store, [custom_model])
+    entered = with_custom_models(get_suite("sample_efficiency"), [custom_model]).profile("laptop").entries[-1]
     finish_in(store, entered.experiment, 60.0)
     assert main([*SUITE, "--runs", str(store), "--pack"]) == 0
     packed = store / "leaderboards" / PACKED

@@ -252,7 +252,7 @@ def test_a_searched_cells_curve_claim_and_csv_are_of_the_runs_of_its_number(oppo
     assert (curve.low[-1], curve.mean[-1], curve.high[-1]) == (10, 20, 30)
     effect = number("own", "deit", "a")
     term = effect.terms[0].model_copy(update={"logged": Logged(metric="top1_percent")})
-    claims = (Claim(name="a", section="1", sense="", effects=(effect.model_copy(update={"terms": (term,)}),)),)
+    claims = (Claim(name="a", section="1", statement="", effects=(effect.model_copy(update={"terms": (term,)}),)),)
     (judged,) = judge(lambda _: leaderboard, "laptop", [PaperClaims(name="own", title="", claims=claims)])
     assert judged.shown.estimate.values == {0: 30, 1: 10}
     assert f",{SLOW.arm} {FAST.arm}," in render_long_csv(leaderboard)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from suite.models.flops import count_anew, count_flops
 from suite.models.layers import Block
-from suite.models.registry import _BUILDERS, build_model, count_parameters, list_models, reference_input
+from suite.models.registry import build_model, count_parameters, find_builder, list_models, reference_input
 from suite.plugins.entry_points import find_model
 
 PARAMETERS = {  # at 1000 classes
@@ -129,7 +129,8 @@ def test_only_random_linear_weights_start_with_another_deviation(name):
 
 
 # One model of each class and encoding: the others of its family are the same in other sizes.
-FORMS = sorted({(m.func, m.keywords.get("encoding")): name for name, m in sorted(_BUILDERS.items())}.values())
+BUILDERS = {name: find_builder(name) for name in list_models()}
+FORMS = sorted({(m.func, m.keywords.get("encoding")): name for name, m in BUILDERS.items()}.values())
 OTHERWISE = [  # and ways to build one whose forward passes differ
     ("convit_ti", {"attention": "summed"}),
     ("cmhsa_micro", {"borders": "literal"}),

@@ -64,7 +64,7 @@ gain = number("elsewhere_shares", "convit", "top1") - number("elsewhere_shares",
 CLAIMS = PaperClaims(
     name=PAPER.name,
     title=PAPER.title,
-    claims=(Claim(name="it_helps_elsewhere", section="Sec. 1", sense="It helps elsewhere.", effects=(gain,)),),
+    claims=(Claim(name="it_helps_elsewhere", section="Sec. 1", statement="It helps elsewhere.", effects=(gain,)),),
 )
 """,
     "elsewhere/tables/elsewhere_table1.csv": "model,top1\ndeit,70.0\nconvit,80.0\n",
@@ -73,6 +73,17 @@ CLAIMS = PaperClaims(
     "elsewhere-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n",
     "elsewhere-1.0.dist-info/entry_points.txt": "[convolutional_prior.papers]\nelsewhere = elsewhere\n",
 }
+MODEL = """
+from functools import partial
+from torch import nn
+
+class Flat(nn.Linear):
+    def __init__(self, *, num_classes: int, image_size: int, side: int = 1) -> None:
+        super().__init__(3 * side**2, num_classes)
+
+MODELS = {"flat": partial(Flat, side=7)}
+PAPER_INPUT = (7, 2)
+"""
 TRAINED = """
 from pathlib import Path
 from suite.papers import get_suite
@@ -121,6 +132,15 @@ def test_without_a_papers_folder_all_others_still_work(checkout, paper):
     assert suites
     assert set(suites) < set(list_suites())
     assert all(f"## {other.title}" in coverage for other in others)
+
+
+def test_a_file_is_all_that_adds_a_model(checkout):
+    (checkout / "suite" / "models" / "elsewhere.py").write_text(MODEL)
+    program = (
+        "from suite.models.registry import build_model, reference_input\n"
+        "print(build_model('flat').in_features, reference_input('flat'))"
+    )
+    assert run(checkout, "-c", program) == "147 (7, 2)\n"
 
 
 def test_a_paper_from_elsewhere_gets_board_claims_page_index_and_coverage(tmp_path):

@@ -47,7 +47,7 @@ def test_a_grid_over_four_nodes_is_one_array_and_ends_with_the_local_leaderboard
     assert served_state(tmp_path)["summary"] == "10 runs: 10 done"
 
 
-def test_a_challenger_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_submitted(
+def test_a_custom_model_s_file_reaches_the_nodes_though_it_is_gone_once_it_is_submitted(
     idle_cluster: Cluster, tmp_path: Path
 ) -> None:
     model = tmp_path / "linear.py"

@@ -6,7 +6,8 @@ import pytest
 from safetensors.torch import load_file
 
 from suite.papers.shared.deit import DEIT_LAPTOP
-from suite.spec.experiment import Experiment, ModelSource, hash_source
+from suite.spec.custom_model import ModelSource, hash_source
+from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint.manifest import Layout

@@ -13,7 +13,8 @@ from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP
-from suite.spec.experiment import Experiment, ModelSource, hash_source
+from suite.spec.custom_model import ModelSource, hash_source
+from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.results import PROTOCOL_VERSION

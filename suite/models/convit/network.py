@@ -135,3 +135,4 @@ MODELS = {
     "convit_micro": partial(ConViT, num_heads=9, dim=54, depth=3, num_gpsa_layers=2, patch_size=8),
 }
 WITHOUT_EFFECT_ON_FLOPS = ("locality_strength", "conv_init", "train_gates", "train_gpsa", "drop_path")
+PAPER_INPUT = (224, 1000)  # image side in pixels, classes

@@ -158,3 +158,4 @@ MODELS = {
     "sa_learned_content": partial(SelfAttentionNetwork, encoding="learned_content"),
 }
 WITHOUT_EFFECT_ON_FLOPS = ("center_std", "spread_std", "dropout", "attention_dropout")
+PAPER_INPUT = (32, 10)  # image side in pixels, classes

@@ -76,3 +76,4 @@ class ConvMixer(timm_convmixer.ConvMixer):
 # Table 4, whose other rows override kernel_size (3, 5, 8) and dim (512).
 MODELS = {"convmixer": partial(ConvMixer, dim=256, depth=8, kernel_size=5, patch_size=2)}
 WITHOUT_EFFECT_ON_FLOPS = ("spatial",)
+PAPER_INPUT = (32, 10)  # image side in pixels, classes

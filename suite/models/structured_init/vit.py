@@ -143,3 +143,4 @@ WITHOUT_EFFECT_ON_FLOPS = (
     "initialization", "pseudo_input_first", "pseudo_input_following", "same_for_all_layers", "impulse_steps",
     "renormalize", "mimetic_port", "drop_path",
 )  # fmt: skip
+PAPER_INPUT = (32, 10)  # image side in pixels, classes

@@ -32,25 +32,26 @@ _TABLE_1 = (
     Claim(
         name="deit_over_vit_on_cifar100",
         section="Sec. 4.2, Table 1",
-        sense="DeiT's augmentation and regularization clearly improve on plain ViT.",
+        statement="DeiT's augmentation and regularization clearly improve on plain ViT.",
         effects=tuple(_top1(model) - _top1("ViT-base") for model in ("DeiT-small", "DeiT-base")),
     ),
     Claim(
         name="two_phases_over_deit",
         section="Sec. 4.2, Table 1",
-        sense="Trained in two phases, CMHSA does far better than either DeiT; with 5x5 kernels by nearly 9 points.",
+        statement="Trained in two phases, CMHSA does far better than either DeiT; with 5x5 kernels by nearly 9 points.",
         effects=tuple(_top1(ours) - _top1(model) for ours in _BOTH for model in ("DeiT-small", "DeiT-base")),
     ),
     Claim(
         name="attention_phase_adds_to_convolution",
         section="Sec. 4.2, Table 1",
-        sense="The second phase adds to the first: as many epochs of convolutions alone end lower, 5x5 by 2.62 points.",
+        statement="The second phase adds to the first: as many epochs of convolutions alone end lower, 5x5 by 2.62 "
+        "points.",
         effects=tuple(_top1(f"CMHSA-{size} (ours)") - _top1(f"CMHSA-{size} (1st phase)") for size in (3, 5)),
     ),
     Claim(
         name="convolution_phase_is_crucial",
         section="Sec. 4.2, Table 1",
-        sense="Without the first phase, from random weights, attention ends much lower.",
+        statement="Without the first phase, from random weights, attention ends much lower.",
         effects=tuple(_top1(ours) - _top1("CMHSA (2nd phase)") for ours in _BOTH),
     ),
 )
@@ -59,8 +60,8 @@ _WARMUP = (
     Claim(
         name="no_warmup_after_convolution",
         section="Sec. 4.3",
-        sense="Attention that starts from a trained convolution needs no warm-up: without it ends at 78.90 %, with at "
-        "78.74 %.",
+        statement="Attention that starts from a trained convolution needs no warm-up: without it ends at 78.90 %, "
+        "with at 78.74 %.",
         effects=(
             number("cmhsa_warmup", ("CMHSA-5 (ours)", "without"), "top1")
             - number("cmhsa_warmup", ("CMHSA-5 (ours)", "with"), "top1"),
@@ -70,7 +71,7 @@ _WARMUP = (
     Claim(
         name="same_loss_without_warmup_after_convolution",
         section="Sec. 4.3, Fig. 2",
-        sense="From a trained convolution the validation losses with and without warm-up are alike on the way.",
+        statement="From a trained convolution the validation losses with and without warm-up are alike on the way.",
         effects=tuple(_loss("convolutional", "without", at) - _loss("convolutional", "with", at) for at in (50, 100)),
         relation="equal",
         margin=0.1,  # the paper draws the curves: "similar" is taken for a tenth of a nat
@@ -79,15 +80,16 @@ _WARMUP = (
     Claim(
         name="random_attention_needs_warmup",
         section="Sec. 4.3, Fig. 2",
-        sense="From random weights training is slow without warm-up: after 20 epochs its validation loss is higher.",
+        statement="From random weights training is slow without warm-up: after 20 epochs its validation loss is "
+        "higher.",
         effects=(_loss("random", "without", 20) - _loss("random", "with", 20),),
         unit="nats",
     ),
     Claim(
         name="random_attention_loses_sixty_epochs",
         section="Sec. 4.3, Fig. 2",
-        sense="From random weights it takes almost 80 epochs without warm-up to the loss of epoch 20 with it: after 60 "
-        "it is not reached.",
+        statement="From random weights it takes almost 80 epochs without warm-up to the loss of epoch 20 with it: "
+        "after 60 it is not reached.",
         effects=(_loss("random", "without", 60) - _loss("random", "with", 20),),
         unit="nats",
     ),

@@ -56,19 +56,19 @@ _ACCURACY = (
     Claim(
         name="convit_over_deit_at_each_size",
         section="Sec. 3, Table 1, Fig. 2b",
-        sense="ConViT is better than DeiT of the same size, also where both have as many heads.",
+        statement="ConViT is better than DeiT of the same size, also where both have as many heads.",
         effects=tuple(_gain(size) for size in recipes.SIZES),
     ),
     Claim(
         name="convit_gains_more_the_larger",
         section="App. C, Fig. 11b",
-        sense="Among the models with 64 dimensions a head, ConViT gains more the larger they are.",
+        statement="Among the models with 64 dimensions a head, ConViT gains more the larger they are.",
         effects=(_gain("S+") - _gain("Ti+"), _gain("B+") - _gain("S+")),
     ),
     Claim(
         name="convit_is_stable_where_deit_is_not",
         section="Sec. 3, Table 1",
-        sense="By the recipe of the plus sizes DeiT-B+ falls behind the smaller DeiT-S+, ConViT-B+ does not.",
+        statement="By the recipe of the plus sizes DeiT-B+ falls behind the smaller DeiT-S+, ConViT-B+ does not.",
         effects=(
             _imagenet("S+", "deit") - _imagenet("B+", "deit"),
             _imagenet("B+", "convit") - _imagenet("S+", "convit"),
@@ -77,25 +77,25 @@ _ACCURACY = (
     Claim(
         name="convit_s_plus_over_deit_b",
         section="Sec. 3, Table 1",
-        sense="ConViT-S+ is better than DeiT-B, which has nearly twice its parameters.",
+        statement="ConViT-S+ is better than DeiT-B, which has nearly twice its parameters.",
         effects=(_imagenet("S+", "convit") - _imagenet("B", "deit"),),
     ),
     Claim(
         name="convit_over_deit_at_each_fraction",
         section="Sec. 3, Table 2, Fig. 2a",
-        sense="ConViT-S is better than DeiT-S on each share of the images, from 5 to 100 %.",
+        statement="ConViT-S is better than DeiT-S on each share of the images, from 5 to 100 %.",
         effects=tuple(_gain_on(percent) for percent in ("5", "10", "30", "50", "100")),
     ),
     Claim(
         name="convit_gains_most_where_data_are_scarce",
         section="Sec. 3, Table 2, Fig. 2a; App. C, Fig. 11c",
-        sense="On 5 and on 10 % of the images ConViT-S gains more over DeiT-S than on all of them.",
+        statement="On 5 and on 10 % of the images ConViT-S gains more over DeiT-S than on all of them.",
         effects=tuple(_gain_on(percent) - _gain_on("100") for percent in ("5", "10")),
     ),
     Claim(
         name="convit_over_deit_on_cifar100",
         section="App. C, Fig. 11a",
-        sense="On CIFAR-100, too, ConViT is better at each plus size, by the best accuracy of each, and more so at "
+        statement="On CIFAR-100, too, ConViT is better at each plus size, by the best accuracy of each, and more so at "
         "the largest than at the smallest.",
         effects=(
             *(_gain_on_cifar100(size) for size in recipes.PLUS_SIZES),
@@ -105,19 +105,19 @@ _ACCURACY = (
     Claim(
         name="distillation_helps",
         section="Sec. 3, App. B, Table 4",
-        sense="A convolutional teacher helps DeiT-S, DeiT-B and ConViT-S+.",
+        statement="A convolutional teacher helps DeiT-S, DeiT-B and ConViT-S+.",
         effects=tuple(_by_distillation(model) for model in ("deit_s", "deit_b", "convit_s_plus")),
     ),
     Claim(
         name="distillation_helps_convit_less",
         section="App. B, Table 4",
-        sense="The teacher helps ConViT-S+ less than the DeiTs: its prior is there already.",
+        statement="The teacher helps ConViT-S+ less than the DeiTs: its prior is there already.",
         effects=tuple(_by_distillation(model) - _by_distillation("convit_s_plus") for model in ("deit_s", "deit_b")),
     ),
     Claim(
         name="distilled_convit_s_plus_as_good_as_deit_b",
         section="Sec. 3, Table 4",
-        sense="Distilled, ConViT-S+ is as good as a distilled DeiT-B of nearly twice its parameters.",
+        statement="Distilled, ConViT-S+ is as good as a distilled DeiT-B of nearly twice its parameters.",
         effects=(_table4("Hard", "convit_s_plus") - _table4("Hard", "deit_b"),),
         relation="equal",
     ),
@@ -181,14 +181,14 @@ _NONLOCALITY = (
     Claim(
         name="deits_first_layers_become_local",
         section="Sec. 4, Fig. 5",
-        sense="In the first epochs (of 300: ten) attention of DeiT-S becomes more local; of its first four layers.",
+        statement="In the first epochs (of 300: ten) attention of DeiT-S becomes more local; of its first four layers.",
         effects=tuple(_approach("DeiT-S", layer) for layer in range(1, 5)),
         unit="patches",
     ),
     Claim(
         name="deits_deeper_layers_become_local_and_climb_back",
         section="Sec. 4, Fig. 5",
-        sense="So do the layers from the fifth on; then the upper ones, taken for the last three, grow less local.",
+        statement="So do the layers from the fifth on; then the upper ones, taken for the last three, grow less local.",
         effects=(
             *(_approach("DeiT-S", layer) for layer in range(5, 13)),
             *(_escape("DeiT-S", layer, _FIRST_EPOCHS) for layer in (10, 11, 12)),
@@ -198,21 +198,21 @@ _NONLOCALITY = (
     Claim(
         name="deits_nonlocality_grows_with_depth",
         section="Sec. 4, Fig. 5",
-        sense="At the end each layer of DeiT-S is less local than the one before it.",
+        statement="At the end each layer of DeiT-S is less local than the one before it.",
         effects=tuple(_nonlocality("DeiT-S", layer + 1) - _nonlocality("DeiT-S", layer) for layer in range(1, 12)),
         unit="patches",
     ),
     Claim(
         name="convits_first_layers_escape_locality",
         section="Sec. 4, Fig. 5",
-        sense="Nonlocality of ConViT-S's GPSA layers grows over the training; of its first three.",
+        statement="Nonlocality of ConViT-S's GPSA layers grows over the training; of its first three.",
         effects=tuple(_escape("ConViT-S", layer) for layer in range(1, 4)),
         unit="patches",
     ),
     Claim(
         name="convits_deeper_layers_escape_locality",
         section="Sec. 4, Fig. 5",
-        sense="So it does in the GPSA layers from the fourth on; the second layer ends more local than the first "
+        statement="So it does in the GPSA layers from the fourth on; the second layer ends more local than the first "
         "and the last of them.",
         effects=(
             *(_escape("ConViT-S", layer) for layer in range(4, 1 + _GPSA_LAYERS)),
@@ -223,7 +223,7 @@ _NONLOCALITY = (
     Claim(
         name="convit_stays_more_local_than_deit",
         section="Sec. 4, Fig. 5; App. D, Fig. 13",
-        sense="At the end attention of ConViT is still more local than that of DeiT, at each size.",
+        statement="At the end attention of ConViT is still more local than that of DeiT, at each size.",
         effects=tuple(
             _mean_nonlocality(f"DeiT-{size}") - _mean_nonlocality(f"ConViT-{size}") for size in _POSITIONAL_LAYERS
         ),
@@ -232,7 +232,8 @@ _NONLOCALITY = (
     Claim(
         name="larger_models_less_local",
         section="App. D, Fig. 13",
-        sense="The larger the model, the less local its attention ends: from Ti over S to B, in DeiT and in ConViT.",
+        statement="The larger the model, the less local its attention ends: from Ti over S to B, in DeiT and in "
+        "ConViT.",
         effects=tuple(
             _mean_nonlocality(f"{model}-{larger}") - _mean_nonlocality(f"{model}-{smaller}")
             for model in ("DeiT", "ConViT")
@@ -243,14 +244,14 @@ _NONLOCALITY = (
     Claim(
         name="first_layers_of_large_models_less_local",
         section="App. D, Fig. 13",
-        sense="The first layers of DeiT-B and ConViT-B end less local than those of the Ti models.",
+        statement="The first layers of DeiT-B and ConViT-B end less local than those of the Ti models.",
         effects=tuple(_nonlocality(f"{model}-B", 1) - _nonlocality(f"{model}-Ti", 1) for model in ("DeiT", "ConViT")),
         unit="patches",
     ),
     Claim(
         name="distillation_makes_deit_more_local",
         section="Sec. 4, App. B, Fig. 10",
-        sense="Attention of a distilled DeiT-S ends more local; by the mean of the first four layers, of which "
+        statement="Attention of a distilled DeiT-S ends more local; by the mean of the first four layers, of which "
         "the laptop's network has five in all.",
         effects=(_first_layers_of_student("No") - _first_layers_of_student("Hard"),),
         unit="patches",
@@ -261,21 +262,22 @@ _GATES = (
     Claim(
         name="gates_fall",
         section="Sec. 4, Fig. 6; App. D, Fig. 14",
-        sense="From 0.731, where they start, gates fall over the training: attention turns to content, at each size.",
+        statement="From 0.731, where they start, gates fall over the training: attention turns to content, at each "
+        "size.",
         effects=tuple(below(_mean_gate(size), 0.7311) for size in _POSITIONAL_LAYERS),
         unit="gate",
     ),
     Claim(
         name="gates_of_every_layer_fall",
         section="Sec. 4, Fig. 6",
-        sense="They fall in each of ConViT-S's GPSA layers, by the mean over its heads.",
+        statement="They fall in each of ConViT-S's GPSA layers, by the mean over its heads.",
         effects=tuple(below(_gate("S", layer), 0.7311) for layer in range(1, 1 + _GPSA_LAYERS)),
         unit="gate",
     ),
     Claim(
         name="gates_of_s_go_to_zero_from_layer_6",
         section="Sec. 4, Fig. 6",
-        sense="From layer 6 on the gates of ConViT-S end near 0: position is hardly attended to.",
+        statement="From layer 6 on the gates of ConViT-S end near 0: position is hardly attended to.",
         effects=tuple(_deep_gates("S")),
         relation="equal",
         margin=_HARDLY,
@@ -284,7 +286,7 @@ _GATES = (
     Claim(
         name="gates_of_ti_and_b_go_to_zero_in_deep_layers",
         section="Sec. 4, App. D, Fig. 14",
-        sense="So they do from layer 5 on in ConViT-Ti, and from layer 7 on in ConViT-B.",
+        statement="So they do from layer 5 on in ConViT-Ti, and from layer 7 on in ConViT-B.",
         effects=(*_deep_gates("Ti"), *_deep_gates("B")),
         relation="equal",
         margin=_HARDLY,
@@ -293,7 +295,8 @@ _GATES = (
     Claim(
         name="first_layers_keep_looking_at_position",
         section="Sec. 4, Fig. 6; App. D, Fig. 14",
-        sense="Position is still attended to in the first 4 layers of ConViT-Ti, 5 of S and 6 of B, by the mean gate.",
+        statement="Position is still attended to in the first 4 layers of ConViT-Ti, 5 of S and 6 of B, by the mean "
+        "gate.",
         effects=tuple(
             above(_gate(size, layer), _HARDLY)
             for size, num_layers in _POSITIONAL_LAYERS.items()
@@ -304,7 +307,7 @@ _GATES = (
     Claim(
         name="larger_convits_look_more_at_position",
         section="Sec. 4, App. D, Fig. 14",
-        sense="The larger the model, the more of it looks at position; by the mean of all gates.",
+        statement="The larger the model, the more of it looks at position; by the mean of all gates.",
         effects=(_mean_gate("S") - _mean_gate("Ti"), _mean_gate("B") - _mean_gate("S")),
         unit="gate",
     ),
@@ -326,7 +329,7 @@ _LOCALITY = (
     Claim(
         name="more_convolutional_is_better",
         section="Sec. 4, Fig. 8 left",
-        sense="Accuracy grows with the locality strength, .01 to 1, and with the number of GPSA layers, 0 to 9.",
+        statement="Accuracy grows with the locality strength, .01 to 1, and with the number of GPSA layers, 0 to 9.",
         effects=(
             *(_strength("9", more) - _strength("9", less) for less, more in (("0.01", "0.1"), ("0.1", "1"))),
             *(_strength(more, "1") - _strength(less, "1") for less, more in (("0", "3"), ("3", "6"), ("6", "9"))),
@@ -335,14 +338,14 @@ _LOCALITY = (
     Claim(
         name="nearly_double_at_20_epochs",
         section="Sec. 4, Fig. 8 right",
-        sense="After 20 of 300 epochs nine GPSA layers nearly double the accuracy; taken for at least one and a half "
-        "times that without.",
+        statement="After 20 of 300 epochs nine GPSA layers nearly double the accuracy; taken for at least one and a "
+        "half times that without.",
         effects=(_after_20_epochs("9") - scaled(_after_20_epochs("0"), 1.5),),
     ),
     Claim(
         name="gpsa_helps_most_early",
         section="Sec. 4, Fig. 8 right, Fig. 12 left",
-        sense="What nine GPSA layers add is more after 20 of 300 epochs than at the end.",
+        statement="What nine GPSA layers add is more after 20 of 300 epochs than at the end.",
         effects=(_after_20_epochs("9") - _after_20_epochs("0") - (_strength("9", "1") - _strength("0", "1")),),
     ),
 )
@@ -369,22 +372,22 @@ _ABLATION = (
     Claim(
         name="gpsas_parts_help_on_all_images",
         section="Sec. 4, Table 3",
-        sense="On all images GPSA layers without gates or convolutional start bring 2.5 points over DeiT; that start "
-        "adds a little (2.9), and gates a little more to it (3.1).",
+        statement="On all images GPSA layers without gates or convolutional start bring 2.5 points over DeiT; that "
+        "start adds a little (2.9), and gates a little more to it (3.1).",
         effects=(_full("d", "e"), _full("b", "d"), _full("a", "b")),
     ),
     Claim(
         name="gates_alone_are_no_help",
         section="Sec. 4, Table 3",
-        sense="On all images gates without the convolutional start make no difference.",
+        statement="On all images gates without the convolutional start make no difference.",
         effects=(_full("c", "d"),),
         relation="equal",
     ),
     Claim(
         name="gpsas_parts_help_on_few_images",
         section="Sec. 4, Table 3",
-        sense="On a tenth of the images GPSA alone brings 6.8 points, gates 2.3 more, the convolutional start 2.8 and "
-        "both 5.1, more than either.",
+        statement="On a tenth of the images GPSA alone brings 6.8 points, gates 2.3 more, the convolutional start 2.8 "
+        "and both 5.1, more than either.",
         effects=(
             _tenth("d", "e"),
             _tenth("c", "d"),
@@ -397,26 +400,27 @@ _ABLATION = (
     Claim(
         name="gates_and_start_matter_more_on_few_images",
         section="Sec. 4, Table 3",
-        sense="What gates, the convolutional start and both add is more on a tenth of the images than on all.",
+        statement="What gates, the convolutional start and both add is more on a tenth of the images than on all.",
         effects=tuple(_tenth(row, "d") - _full(row, "d") for row in "cba"),
     ),
     Claim(
         name="frozen_random_attention_is_far_worse",
         section="Sec. 4, Table 3",
-        sense="On all images GPSA layers that are frozen at random weights lose 5.4 points to DeiT.",
+        statement="On all images GPSA layers that are frozen at random weights lose 5.4 points to DeiT.",
         effects=(_full("e", "g"),),
     ),
     Claim(
         name="frozen_convolutions_almost_equal_deit",
         section="Sec. 4, Table 3",
-        sense="On all images GPSA layers that are frozen at random convolutions nearly equal DeiT, 0.5 points below.",
+        statement="On all images GPSA layers that are frozen at random convolutions nearly equal DeiT, 0.5 points "
+        "below.",
         effects=(_full("f", "e"),),
         relation="equal",
     ),
     Claim(
         name="frozen_convolutions_over_deit_on_few_images",
         section="Sec. 4, Table 3",
-        sense="On a tenth of the images the frozen convolutions are 6.5 points better than DeiT.",
+        statement="On a tenth of the images the frozen convolutions are 6.5 points better than DeiT.",
         effects=(_tenth("f", "e"),),
     ),
 )
@@ -433,13 +437,14 @@ _WITHOUT_GATES = (
     Claim(
         name="vanilla_psa_leads_early_and_falls_behind",
         section="Sec. 3, App. A, Fig. 9",
-        sense="Without gates the convolutional start leads DeiT-B early, after a tenth of the epochs, and ends below.",
+        statement="Without gates the convolutional start leads DeiT-B early, after a tenth of the epochs, and ends "
+        "below.",
         effects=(_figure9(_PSA, _EARLY) - _figure9(_DEIT_B, _EARLY), _figure9(_DEIT_B) - _figure9(_PSA)),
     ),
     Claim(
         name="vanilla_psa_stays_convolutional",
         section="App. A",
-        sense="Without gates attention stays where it started: it ends more local than that of DeiT-B.",
+        statement="Without gates attention stays where it started: it ends more local than that of DeiT-B.",
         effects=(number("convit_psa", _DEIT_B, "mean_nonlocality") - number("convit_psa", _PSA, "mean_nonlocality"),),
         unit="patches",
     ),
@@ -459,13 +464,13 @@ _MASKING = (
     Claim(
         name="deit_needs_its_position_embedding_more",
         section="Sec. 3, App. F, Table 5",
-        sense="Without position embedding at test time DeiT-Ti loses much, ConViT-Ti far less.",
+        statement="Without position embedding at test time DeiT-Ti loses much, ConViT-Ti far less.",
         effects=(_lost("DeiT-Ti"), _lost("DeiT-Ti") - _lost("ConViT-Ti")),
     ),
     Claim(
         name="first_layers_need_position_as_much_as_content",
         section="App. F, Table 6",
-        sense="In the first three layers it costs alike to mask either.",
+        statement="In the first three layers it costs alike to mask either.",
         effects=(_masked("3", "mask_position") - _masked("3", "mask_content"),),
         relation="equal",
         margin=2.0,  # the paper calls its own 1.2 points alike
@@ -473,7 +478,7 @@ _MASKING = (
     Claim(
         name="position_is_needed_first_and_content_everywhere",
         section="App. F, Table 6",
-        sense="In the first three layers masking content costs accuracy, and so does masking position; in all GPSA "
+        statement="In the first three layers masking content costs accuracy, and so does masking position; in all GPSA "
         "layers masking content is ruinous, masking position is not.",
         effects=(
             *(_masked("3", "no_mask") - _masked("3", f"mask_{part}") for part in ("content", "position")),

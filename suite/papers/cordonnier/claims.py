@@ -40,14 +40,14 @@ _ACCURACY = (
     Claim(
         name="quadratic_attention_as_good_as_resnet",
         section="Sec. 4.2, table",
-        sense="Attention with the quadratic encoding does as well as ResNet18.",
+        statement="Attention with the quadratic encoding does as well as ResNet18.",
         effects=(_accuracy(_QUADRATIC) - _accuracy("ResNet18"),),
         relation="equal",
     ),
     Claim(
         name="learned_attention_close_to_resnet",
         section="Sec. 4.3",
-        sense="Attention with a learned encoding comes close to ResNet18.",
+        statement="Attention with a learned encoding comes close to ResNet18.",
         effects=(_accuracy(_LEARNED) - _accuracy("ResNet18"),),
         relation="equal",
         margin=3.0,  # the paper calls its own 2.0 points close
@@ -55,27 +55,28 @@ _ACCURACY = (
     Claim(
         name="quadratic_attention_not_below_learned",
         section="Sec. 3",
-        sense="The quadratic encoding, of three dimensions, does as well as the learned one or better: not more than a "
-        "point below.",
+        statement="The quadratic encoding, of three dimensions, does as well as the learned one or better: not more "
+        "than a point below.",
         effects=(above(_accuracy(_QUADRATIC) - _accuracy(_LEARNED), -1.0),),
     ),
     Claim(
         name="any_covariance_brings_nothing",
         section="App. A.1",
-        sense="Heads of any covariance do no better than isotropic ones.",
+        statement="Heads of any covariance do no better than isotropic ones.",
         effects=(_accuracy(_GENERALIZED) - _accuracy(_QUADRATIC),),
         relation="equal",
     ),
     Claim(
         name="resnet_converges_faster",
         section="Sec. 4.2, Fig. 2 of the slides",
-        sense="ResNet18 converges faster: after a tenth of the training it is ahead of quadratic attention.",
+        statement="ResNet18 converges faster: after a tenth of the training it is ahead of quadratic attention.",
         effects=(_on_the_way("ResNet18", _EARLY) - _on_the_way(_QUADRATIC, _EARLY),),
     ),
     Claim(
         name="more_learned_parameters_end_lower",
         section="Slides, Fig. 2",
-        sense="The more parameters, the slower and lower: attention with content, too, is behind the learned encoding.",
+        statement="The more parameters, the slower and lower: attention with content, too, is behind the learned "
+        "encoding.",
         effects=(
             _accuracy(_LEARNED) - _accuracy(_CONTENT, _SLIDES),
             _on_the_way(_LEARNED, _EARLY) - _on_the_way(_CONTENT, _EARLY, _SLIDES),
@@ -88,20 +89,20 @@ _PRUNING = (
     Claim(
         name="pruning_hurts_at_first",
         section="App. A.1",
-        sense="To remove the degenerate heads costs accuracy until the rest is trained on.",
+        statement="To remove the degenerate heads costs accuracy until the rest is trained on.",
         effects=(_on_the_way(_GENERALIZED, 1.0) - _on_the_way(_PRUNED, 0.0),),
     ),
     Claim(
         name="pruned_attention_recovers",
         section="App. A.1, table",
-        sense="Trained on, the network without its degenerate heads does as well as before.",
+        statement="Trained on, the network without its degenerate heads does as well as before.",
         effects=(_accuracy(_PRUNED) - _accuracy(_GENERALIZED),),
         relation="equal",
     ),
     Claim(
         name="every_layer_but_the_last_has_degenerate_heads",
         section="App. A.1",
-        sense="Each of the first five layers loses heads, and so can express no 3x3 kernel any more.",
+        statement="Each of the first five layers loses heads, and so can express no 3x3 kernel any more.",
         effects=tuple(_pruned_heads(layer) for layer in range(1, 6)),
         unit="heads",
     ),
@@ -111,7 +112,7 @@ _HEADS = (
     Claim(
         name="third_layer_looks_farther_than_the_first_two",
         section="Sec. 4.2, Fig. 4; Sec. 4.3, Fig. 5; App. A.2",
-        sense="Heads of the first two layers look nearby; those of the third, as of all deeper ones, look farther.",
+        statement="Heads of the first two layers look nearby; those of the third, as of all deeper ones, look farther.",
         effects=tuple(
             _nonlocality(row, 3) - _nonlocality(row, near)
             for row in ("SA quadratic, 9 heads", "SA quadratic, 16 heads")
@@ -122,7 +123,8 @@ _HEADS = (
     Claim(
         name="deep_layers_look_farther_than_the_first_two",
         section="Sec. 4.2, Fig. 4; Sec. 4.3, Fig. 5; App. A.2",
-        sense="Heads of layers 4 to 6 look farther than those of layers 1 and 2, also where the encoding is learned.",
+        statement="Heads of layers 4 to 6 look farther than those of layers 1 and 2, also where the encoding is "
+        "learned.",
         effects=tuple(
             _nonlocality(row, far) - _nonlocality(row, near)
             for row in ("SA quadratic, 9 heads", "SA quadratic, 16 heads", _LEARNED)

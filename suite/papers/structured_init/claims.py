@@ -51,7 +51,7 @@ _DATASETS = (
     Claim(
         name="sinusoids_and_pooling_are_best",
         section="Sec. 5.1, Table 1",
-        sense="A sinusoidal position encoding with average pooling beats a learned one, a class token, and both.",
+        statement="A sinusoidal position encoding with average pooling beats a learned one, a class token, and both.",
         effects=(
             _BEST_SETTING - _table1("Learnable PE", "classification_token"),
             _BEST_SETTING - _table1("Learnable PE", "average_pooling"),
@@ -61,26 +61,26 @@ _DATASETS = (
     Claim(
         name="structured_over_conventional_on_cifar10",
         section="Sec. 5.2, Table 2",
-        sense="Mimetic and impulse initialization are better than Kaiming uniform and truncated normal on CIFAR-10, "
-        "impulses by 2 to 3 points over the latter.",
+        statement="Mimetic and impulse initialization are better than Kaiming uniform and truncated normal on "
+        "CIFAR-10, impulses by 2 to 3 points over the latter.",
         effects=tuple(_structured_over_conventional("cifar10")),
     ),
     Claim(
         name="structured_over_conventional_on_cifar100_and_svhn",
         section="Sec. 5.2, Table 2",
-        sense="So they are on CIFAR-100 and SVHN, impulses by 2 to 4 points over truncated normal.",
+        statement="So they are on CIFAR-100 and SVHN, impulses by 2 to 4 points over truncated normal.",
         effects=(*_structured_over_conventional("cifar100"), *_structured_over_conventional("svhn")),
     ),
     Claim(
         name="impulse_on_par_with_mimetic_on_cifar10",
         section="Sec. 5.2, Table 2",
-        sense="Impulse initialization is as good as mimetic on CIFAR-10 or better: not more than a point below.",
+        statement="Impulse initialization is as good as mimetic on CIFAR-10 or better: not more than a point below.",
         effects=tuple(above(_on("cifar10", impulse, "Mimetic"), _TOLERATED) for impulse in _IMPULSES),
     ),
     Claim(
         name="impulse_on_par_with_mimetic_on_cifar100_and_svhn",
         section="Sec. 5.2, Table 2",
-        sense="So it is on SVHN and, in a 5x5 window, on CIFAR-100.",
+        statement="So it is on SVHN and, in a 5x5 window, on CIFAR-100.",
         effects=(
             above(_on("cifar100", "Imp.-5", "Mimetic"), _TOLERATED),
             *(above(_on("svhn", impulse, "Mimetic"), _TOLERATED) for impulse in _IMPULSES),
@@ -89,7 +89,8 @@ _DATASETS = (
     Claim(
         name="impulse_costs_nothing_on_imagenet",
         section="Abstract, Sec. 5.2, Table 2",
-        sense="On ImageNet impulses are as good as the other initializations or better: not more than a point below.",
+        statement="On ImageNet impulses are as good as the other initializations or better: not more than a point "
+        "below.",
         effects=tuple(
             above(_on("imagenet", impulse, method), _TOLERATED)
             for impulse, method in product(_IMPULSES, (*_CONVENTIONAL, "Mimetic"))
@@ -125,13 +126,13 @@ _HEADS = (
     Claim(
         name="impulse_gains_from_heads_in_vit_t",
         section="Sec. 5.3, Table 3",
-        sense="What impulses gain over truncated normal in ViT-T is more with 8 heads than with 3.",
+        statement="What impulses gain over truncated normal in ViT-T is more with 8 heads than with 3.",
         effects=tuple(_gain("vit_t_h8", impulse) - _gain("vit_t_h3", impulse) for impulse in _IMPULSES),
     ),
     Claim(
         name="impulse_gains_from_size",
         section="Sec. 5.3, Table 3",
-        sense="It is more in ViT-S than in ViT-T, with few heads and with many.",
+        statement="It is more in ViT-S than in ViT-T, with few heads and with many.",
         effects=tuple(
             _gain(f"vit_s_{more}", impulse) - _gain(f"vit_t_{less}", impulse)
             for impulse in _IMPULSES
@@ -141,7 +142,8 @@ _HEADS = (
     Claim(
         name="mimetic_loses_by_heads_in_vit_t",
         section="Sec. 5.3, Table 3",
-        sense="From mimetic initialization ViT-T is less accurate with 8 heads than with 3, and impulses gain on it.",
+        statement="From mimetic initialization ViT-T is less accurate with 8 heads than with 3, and impulses gain on "
+        "it.",
         effects=(
             _of_model("vit_t_h3", "Mimetic") - _of_model("vit_t_h8", "Mimetic"),
             *(_gain("vit_t_h8", impulse, "Mimetic") - _gain("vit_t_h3", impulse, "Mimetic") for impulse in _IMPULSES),
@@ -150,8 +152,8 @@ _HEADS = (
     Claim(
         name="mimetic_loses_by_heads_elsewhere",
         section="Sec. 5.3, 5.5, Tables 3 and 5",
-        sense="So it is in ViT-S with 16 heads against 6, and in ViTs of depth 8 with 32 against 4, at widths of 256 "
-        "and 512.",
+        statement="So it is in ViT-S with 16 heads against 6, and in ViTs of depth 8 with 32 against 4, at widths of "
+        "256 and 512.",
         effects=(
             _of_model("vit_s_h6", "Mimetic") - _of_model("vit_s_h16", "Mimetic"),
             *(_at(width, 4, "Mimetic") - _at(width, 32, "Mimetic") for width in _WIDE),
@@ -165,13 +167,13 @@ _HEADS = (
     Claim(
         name="impulse_over_conventional_at_width_64",
         section="App. C.2, Table 7",
-        sense="In the narrowest ViT, with 4 heads, impulses are better than Kaiming uniform and truncated normal.",
+        statement="In the narrowest ViT, with 4 heads, impulses are better than Kaiming uniform and truncated normal.",
         effects=tuple(_gain_at(64, 4, impulse, baseline) for impulse, baseline in product(_IMPULSES, _CONVENTIONAL)),
     ),
     Claim(
         name="impulse_over_conventional_at_widths_of_table_5",
         section="Sec. 5.5, Table 5",
-        sense="At widths of 256 and 512 they are so with any number of heads.",
+        statement="At widths of 256 and 512 they are so with any number of heads.",
         effects=tuple(
             _gain_at(width, heads, impulse, baseline)
             for width, heads, impulse, baseline in product(_WIDE, (4, 8, 16, 32), _IMPULSES, _CONVENTIONAL)
@@ -180,7 +182,7 @@ _HEADS = (
     Claim(
         name="impulse_over_mimetic_from_8_heads_on",
         section="Sec. 5.5, Table 5",
-        sense="Impulses are better than all others in nearly all of these: than mimetic from 8 heads on.",
+        statement="Impulses are better than all others in nearly all of these: than mimetic from 8 heads on.",
         effects=tuple(
             _gain_at(width, heads, impulse, "Mimetic")
             for width, heads, impulse in product(_WIDE, (8, 16, 32), _IMPULSES)
@@ -189,7 +191,8 @@ _HEADS = (
     Claim(
         name="best_impulse_over_best_of_others",
         section="Sec. 5.5, Table 5",
-        sense="At each width the best impulse, 90.67 and 91.87 %, is better than the best of any other initialization.",
+        statement="At each width the best impulse, 90.67 and 91.87 %, is better than the best of any other "
+        "initialization.",
         effects=tuple(
             _at(width, heads, impulse) - _at(width, others_heads, other)
             for width, heads, impulse in ((256, 8, "Imp.-3"), (512, 16, "Imp.-5"))
@@ -217,7 +220,7 @@ _CONVMIXERS = (
     Claim(
         name="frozen_filters_close_to_trained",
         section="Sec. 5.5, Table 4",
-        sense="ConvMixers whose filters are frozen, random or impulses, are comparable with trained ones.",
+        statement="ConvMixers whose filters are frozen, random or impulses, are comparable with trained ones.",
         effects=tuple(_short_of_trained(k, w, frozen) for k, w, frozen in product(_KERNELS, _WIDE, _FROZEN)),
         relation="equal",
         margin=5.0,  # the paper's own gaps, which it calls comparable, go from .6 to 4.5 points
@@ -225,7 +228,7 @@ _CONVMIXERS = (
     Claim(
         name="box_filters_far_below_other_frozen_ones",
         section="Sec. 5.5, Table 4",
-        sense="Box filters are not: other frozen filters are better, and nearer to trained ones than to boxes.",
+        statement="Box filters are not: other frozen filters are better, and nearer to trained ones than to boxes.",
         effects=tuple(
             effect
             for k, w, frozen in product(_KERNELS, _WIDE, _FROZEN)
@@ -236,7 +239,7 @@ _CONVMIXERS = (
     Claim(
         name="frozen_filters_fall_behind_by_kernel_size",
         section="Sec. 5.5, Table 4",
-        sense="The larger the kernel, the farther frozen filters are behind trained ones.",
+        statement="The larger the kernel, the farther frozen filters are behind trained ones.",
         effects=tuple(
             _short_of_trained(larger, width, frozen) - _short_of_trained(smaller, width, frozen)
             for (smaller, larger), width, frozen in product(((3, 5), (5, 8)), _WIDE, _FROZEN)
@@ -245,7 +248,7 @@ _CONVMIXERS = (
     Claim(
         name="frozen_filters_catch_up_by_width",
         section="Sec. 5.5, Table 4",
-        sense="At twice the width they are nearer to trained ones.",
+        statement="At twice the width they are nearer to trained ones.",
         effects=tuple(
             _short_of_trained(kernel_size, 256, frozen) - _short_of_trained(kernel_size, 512, frozen)
             for kernel_size, frozen in product(_KERNELS, _FROZEN)
@@ -254,8 +257,8 @@ _CONVMIXERS = (
     Claim(
         name="impulse_vits_on_par_with_convmixers",
         section="Sec. 5.5, Tables 4 and 5",
-        sense="The best ViTs from impulses, 90.67 and 91.87 %, are as good as trained ConvMixers of their width and "
-        "depth with 3x3 kernels, 91.76 and 92.82 %.",
+        statement="The best ViTs from impulses, 90.67 and 91.87 %, are as good as trained ConvMixers of their width "
+        "and depth with 3x3 kernels, 91.76 and 92.82 %.",
         effects=(
             _at(256, 8, "Imp.-3") - _mixer(3, 256, "trained"),
             _at(512, 16, "Imp.-5") - _mixer(3, 512, "trained"),
@@ -280,8 +283,8 @@ _PSEUDO_INPUT = (
     Claim(
         name="position_encoding_is_the_best_pseudo_input_with_3_heads",
         section="App. C.1, Table 6",
-        sense="With 3 heads, a 3x3 window and one solution, impulses solved on the position encoding alone are better "
-        "than those solved on any noise.",
+        statement="With 3 heads, a 3x3 window and one solution, impulses solved on the position encoding alone are "
+        "better than those solved on any noise.",
         effects=tuple(
             _solved_on(_POSITION, [LAPTOP_COLUMN]) - _solved_on(other, [LAPTOP_COLUMN]) for other in _OTHER_INPUTS
         ),
@@ -289,7 +292,7 @@ _PSEUDO_INPUT = (
     Claim(
         name="position_encoding_is_the_best_pseudo_input",
         section="App. C.1, Table 6",
-        sense="So they are by the mean of all eight columns.",
+        statement="So they are by the mean of all eight columns.",
         effects=tuple(_solved_on(_POSITION, COLUMNS) - _solved_on(other, COLUMNS) for other in _OTHER_INPUTS),
     ),
 )

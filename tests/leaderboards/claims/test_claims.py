@@ -140,7 +140,7 @@ def test_names_are_unique_and_sentences_end():
     assert all(re.fullmatch("[a-z0-9_]+", name) for name in CLAIMS)
     assert len({paper.name for paper in list_claims()}) == len(list_claims())
     sentences = [
-        s for p in list_claims() for e in (*p.claims, *p.not_judged) for s in (e.sense, getattr(e, "reason", "."))
+        s for p in list_claims() for e in (*p.claims, *p.not_judged) for s in (e.statement, getattr(e, "reason", "."))
     ]
     assert [text for text in sentences if not text.endswith(".")] == []
 
@@ -148,7 +148,7 @@ def test_names_are_unique_and_sentences_end():
 @pytest.mark.parametrize("name", NUMBERS)
 def test_every_number_of_the_running_text_is_claimed_or_listed_as_not_judged(name):
     paper = next(paper for paper in list_claims() if paper.name == name)
-    text = " ".join(f"{entry.sense} {getattr(entry, 'reason', '')}" for entry in (*paper.claims, *paper.not_judged))
+    text = " ".join(f"{entry.statement} {getattr(entry, 'reason', '')}" for entry in (*paper.claims, *paper.not_judged))
     assert [number for number in NUMBERS[name].split("; ") if number not in text] == []
 
 

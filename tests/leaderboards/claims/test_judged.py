@@ -41,7 +41,7 @@ def train(finish_experiment):
 
 
 def claim(*effects, **fields):
-    return Claim(**{"name": "a_claim", "section": "Sec. 3", "sense": "It helps.", "effects": effects} | fields)
+    return Claim(**{"name": "a_claim", "section": "Sec. 3", "statement": "It helps.", "effects": effects} | fields)
 
 
 def judged(suite, store, *claims, scale="laptop"):
@@ -205,7 +205,7 @@ def test_the_page_has_every_scale_and_what_is_not_judged(suite, train, tmp_path)
     claims = judged(suite, tmp_path, claim(CONVIT - DEIT)) + judged(
         suite, tmp_path, claim(RESNET - DEIT), scale="paper"
     )
-    other = NotJudged(section="Sec. 4", sense="It is fast.", reason="About their hardware.")
+    other = NotJudged(section="Sec. 4", statement="It is fast.", reason="About their hardware.")
     page = render_claims_page(PaperClaims(name="own", title="Our paper", claims=(), not_judged=(other,)), claims)
     assert "## Profile laptop\n\n1 reproduced." in page
     assert "## Profile paper\n\n1 no runs." in page

@@ -13,7 +13,7 @@ import matplotlib
 import pytest
 
 from launchers.command.command_line import parse_options
-from launchers.command.custom_model_words import parse_challenger
+from launchers.command.custom_model_words import parse_custom_model
 from launchers.command.grid_request import GridRequest
 from launchers.core.plan import select
 from leaderboards.boards.board import make_leaderboard
@@ -32,10 +32,11 @@ from leaderboards.report.tables import view_table
 from leaderboards.text.csv_files import render_csv
 from leaderboards.text.markdown import render_markdown
 from suite.papers import get_suite
-from suite.spec.custom_entries import record_challengers, with_challengers
+from suite.spec.custom_entries import with_custom_models
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
 from suite.spec.recipe import Recipe
+from suite.store.custom_models import record_custom_models
 from suite.store.results import Failure
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -196,14 +197,14 @@ def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, 
     assert [(one.model, one.train_fraction) for one in chosen] == [("deit", 0.1)]
 
 
-def test_the_command_of_a_challengers_cell_enters_it_again_in_a_suite_of_ones_own(finish_experiment, tmp_path):
+def test_the_command_of_a_custom_models_cell_enters_it_again_in_a_suite_of_ones_own(finish_experiment, tmp_path):
     model = tmp_path / "my vit.py"
     model.write_text("class Mine: ...")
-    mine = parse_challenger([f"mine={model}:Mine", "dim=8", "flat=true", "recipe.learning_rate=0.2"])
-    other = parse_challenger(["other=deit_micro", "depth=2"])
-    record_challengers(tmp_path, [mine, other])
+    mine = parse_custom_model([f"mine={model}:Mine", "dim=8", "flat=true", "recipe.learning_rate=0.2"])
+    other = parse_custom_model(["other=deit_micro", "depth=2"])
+    record_custom_models(tmp_path, [mine, other])
     suite = get_suite(f"{EXAMPLES / 'my_suite.py'}:SUITE")
-    entered = with_challengers(suite, [mine, other]).profile("laptop")
+    entered = with_custom_models(suite, [mine, other]).profile("laptop")
     for experiment in entered.experiments():
         finish_experiment(experiment, 40.0)
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
@@ -215,7 +216,7 @@ def test_the_command_of_a_challengers_cell_enters_it_again_in_a_suite_of_ones_ow
     for entry in entered.entries:
         for column in entry.columns if entry.row == ("5 %",) else ():
             assert entry.experiment in chosen[column].experiments
-    assert {column: [c.name for c in grid.challengers] for column, grid in chosen.items()} == {
+    assert {column: [c.name for c in grid.custom_models] for column, grid in chosen.items()} == {
         "deit": [], "convit": [], "mine_top1": ["mine"], "other_top1": ["other"]
     }  # fmt: skip
 

@@ -5,8 +5,9 @@ from scipy import stats
 
 from leaderboards import survey
 from leaderboards.build import build_all, main
-from suite.spec.custom_entries import record_challengers, with_challengers
-from suite.spec.custom_model import Challenger
+from suite.spec.custom_entries import with_custom_models
+from suite.spec.custom_model import CustomModel
+from suite.store.custom_models import record_custom_models
 from suite.store.run_directory import RunDirectory
 
 
@@ -68,11 +69,11 @@ def test_a_suite_that_cannot_be_built_does_not_lose_the_others(three, fill, fini
     assert "error: broken, laptop: " in capsys.readouterr().err
 
 
-def test_a_store_of_a_challenger_s_runs_alone_is_built_with_all(three, finish_experiment, tmp_path):
-    mine = Challenger(name="mine", words="deit_micro", options={"depth": 2})
-    record_challengers(tmp_path, [mine])
-    entries = with_challengers(three["table2"], [mine]).profile("laptop").entries
-    finish_experiment(next(entry for entry in entries if entry.challenger).experiment, 40.0)
+def test_a_store_of_a_custom_model_s_runs_alone_is_built_with_all(three, finish_experiment, tmp_path):
+    mine = CustomModel(name="mine", words="deit_micro", options={"depth": 2})
+    record_custom_models(tmp_path, [mine])
+    entries = with_custom_models(three["table2"], [mine]).profile("laptop").entries
+    finish_experiment(next(entry for entry in entries if entry.custom_model).experiment, 40.0)
     assert build_all(tmp_path)
     assert "mine_top1" in (tmp_path / "leaderboards/table2/laptop.md").read_text()
 

@@ -1,13 +1,13 @@
-"""Challengers on the command line: their grammar, their trial, and what is refused before anything is trained."""
+"""Custom models on the command line: their grammar, their trial, and what is refused before anything is trained."""
 
 import io
 
 import pytest
 from rich.console import Console
 
-from launchers.command.check import check
 from launchers.command.command_line import parse_options
-from launchers.command.custom_model_words import parse_challenger, refuse_broken
+from launchers.command.custom_model_check import check, refuse_broken
+from launchers.command.custom_model_words import parse_custom_model
 from launchers.command.grid_request import GridRequest
 from launchers.grid import main
 from launchers.slurm.train_on_slurm import _locate
@@ -68,18 +68,18 @@ def model(tmp_path, monkeypatch):
 
 def test_options_and_recipe_are_read_with_their_types(model):
     given = parse_options(["--challenger", model, "dim=192", "flat=true", "rate=0.5", "kind=b", "recipe.epochs=2"])
-    (words,) = given.challengers
-    challenger = parse_challenger(words)
-    assert challenger.options == {"dim": 192, "flat": True, "rate": 0.5, "kind": "b"}
-    assert challenger.recipe == {"epochs": 2}
-    assert (challenger.source.kind, challenger.source.name) == ("file", "Model")
+    (words,) = given.custom_models
+    custom_model = parse_custom_model(words)
+    assert custom_model.options == {"dim": 192, "flat": True, "rate": 0.5, "kind": "b"}
+    assert custom_model.recipe == {"epochs": 2}
+    assert (custom_model.source.kind, custom_model.source.name) == ("file", "Model")
 
 
 def test_one_of_ours_and_several_can_be_entered_and_chosen_by_only(model, tmp_path):
     words = ["--challenger", model, "--challenger", "other=deit_micro", "depth=2", "--only", "model=mine"]
     grid = GridRequest.of(parse_options(["--suite", "sample_efficiency", *words]))
     assert {experiment.model for experiment in grid.experiments} == {"mine"}
-    assert [challenger.source is None for challenger in grid.challengers] == [False, True]
+    assert [custom_model.source is None for custom_model in grid.custom_models] == [False, True]
 
 
 def test_a_recipe_is_asked_of_the_scale_that_is_trained_alone(model):
@@ -92,13 +92,13 @@ def test_a_recipe_is_asked_of_the_scale_that_is_trained_alone(model):
         GridRequest.of(parse_options([*words, "--profile", "laptpo", "--precision", "bf16"]))
 
 
-def test_it_is_said_in_whose_place_a_challenger_is_entered(tmp_path):
+def test_it_is_said_in_whose_place_a_custom_model_is_entered(tmp_path):
     console = Console(file=io.StringIO(), width=40)
     for depth in ("2", "2", "3"):
         words = ["--suite", "sample_efficiency", "--challenger", "mine=deit_micro", f"depth={depth}"]
-        GridRequest.of(parse_options([*words, "--runs", str(tmp_path)])).enter_challengers((), console)
+        GridRequest.of(parse_options([*words, "--runs", str(tmp_path)])).enter_custom_models((), console)
     (said,) = console.file.getvalue().splitlines()
-    assert said.startswith("challenger mine takes the place of an earlier one")
+    assert said.startswith("custom model mine takes the place of an earlier one")
     assert said.endswith("mine: deit_micro, depth=2")
 
 
@@ -114,9 +114,9 @@ def test_it_is_said_in_whose_place_a_challenger_is_entered(tmp_path):
         (["mine=gone.py:Model"], "gone.py cannot be read"),
     ],
 )
-def test_what_is_no_challenger_is_misuse(words, said):
+def test_what_is_no_custom_model_is_misuse(words, said):
     with pytest.raises(SpecError) as refused:
-        parse_challenger(words)
+        parse_custom_model(words)
     assert said in str(refused.value)
 
 
@@ -196,7 +196,7 @@ def test_a_model_that_would_end_the_process_as_it_is_counted_is_named(model, tmp
 def test_a_file_without_the_name_of_what_is_meant_in_it_is_told_with_all_that_it_has(model):
     for words in ("model.py", "model.py:", "model"):
         with pytest.raises(SpecError, match=r"a name in it is missing: expected model.py:Model$"):
-            parse_challenger([f"mine={words}"])
+            parse_custom_model([f"mine={words}"])
     with pytest.raises(SpecError, match=r"a name in it is missing: expected model.py:Model$"):
         get_suite("model.py")
 

@@ -6,19 +6,19 @@ import pytest
 from scipy.stats import ttest_ind
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.challenges import find_challenges
-from leaderboards.text.challenges import render_challenges_csv, summarize_challenges
+from leaderboards.custom_models import find_comparisons
 from leaderboards.text.csv_files import render_accounting, render_csv, render_long_csv
+from leaderboards.text.custom_models import render_comparisons_csv, summarize_comparisons
 from leaderboards.text.markdown import render_markdown
 from suite.base.errors import RecordError, SpecError
 from suite.papers import get_suite, list_suites
-from suite.spec.custom_entries import read_challengers, record_challengers, with_challengers
-from suite.spec.custom_model import Challenger
-from suite.spec.experiment import ModelSource, hash_source
+from suite.spec.custom_entries import with_custom_models
+from suite.spec.custom_model import CustomModel, ModelSource, hash_source
+from suite.store.custom_models import read_custom_models, record_custom_models
 
 CODE = "class Mine: ..."
 SOURCE = ModelSource(kind="file", name="Mine", version=hash_source(CODE.encode()), code=CODE)
-MINE = Challenger(name="mine", words="mine.py:Mine", source=SOURCE, options={"dim": 8}, recipe={"learning_rate": 0.2})
+MINE = CustomModel(name="mine", words="mine.py:Mine", source=SOURCE, options={"dim": 8}, recipe={"learning_rate": 0.2})
 ROW = ("5",)
 OURS = {"deit": (30.0, 31.0, 32.5), "convit": (34.0, 34.5, 36.0)}
 THEIRS = (40.0, 41.0, 42.5)
@@ -26,22 +26,22 @@ THEIRS = (40.0, 41.0, 42.5)
 
 @pytest.fixture
 def entered(table2, finish, finish_in, tmp_path):
-    """The suite with a challenger, three seeds of the first row in a store, and the challenger's record."""
-    suite = with_challengers(table2, [MINE])
+    """The suite with a custom model, three seeds of the first row in a store, and the custom model's record."""
+    suite = with_custom_models(table2, [MINE])
     for family, values in OURS.items():
         for seed, top1 in enumerate(values):
             finish(family, "5", seed, top1)
-    entry = next(e for e in suite.profile("laptop").entries if e.challenger and e.row == ROW)
+    entry = next(e for e in suite.profile("laptop").entries if e.custom_model and e.row == ROW)
     for seed, top1 in enumerate(THEIRS):
         finish_in(tmp_path, entry.experiment.with_seed(seed), top1)
-    record_challengers(tmp_path, [MINE])
+    record_custom_models(tmp_path, [MINE])
     return suite
 
 
-def test_a_challenger_is_trained_in_every_row_as_the_row_s_first_model_but_for_what_is_overridden(table2):
-    profile = with_challengers(table2, [MINE]).profile("paper")
+def test_a_custom_model_is_trained_in_every_row_as_the_row_s_first_model_but_for_what_is_overridden(table2):
+    profile = with_custom_models(table2, [MINE]).profile("paper")
     deit = {e.row: e.experiment for e in table2.profile("paper").entries if "deit_top1" in e.columns}
-    mine = {e.row: e.experiment for e in profile.entries if e.challenger == "mine"}
+    mine = {e.row: e.experiment for e in profile.entries if e.custom_model == "mine"}
     assert set(mine) == set(deit)
     for row, experiment in mine.items():
         recipe = deit[row].recipe.model_copy(update={"learning_rate": 0.2})
@@ -49,35 +49,35 @@ def test_a_challenger_is_trained_in_every_row_as_the_row_s_first_model_but_for_w
         assert experiment == deit[row].model_copy(update=same)
 
 
-def test_a_leaderboard_finds_the_challengers_of_the_store_by_itself(entered, table2, tmp_path):
+def test_a_leaderboard_finds_the_custom_models_of_the_store_by_itself(entered, table2, tmp_path):
     board = make_leaderboard(table2, "laptop", tmp_path).board()
     assert board.columns[-2:] == ["mine_top1", "mine_top5"]
     assert board.cells[ROW, "mine_top1"].mean == pytest.approx(sum(THEIRS) / 3)
-    assert make_leaderboard(table2, "paper", tmp_path).suite.challengers == ()  # no run at that scale
+    assert make_leaderboard(table2, "paper", tmp_path).suite.custom_models == ()  # no run at that scale
 
 
-def test_a_board_shows_no_challenger_that_was_entered_into_other_suites_alone(entered, table2, tmp_path):
+def test_a_board_shows_no_custom_model_that_was_entered_into_other_suites_alone(entered, table2, tmp_path):
     (tmp_path / "challengers/mine.json").unlink()
     for suites, shown in ((("other",), False), (("another",), False), ((table2.name,), True)):
-        record_challengers(tmp_path, [MINE.model_copy(update={"suites": suites})])
+        record_custom_models(tmp_path, [MINE.model_copy(update={"suites": suites})])
         assert ("mine_top1" in make_leaderboard(table2, "laptop", tmp_path).board().columns) == shown
-    assert read_challengers(tmp_path)[0].suites == tuple(sorted({"other", "another", table2.name}))
+    assert read_custom_models(tmp_path)[0].suites == tuple(sorted({"other", "another", table2.name}))
 
 
-def test_a_board_shows_a_challenger_whose_recipe_is_none_at_another_scale(table2, finish_in, tmp_path):
+def test_a_board_shows_a_custom_model_whose_recipe_is_none_at_another_scale(table2, finish_in, tmp_path):
     mixed = table2.profile("paper").map_experiments(
         lambda e: e.model_copy(update={"recipe": e.recipe.model_copy(update={"mix_group": e.recipe.batch_size})})
     )
     suite = table2.model_copy(update={"profiles": {**table2.profiles, "paper": mixed}})
     mine = MINE.model_copy(update={"recipe": {"batch_size": 3}})
-    entered = with_challengers(suite, [mine], "laptop").profile("laptop").entries
-    finish_in(tmp_path, next(entry for entry in entered if entry.challenger).experiment, 40.0)
-    record_challengers(tmp_path, [mine])
+    entered = with_custom_models(suite, [mine], "laptop").profile("laptop").entries
+    finish_in(tmp_path, next(entry for entry in entered if entry.custom_model).experiment, 40.0)
+    record_custom_models(tmp_path, [mine])
     assert "mine_top1" in make_leaderboard(suite, "laptop", tmp_path).board().columns
-    assert make_leaderboard(suite, "paper", tmp_path).suite.challengers == ()
+    assert make_leaderboard(suite, "paper", tmp_path).suite.custom_models == ()
 
 
-def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_challenger_has_its_own(entered, table2, tmp_path):
+def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_custom_model_has_its_own(entered, table2, tmp_path):
     with_it = make_leaderboard(table2, "laptop", tmp_path).board().cells
     (tmp_path / "challengers/mine.json").unlink()
     without = make_leaderboard(table2, "laptop", tmp_path).board().cells
@@ -87,18 +87,18 @@ def test_what_is_ours_stays_as_it_was_with_its_ranks_and_the_challenger_has_its_
 
 
 def test_each_of_the_row_s_models_is_tested_against_as_scipy_does_with_holm_s_correction(entered, table2, tmp_path):
-    found = find_challenges(make_leaderboard(table2, "laptop", tmp_path))
-    top1 = {challenge.against: challenge for challenge in found if challenge.column == "mine_top1"}
+    found = find_comparisons(make_leaderboard(table2, "laptop", tmp_path))
+    top1 = {comparison.against: comparison for comparison in found if comparison.column == "mine_top1"}
     assert set(top1) == {"deit_top1", "convit_top1"}
     p = {name: ttest_ind(THEIRS, OURS[name.removesuffix("_top1")], equal_var=False).pvalue for name in top1}
     small, large = sorted(p, key=p.__getitem__)
     assert top1[small].p_value == pytest.approx(2 * p[small])
     assert top1[large].p_value == pytest.approx(max(2 * p[small], p[large]))
-    assert {challenge.verdict for challenge in top1.values()} == {"better"}
+    assert {comparison.verdict for comparison in top1.values()} == {"better"}
     assert top1["deit_top1"].difference.mean == pytest.approx(sum(THEIRS) / 3 - sum(OURS["deit"]) / 3)
 
 
-def test_the_files_show_the_challenger_without_a_number_of_the_paper(entered, table2, tmp_path):
+def test_the_files_show_the_custom_model_without_a_number_of_the_paper(entered, table2, tmp_path):
     leaderboard = make_leaderboard(table2, "laptop", tmp_path)
     text = render_markdown(leaderboard)
     assert "- mine: mine.py:Mine (sha256:" in text
@@ -108,57 +108,57 @@ def test_the_files_show_the_challenger_without_a_number_of_the_paper(entered, ta
     long = [line for line in csv.DictReader(render_long_csv(leaderboard).splitlines()) if line["column"] == "mine_top1"]
     assert (long[0]["n"], long[0]["paper"], long[0]["best_rank"]) == ("3", "", "1")
     assert render_accounting(leaderboard).count("\nmine-") == 3
-    lines = list(csv.DictReader(render_challenges_csv(find_challenges(leaderboard)).splitlines()))
+    lines = list(csv.DictReader(render_comparisons_csv(find_comparisons(leaderboard)).splitlines()))
     assert {line["verdict"] for line in lines if line["column"] == "mine_top1"} == {"better"}
-    (told,) = summarize_challenges(leaderboard)
+    (told,) = summarize_comparisons(leaderboard)
     assert told.startswith("mine: better in 4, worse in 0 of 4 comparisons")
 
 
 def test_an_edited_model_takes_the_place_of_the_one_before_in_the_store(tmp_path):
     moved, other = (MINE.model_copy(update=new) for new in ({"words": "/home/mine.py:Mine"}, {"options": {"dim": 9}}))
-    assert record_challengers(tmp_path, [MINE]) == []
-    assert record_challengers(tmp_path, [moved]) == []  # the same model
-    assert record_challengers(tmp_path, [other]) == [moved]
-    assert read_challengers(tmp_path) == [other]
+    assert record_custom_models(tmp_path, [MINE]) == []
+    assert record_custom_models(tmp_path, [moved]) == []  # the same model
+    assert record_custom_models(tmp_path, [other]) == [moved]
+    assert read_custom_models(tmp_path) == [other]
     (tmp_path / "challengers/mine.json").write_text("{")
     with pytest.raises(RecordError, match=r"mine\.json.*Start the grid with that --challenger again"):
-        read_challengers(tmp_path)
+        read_custom_models(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("mine", "mine"), "two challengers are called 'mine'"),
+        (("mine", "mine"), "two custom models are called 'mine'"),
         (("deit_s",), "'deit_s' is called as a model of ours"),
-        (("deit",), "Table 2 has a column deit_top[15] already: give the challenger another name"),
+        (("deit",), "Table 2 has a column deit_top[15] already: give the custom model another name"),
     ],
 )
 def test_a_name_that_is_taken_is_refused(table2, names, said):
     with pytest.raises(SpecError, match=said):
-        with_challengers(table2, [MINE.model_copy(update={"name": name}) for name in names])
+        with_custom_models(table2, [MINE.model_copy(update={"name": name}) for name in names])
 
 
 def test_a_recipe_that_cannot_be_is_refused(table2):
-    with pytest.raises(SpecError, match=r"challenger mine: recipe\.batch_size is 'many'"):
-        with_challengers(table2, [MINE.model_copy(update={"recipe": {"batch_size": "many"}})])
+    with pytest.raises(SpecError, match=r"custom model mine: recipe\.batch_size is 'many'"):
+        with_custom_models(table2, [MINE.model_copy(update={"recipe": {"batch_size": "many"}})])
 
 
-def test_every_suite_that_trains_takes_a_challenger_at_every_scale_and_its_layout_still_fits(tmp_path):
+def test_every_suite_that_trains_takes_a_custom_model_at_every_scale_and_its_layout_still_fits(tmp_path):
     (tmp_path / "experiments").mkdir()
     plain = MINE.model_copy(update={"recipe": {}})
     refused = []
     for name in list_suites():
         try:
-            suite = with_challengers(get_suite(name), [plain])
+            suite = with_custom_models(get_suite(name), [plain])
         except SpecError:
             refused.append(name)
             continue
         for profile in suite.profiles:
             leaderboard = make_leaderboard(suite, profile, tmp_path)
-            entries = [entry for entry in leaderboard.profile.entries if entry.challenger]
+            entries = [entry for entry in leaderboard.profile.entries if entry.custom_model]
             assert entries
             assert all(e.kind in ("training", "distillation") for entry in entries for e in entry.candidates)
-            assert find_challenges(leaderboard) == []
+            assert find_comparisons(leaderboard) == []
     assert refused == ["init_attention_maps"]
 
 

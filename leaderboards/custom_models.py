@@ -1,7 +1,7 @@
-"""A board -> each challenger's numbers beside those of the papers' models in the same row, on the same data, tested.
+"""A board -> each custom model's numbers beside those of the papers' models in the same row, on the same data, tested.
 
 The difference and its test are those of ``significance``: Welch's t, paired by seed where two numbers are of networks
-with a common parent; by Holm's method over a challenger's comparisons by one metric in a table.
+with a common parent; by Holm's method over a custom model's comparisons by one metric in a table.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from suite.spec.profile import Entry
 
 
 @dataclass(frozen=True)
-class Challenge:
-    """By how much a challenger's number exceeds one of the papers' models'.
+class ModelComparison:
+    """By how much a custom model's number exceeds one of the papers' models'.
 
     ``p_value`` is adjusted; None where an arm has but one seed.
     """
 
-    challenger: str
+    custom_model: str
     board: Board
     column: str
     against: str
@@ -40,18 +40,18 @@ class Challenge:
         return "better" if (self.difference.mean or 0.0) > 0 else "worse"
 
 
-def find_challenges(leaderboard: Leaderboard) -> list[Challenge]:
-    """Compare every challenger's accuracies, table by table, in the order of its rows, where both sides have one."""
+def find_comparisons(leaderboard: Leaderboard) -> list[ModelComparison]:
+    """Compare every custom model's accuracies, table by table, in the order of its rows, where both sides have one."""
     found = []
     for board in leaderboard.tables.values():
-        families: dict[tuple[str, str], list[Challenge]] = {}
-        for challenge in _compare(board):
-            families.setdefault((challenge.challenger, challenge.difference.metric), []).append(challenge)
-        found += [challenge for family in families.values() for challenge in _adjust(family)]
+        families: dict[tuple[str, str], list[ModelComparison]] = {}
+        for comparison in _compare(board):
+            families.setdefault((comparison.custom_model, comparison.difference.metric), []).append(comparison)
+        found += [comparison for family in families.values() for comparison in _adjust(family)]
     return found
 
 
-def _compare(board: Board) -> Iterator[Challenge]:
+def _compare(board: Board) -> Iterator[ModelComparison]:
     entries = board.suite.entries_of(board.profile, board.table)
     for entry in entries:
         for column in entry.beside:
@@ -59,7 +59,7 @@ def _compare(board: Board) -> Iterator[Challenge]:
             for against in _opponents(entry, entry.columns[column], entries) if is_accuracy(cell.metric) else ():
                 difference = difference_of(cell, board.cells[entry.row, against])
                 if difference.is_usable:
-                    yield Challenge(entry.challenger, board, column, against, difference)
+                    yield ModelComparison(entry.custom_model, board, column, against, difference)
 
 
 def _opponents(entry: Entry, metric: str, entries: Iterable[Entry]) -> list[str]:
@@ -75,10 +75,10 @@ def _opponents(entry: Entry, metric: str, entries: Iterable[Entry]) -> list[str]
     ]
 
 
-def _adjust(family: list[Challenge]) -> list[Challenge]:
-    p_values = [p_value(challenge.difference.estimate) for challenge in family]
+def _adjust(family: list[ModelComparison]) -> list[ModelComparison]:
+    p_values = [p_value(comparison.difference.estimate) for comparison in family]
     adjusted = iter(holm([p for p in p_values if p is not None]))
     return [
-        challenge if p is None else replace(challenge, p_value=next(adjusted))
-        for challenge, p in zip(family, p_values, strict=True)
+        comparison if p is None else replace(comparison, p_value=next(adjusted))
+        for comparison, p in zip(family, p_values, strict=True)
     ]

@@ -14,7 +14,8 @@ from suite.models.custom import takes_drop_path
 from suite.models.flops import count_flops
 from suite.models.registry import build_model
 from suite.plugins.entry_points import find_model, list_plugins, load_plugin
-from suite.spec.experiment import Experiment, ModelSource
+from suite.spec.custom_model import ModelSource
+from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 
 FILE = """

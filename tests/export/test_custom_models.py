@@ -22,9 +22,9 @@ def tiny(*, num_classes, image_size, dim=4):
 
 
 @pytest.fixture
-def finish(tmp_path, make_challenger):
+def finish(tmp_path, make_custom_model):
     def finish(source, **options):
-        experiment = make_challenger(source, options)
+        experiment = make_custom_model(source, options)
         run = RunDirectory.of(tmp_path / "runs", experiment)
         run.create(experiment)
         network = start_network(run, experiment, 10)

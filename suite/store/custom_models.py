@@ -1,0 +1,76 @@
+"""The custom models that were entered into a store's suites: ``RUNS/challengers/NAME.json``, a record each.
+
+They lie beside the runs, so that a leaderboard that is built anywhere shows them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from suite.base.errors import RecordError
+from suite.base.files import disk_error, read_file, write_atomically
+from suite.base.reading import describe, read_model
+from suite.spec.custom_model import CustomModel
+
+FOLDER = "challengers"
+
+
+def record_name(custom_model: CustomModel) -> str:
+    """The path of a custom model's record in a store."""
+    return f"{FOLDER}/{custom_model.name}.json"
+
+
+def as_record(custom_model: CustomModel) -> bytes:
+    """The record as JSON."""
+    return custom_model.model_dump_json(indent=1).encode()
+
+
+def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> list[CustomModel]:
+    """Record custom models; one takes the place of another of its name, whose runs stay but are shown no more.
+
+    To refuse it would ask for a new name after every edit of a model. Whoever calls this says whose place was taken.
+
+    Returns:
+        The other models that had these names before.
+
+    Raises:
+        RunError: the store cannot be written to.
+    """
+    replaced = []
+    for custom_model in custom_models:
+        path = store / record_name(custom_model)
+        with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
+            before = _read(path)
+            if before.is_same_as(custom_model):
+                custom_model = custom_model.joined_with(before)
+            else:
+                replaced.append(before)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(path.parent, error) from error
+        write_atomically(path, as_record(custom_model))
+    return replaced
+
+
+def read_custom_models(store: Path) -> list[CustomModel]:
+    """Read the custom models that were entered into a store's suites, sorted by name.
+
+    Raises:
+        RecordError: a record cannot be read.
+    """
+    found = []
+    for path in sorted((store / FOLDER).glob("*.json")):
+        try:
+            found.append(_read(path))
+        except (OSError, ValueError) as error:
+            raise RecordError(
+                f"cannot read {path}: {describe(error)}. Start the grid with that --challenger again, or delete it."
+            ) from error
+    return found
+
+
+def _read(path: Path) -> CustomModel:
+    return read_model(CustomModel, read_file(path))
