@@ -74,8 +74,10 @@ class Link:
 
 
 def find_links(above: str, grid: str = "") -> list[Link]:
-    """The links to the pages in the folder ``above``: all suites, each paper's claims, the published findings. On served
-    pages the first link leads to the running grid, at the address ``grid``."""
+    """The links to the pages in the folder ``above``: all suites, each paper's claims, the published findings.
+
+    On served pages the first link leads to the running grid, at the address ``grid``.
+    """
     claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")
