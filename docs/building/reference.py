@@ -18,6 +18,7 @@ PAGES = {
         "suite.store.run_directory",
         "suite.store.run_store",
         "suite.store.run_status",
+        "suite.store.custom_models",
         "suite.base.errors",
     ),
     "suites": (

@@ -15,7 +15,7 @@ _P = ParamSpec("_P")
 
 
 def ends_in_message(main: Callable[_P, int]) -> Callable[_P, int]:
-    """Decorate what returns an exit status, so that an error of ours or of the system is told and becomes one."""
+    """Decorate a main function: an error of ours or of the system becomes a message and an exit status."""
 
     @functools.wraps(main)
     def guarded(*arguments: _P.args, **named: _P.kwargs) -> int:

@@ -30,7 +30,7 @@ Counts = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Flops:
-    """Of one image's forward pass, 2 per multiply-add, matrix products and convolutions only.
+    """The operations of one image's forward pass, 2 per multiply-add, of matrix products and convolutions only.
 
     ``linear`` leaves out attention maps and their products with the values: the convention that fits the papers.
     """
@@ -40,14 +40,7 @@ class Flops:
 
 
 def find_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops | None:
-    """Find the count of a model; None if it is not known.
-
-    Args:
-        model: its name.
-        num_classes: of its classifier.
-        image_size: side of its images, in pixels.
-        options: its keyword arguments.
-    """
+    """Find the count of a model; None if it is not known."""
     if shipped := read_shipped().get(key_of(model, num_classes, image_size, options)):
         return Flops(*shipped)
     try:
@@ -57,11 +50,11 @@ def find_flops(model: str, *, num_classes: int, image_size: int, **options: Any)
 
 
 def keep_flops(flops: Flops, model: str, *, num_classes: int, image_size: int, **options: Any) -> None:
-    """Remember a count, where there is a place to write.
+    """Keep a count on disk, where there is a place to write.
 
     Args:
-        flops: of one image's forward pass.
-        model, num_classes, image_size, options: as for ``find_flops``.
+        flops: The operations of one image's forward pass.
+        model, num_classes, image_size, options: As for ``find_flops``.
     """
     path = _path(model, num_classes, image_size, options)
     with contextlib.suppress(OSError, RunError):  # nowhere to write: it is counted again
@@ -94,13 +87,10 @@ def _versions() -> tuple[str, ...]:
 
 
 def key_of(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> str:
-    """Name a model by all that its count depends on, but its source.
+    """The key of a model's count: all that the count depends on, but the model's source.
 
     Args:
-        model: a name of ours, or a custom model's.
-        num_classes: of the data set.
-        image_size: height and width in pixels.
-        options: of the model.
+        model, num_classes, image_size, options: As for ``find_flops``.
     """
     return json.dumps([model, num_classes, image_size, dict(options_that_matter(model, options))], default=str)
 

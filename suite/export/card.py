@@ -22,9 +22,9 @@ def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
     """Write the Python lines that load the network of an exported folder.
 
     Args:
-        folder: where it lies.
-        experiment: whose network it is; one that is none of ours says that its code is trusted.
-        is_timms: whether timm reads the folder by itself.
+        folder: The exported folder.
+        experiment: The experiment of the network; for a custom model the lines say that its code is trusted.
+        is_timms: Whether timm reads the folder by itself.
     """
     if is_timms:
         place = json.dumps(f"local-dir:{folder}", ensure_ascii=False)
@@ -35,12 +35,7 @@ def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
 
 
 def render_card(result: Result, is_timms: bool) -> str:
-    """Write the card as Markdown behind YAML with a ``model-index``.
-
-    Args:
-        result: of the run whose network the folder holds.
-        is_timms: whether timm reads the folder by itself.
-    """
+    """Write the card as Markdown behind YAML with a ``model-index``; ``is_timms``: timm reads the folder by itself."""
     experiment = result.experiment
     rows = "\n".join(f"| {name} | {value} |" for name, value in _facts(result).items())
     return (

@@ -91,12 +91,12 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
     """Build the network of an exported folder, with its weights, ready for inference on the CPU.
 
     Args:
-        folder: that ``export`` has written.
-        trust_code: run the Python code of a model that is none of ours, which lies in the folder.
+        folder: A folder that ``export`` has written.
+        trust_code: Whether to run the Python code of a custom model, which lies in the folder.
 
     Raises:
-        RecordError: the folder is not one of this suite's, is of a newer version, or its files do not fit each other.
-        SpecError: its model is none of ours, and its code is not trusted or not to be had.
+        RecordError: The folder is not one of this suite's, is of a newer version, or its files do not fit each other.
+        SpecError: It holds a custom model whose code is not trusted or not installed.
     """
     try:
         config = read_json((folder / CONFIG).read_bytes())

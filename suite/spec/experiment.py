@@ -95,7 +95,7 @@ class Experiment(Frozen):
     def arm_id(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults;
         parents stand in it by their own ``arm_id``."""
-        without: Any = {"seed": True, "recipe": {"name"}, "parents": True, "model_source": True}
+        without: dict[str, Any] = {"seed": True, "recipe": {"name"}, "parents": True, "model_source": True}
         fields: dict[str, Any] = self.model_dump(exclude_defaults=True, exclude=without)
         if self.model_source:
             fields["model_source"] = self.model_source.identity
