@@ -18,7 +18,7 @@ from imagesets.fetch import default_data_dir
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
-from imagesets.prepare.request import Prepared, PrepareRequest
+from imagesets.prepare.settings import Prepared, PrepareSettings
 from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import DataError, SpecError
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _check(options, console)
         else:
             started = time.monotonic()
-            _print_prepared(prepare(_request(options), console), time.monotonic() - started)
+            _print_prepared(prepare(_settings(options), console), time.monotonic() - started)
     except SpecError as error:
         parser.error(str(error))
     except DataError as error:
@@ -78,7 +78,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--workers", type=positive, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
-    parser.add_argument("--samples-per-shard", type=positive, default=PrepareRequest.samples_per_shard, metavar="N")
+    parser.add_argument("--samples-per-shard", type=positive, default=PrepareSettings.samples_per_shard, metavar="N")
     parser.add_argument(
         "--shards-url",
         metavar="URL",
@@ -99,8 +99,8 @@ def _out(options: argparse.Namespace) -> Path:
     return (options.out or default_data_dir()).absolute()
 
 
-def _request(options: argparse.Namespace) -> PrepareRequest:
-    return PrepareRequest(
+def _settings(options: argparse.Namespace) -> PrepareSettings:
+    return PrepareSettings(
         dataset=options.dataset,
         source=options.source,
         storage_format=options.storage_format,

@@ -1,4 +1,4 @@
-"""The command's request, and its outcome."""
+"""What is to be prepared, and the outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdat
 
 
 @dataclass(frozen=True)
-class PrepareRequest:
+class PrepareSettings:
     """An image set to prepare, and how.
 
     Attributes:
