@@ -27,12 +27,7 @@ class BufferPool:
         self._free: deque[NDArray[np.uint8]] = deque(maxlen=_MAX_FREE_BUFFERS)
 
     def take(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """A tensor on the CPU with undefined contents.
-
-        Args:
-            shape: of the tensor.
-            dtype: of its numbers.
-        """
+        """A tensor on the CPU with undefined contents."""
         num_bytes = prod(shape) * dtype.itemsize
         memory = self._find(num_bytes)
         lent = memory[:]  # an array of its own: the tensor holds it, and all that shares the tensor's memory does

@@ -9,7 +9,7 @@ every R-th of them, starting at r. Which sample a position holds, and how it is 
 (seed, epoch, sample, repeat): no format, worker, rank or restart has a say in it.
 
 On the CPU both parts are done by threads ahead. For a device these threads load alone; how a batch then gets there is
-in ``prefetch`` and ``packing``, what is random about it in ``augment.pipeline.Draws``.
+in ``prefetch``, what is random about it in ``augment.pipeline.Draws``.
 
 Shape legend: B batch, S image size.
 """

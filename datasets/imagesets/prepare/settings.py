@@ -1,4 +1,4 @@
-"""What is to be prepared, and the outcome."""
+"""The settings of a conversion, and its outcome."""
 
 from __future__ import annotations
 
