@@ -15,7 +15,7 @@ endif
 FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("it is Python %d.%d.%d" % sys.version_info[:3]); \
 	from importlib.util import find_spec; print("fit") if find_spec("ensurepip") else sys.exit("it has no ensurepip")' || :; } 2>&1)
 
-.PHONY: demo test pytest test-slurm lint site ffcv offline-kit gpu-proof faults bench FORCE
+.PHONY: demo test pytest test-slurm lint site ffcv gpu-proof faults bench FORCE
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -54,10 +54,6 @@ site: .venv/installed
 # FFCV, for --loader ffcv; its build needs the system packages that docs/images.md names.
 ffcv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"
-
-# What a machine without a network needs beside a copy of the project and its own PyTorch: wheels and CIFAR-10, in parts.
-offline-kit: .venv/installed
-	$(BIN)/python -m launchers.offline pack $(OPTIONS)
 
 # Everything that only a GPU can show, most valuable first; started again, it goes on with what is missing.
 gpu-proof: .venv/installed

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from imagesets.catalog import statistics
 from imagesets.loader import ImageLoader
-from imagesets.opening import open_splits
+from imagesets.stored_split import open_splits
 from suite.base.errors import SpecError
 from suite.base.frozen import Scalar
 from suite.models.registry import build_model

@@ -25,8 +25,8 @@ from measured import note
 from timing import describe_machine, load
 
 from imagesets.catalog import statistics as channel_statistics
-from imagesets.opening import open_splits
 from imagesets.prepared import find_info
+from imagesets.stored_split import open_splits
 from suite.models.registry import build_model
 from suite.papers.convit.recipes import micro
 from suite.papers.shared.deit import DEIT_LAPTOP

@@ -7,6 +7,5 @@ local/           this machine: the process pool, GPU sharing, the table while it
 slurm/           a cluster: submit, the job that runs there, requeue, queries, grid_status
 live/            pages of a grid at work, as a process beside it
 tracking/        runs in TensorBoard, trackio or Weights & Biases, as a process beside
-offline/         the project on a machine without a network
 count_models     FLOPs of all suites' models, to be shipped
 """

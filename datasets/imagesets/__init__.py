@@ -1,6 +1,6 @@
 """Image sets: from where they are kept to the batches that training sees.
 
-fetch, originals -> prepare -> formats -> opening -> loader, with augment
+fetch, originals -> prepare -> formats -> stored_split -> loader, with augment
 """
 
 import os

@@ -19,11 +19,7 @@ from suite.base.exit_codes import Exit
 
 @ends_in_message
 def main(argv: Sequence[str] | None = None) -> int:
-    """Fetch one set and print its path, counts and checksums.
-
-    Returns:
-        The exit status: 0, or 1 for data that cannot be had. A misspelt name exits with 2.
-    """
+    """Fetch one set and print its path, counts and checksums. The status is 1 for data that cannot be had."""
     parser = argparse.ArgumentParser(
         prog=program("fetch", "python -m imagesets"), description="Fetch an image set and check it."
     )

@@ -44,12 +44,8 @@ def spread_over_classes(labels: ArrayLike, count: int) -> NDArray[np.int64]:
     """Choose samples of as many classes as may be, however a set is sorted: the first of each class in the order of
     labels, then the second of each, and so on. Of more classes than samples, those at equal distances have one each.
 
-    Args:
-        labels: (N,) class of each sample.
-        count: number of samples to choose.
-
     Returns:
-        Indices of the samples; all N of them where ``count`` is larger.
+        Indices of ``count`` samples; all of them where ``count`` is larger.
     """
     classes = np.asarray(labels)
     by_class = np.argsort(classes, kind="stable")

@@ -9,7 +9,7 @@ every R-th of them, starting at r. Which sample a position holds, and how it is 
 (seed, epoch, sample, repeat): no format, worker, rank or restart has a say in it.
 
 On the CPU both parts are done by threads ahead. For a device these threads load alone; how a batch then gets there is
-in ``prefetch`` and ``packing``, what is random about it in ``augment.pipeline.Draws``.
+in ``prefetch``, what is random about it in ``augment.pipeline.Draws``.
 
 Shape legend: B batch, S image size.
 """
@@ -30,15 +30,15 @@ from torch import Tensor
 
 from imagesets.augment.parameters import flips, padded_crops, resized_bilinearly, resized_crops
 from imagesets.augment.pipeline import Augmentation, Draws
+from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
 from imagesets.formats.stored import CorruptImageError, Pixels
 from imagesets.fractions import fraction_indices, spread_over_classes
-from imagesets.kept_memory import KeptMemory
-from imagesets.opening import open_splits
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, find_info
 from imagesets.randomness import Samples, epoch_order
+from imagesets.stored_split import open_splits
 from suite.base.errors import DataError
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -112,7 +112,7 @@ class ImageLoader:
         self.corrupt: set[tuple[str, int]] = set()
         num_workers = resources.num_workers or resources.threads_per_rank
         self._workers = start_threads(num_workers, "decode")
-        self._memory = KeptMemory()
+        self._buffers = BufferPool()
         self._num_workers = num_workers
 
     @property
@@ -329,7 +329,7 @@ class ImageLoader:
 
     def _in_parallel(self, count: int, read: Callable[[int, Pixels], None]) -> Pixels:
         """Let the workers fill one batch: (B, S, S, 3)."""
-        out: Pixels = self._memory.take((count, self._size, self._size, 3), torch.uint8).numpy()
+        out: Pixels = self._buffers.take((count, self._size, self._size, 3), torch.uint8).numpy()
 
         def read_share(worker: int) -> None:
             for place in range(worker, count, self._num_workers):

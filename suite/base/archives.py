@@ -1,4 +1,4 @@
-"""Reading tar archives that may be a stranger's. Standard library only: kits are unpacked where nothing else is."""
+"""Reading tar archives that may be a stranger's."""
 
 from __future__ import annotations
 

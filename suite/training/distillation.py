@@ -24,7 +24,7 @@ from suite.base.files import sha256_of
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.training.start import choose_parent, lay_out, trained_network
+from suite.training.start import choose_parent, set_memory_format, trained_network
 
 _UNREADABLE = (  # what timm, torch and safetensors say of files that are no weights
     *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError),
@@ -58,7 +58,7 @@ class Teacher:
         else:
             network = _from_timm(str(experiment.kind_options["teacher"]), resources.teacher_weights, info.num_classes)
             self.weights_sha256 = sha256_of(Path(str(resources.teacher_weights)))
-        self._network = lay_out(network.to(device), device).eval().requires_grad_(False)
+        self._network = set_memory_format(network.to(device), device).eval().requires_grad_(False)
         self._autocast = experiment.recipe.precision == "bf16"
 
     @torch.no_grad()

@@ -41,7 +41,7 @@ from suite.training.measure.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
 from suite.training.outcome import Work, make_result
 from suite.training.schedule import Schedule
-from suite.training.start import choose_parent, has_batch_norm, lay_out, start_network
+from suite.training.start import choose_parent, has_batch_norm, set_memory_format, start_network
 from suite.training.waiting import Waiting
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
@@ -81,7 +81,7 @@ class Training:
             self.teacher = Teacher(run, experiment, resources, self.images.info, ranks.device)
         model = start_network(run, experiment, num_classes)
         if resources.zero_stage == 0:  # the others take a weight for one piece of memory in its usual order
-            lay_out(model, ranks.device)
+            set_memory_format(model, ranks.device)
         if resources.compiled:
             compile_training(model, resources)
         self.num_parameters = count_parameters(model)

@@ -112,7 +112,7 @@ def has_batch_norm(network: nn.Module) -> bool:
     return any(isinstance(module, _BatchNorm) for module in network.modules())
 
 
-def lay_out(network: nn.Module, device: torch.device) -> nn.Module:
+def set_memory_format(network: nn.Module, device: torch.device) -> nn.Module:
     """Keep the channels of a pixel beside each other on a GPU, where a network is made of convolutions.
 
     Its fast convolutions compute in that order, and would transpose images and weights before and after each. Returns
@@ -120,11 +120,11 @@ def lay_out(network: nn.Module, device: torch.device) -> nn.Module:
     """
     if device.type == "cuda" and any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub leaves it out
-        network.register_forward_pre_hook(_lay_out_images)
+        network.register_forward_pre_hook(_to_channels_last)
     return network
 
 
-def _lay_out_images(network: nn.Module, images: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _to_channels_last(network: nn.Module, images: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(image_BCHW.contiguous(memory_format=torch.channels_last) for image_BCHW in images)
 
 

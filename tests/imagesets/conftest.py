@@ -17,7 +17,7 @@ from imagesets import fetch
 from imagesets.fetch import storage
 from imagesets.manifest import Manifest, Split, read_index, read_manifest
 from imagesets.prepare.conversion import prepare
-from imagesets.prepare.request import Prepared, PrepareRequest
+from imagesets.prepare.settings import Prepared, PrepareSettings
 
 CLASSES = ("n01440764", "n01443537", "n01484850")
 
@@ -56,7 +56,7 @@ def run(folder: Path, tmp_path: Path) -> Callable[..., Prepared]:
 
     def run(storage_format: str = "webdataset", dataset: str = "pets", **options: Any) -> Prepared:
         source = str(options.pop("source", folder))
-        request = PrepareRequest(
+        request = PrepareSettings(
             dataset=dataset,
             source=None if source == "None" else source,
             storage_format=storage_format,  # type: ignore[arg-type]

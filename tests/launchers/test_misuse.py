@@ -125,7 +125,6 @@ def test_ctrl_c_while_a_command_still_loads_ends_it_in_one_line(tmp_path, name):
         ("suite.export.__main__", "list_runs", ["--results-csv", "results.csv", "--runs", "STORE"]),
         ("imagesets.prepare.__main__", "prepare", ["--dataset", "cifar10_sample", "--format", "folder"]),
         ("imagesets.__main__", "get_info", ["cifar10"]),
-        ("imagesets.strips", "read_strips", ["cifar10", "strips"]),
     ],
 )
 def test_a_disk_that_only_reads_is_said_in_one_line_by_every_command(

@@ -136,7 +136,6 @@ def folder(tmp_path_factory):
         for command in PREPARE:
             patch.chdir(folder)
             call(command, patch)
-    (folder / "freeze.txt").write_text("numpy==2.4.6\n")
     return folder
 
 

@@ -9,7 +9,7 @@ from suite.base.errors import RunError
 from suite.models.registry import build_model
 from suite.training import distributed
 from suite.training.distributed import Ranks
-from suite.training.start import lay_out
+from suite.training.start import set_memory_format
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -66,9 +66,9 @@ def test_on_a_gpu_convolutions_see_images_and_weights_with_channels_last(name):
     images = torch.randn(2, 3, 32, 32)
     model = build_model(name, num_classes=10, image_size=32, **SMALL[name])
     expected = model(images)
-    lay_out(model, CPU)
+    set_memory_format(model, CPU)
     assert all(parameter.is_contiguous() for parameter in model.parameters())
-    lay_out(model, GPU)
+    set_memory_format(model, GPU)
     seen = []
     for module in model.modules():
         if isinstance(module, torch.nn.Conv2d):
@@ -79,6 +79,6 @@ def test_on_a_gpu_convolutions_see_images_and_weights_with_channels_last(name):
 
 
 def test_a_network_without_convolutions_of_maps_stays_as_it_is_on_a_gpu():
-    model = lay_out(build_model("vit_t", num_classes=10, image_size=32), GPU)
+    model = set_memory_format(build_model("vit_t", num_classes=10, image_size=32), GPU)
     assert all(parameter.is_contiguous() for parameter in model.parameters())
     assert not model._forward_pre_hooks

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from imagesets.kept_memory import KeptMemory
+from imagesets.buffer_pool import BufferPool
 
 _NUMBERS_AT_ONCE = 1 << 17  # an image of 224 pixels, or 42 of CIFAR
 
@@ -31,19 +31,19 @@ def mirror_images(images: Tensor, turned: Tensor | None) -> Tensor:
     return torch.cat([images, images.flip(-1)]).index_select(0, turned)  # three times as fast as a mask on the CPU
 
 
-def normalize_on_cpu(images: Tensor, mean: Tensor, std: Tensor, turned: Tensor | None, memory: KeptMemory) -> Tensor:
+def normalize_on_cpu(images: Tensor, mean: Tensor, std: Tensor, turned: Tensor | None, buffers: BufferPool) -> Tensor:
     """Mirror those that are drawn; then uint8 -> float32 less the mean and over the deviation.
 
     Args:
         images: (B, 3, S, S) uint8.
         mean, std: (3, 1, 1), as the images are scaled.
         turned: (B,) int64, each image's own place or, plus B, its mirror image's; None mirrors none.
-        memory: that the result is taken from.
+        buffers: The pool that the result is taken from.
 
     Returns:
         (B, 3, S, S) float32, contiguous.
     """
-    normalized = memory.take(images.shape, torch.float32)
+    normalized = buffers.take(images.shape, torch.float32)
     mirrored = None if turned is None else turned >= len(images)
     for part in _parts(images):
         pixels = images[part] if mirrored is None else _mirror_some(images[part], mirrored[part])

@@ -24,8 +24,8 @@ from imagesets.augment.mixing import Pairs, mix_, pair_images
 from imagesets.augment.normalizing import mirror_images, normalize_on_cpu
 from imagesets.augment.operations import apply_operations
 from imagesets.augment.policies import Operations, RandAugment
+from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import RGB
-from imagesets.kept_memory import KeptMemory
 from imagesets.randomness import Samples
 from suite.spec.recipe import Recipe
 
@@ -69,7 +69,7 @@ class Augmentation:
         fill = torch.tensor([red, green, blue], dtype=torch.uint8).reshape(3, 1, 1)
         statistics = torch.tensor([mean, std]).reshape(2, 3, 1, 1) * 255
         self._constants_on = {fill.device: (fill, statistics)}
-        self._memory = KeptMemory()
+        self._buffers = BufferPool()
 
     def draw(
         self,
@@ -138,7 +138,7 @@ class Augmentation:
         """
         mean, std = self._constants(images.device)[1]
         if images.device.type == "cpu":
-            return normalize_on_cpu(images, mean, std, turned, self._memory)
+            return normalize_on_cpu(images, mean, std, turned, self._buffers)
         return mirror_images(images, turned).float().sub_(mean).div_(std)
 
     def _constants(self, device: torch.device) -> tuple[Tensor, Tensor]:

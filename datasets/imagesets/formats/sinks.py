@@ -77,11 +77,7 @@ class Sink(ABC):
         return True
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
-        """Complete the output.
-
-        Returns:
-            Its files, for the manifest.
-        """
+        """Complete the output, and return its files for the manifest."""
         return {}
 
 

@@ -171,10 +171,6 @@ def _by_name(places: list[tuple[int, int, int]]) -> dict[str, list[int]]:
     return {name: [place[axis] for place in places] for axis, name in enumerate(_PLACE)}
 
 
-def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> ShardImages:
-    return ShardImages(folder, split, index, manifest)
-
-
 def _make_sink(original: Original, output: Output) -> Shards:
     if Path(original.source).resolve() != output.target:
         return Shards(output.ready, original)
@@ -183,4 +179,4 @@ def _make_sink(original: Original, output: Output) -> Shards:
     return ShardsInPlace(output.ready, original)
 
 
-FORMAT = Format(open=_open, make_sink=_make_sink, has_shards=True, packages=("webdataset",))
+FORMAT = Format(open=ShardImages, make_sink=_make_sink, has_shards=True, packages=("webdataset",))

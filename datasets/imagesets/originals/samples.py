@@ -1,6 +1,6 @@
 """The samples of an image set that is to be prepared: labels and names in order, and where each one's bytes are.
 
-Made by ``folders``, ``ilsvrc``, ``shards`` and ``arrays``. A ByteRange is small and picklable: workers do the reading.
+Made by ``folders``, ``ilsvrc``, ``shards`` and ``detect``. A ByteRange is small and picklable: workers do the reading.
 """
 
 from __future__ import annotations

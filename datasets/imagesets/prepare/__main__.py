@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import get_args
 
 from rich.console import Console
@@ -18,7 +17,7 @@ from imagesets.fetch import default_data_dir
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.prepare.check import check_prepared
 from imagesets.prepare.conversion import prepare
-from imagesets.prepare.request import Prepared, PrepareRequest
+from imagesets.prepare.settings import Prepared, PrepareSettings
 from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
 from suite.base.errors import DataError, SpecError
@@ -30,20 +29,17 @@ _MAX_LISTED = 20
 
 @ends_in_message
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prepare or check one image set.
-
-    Returns:
-        The exit status: 0; 1 for data that is missing or broken; 130 where it was stopped. Misuse exits with 2.
-    """
+    """Prepare or check one image set. The status is 1 for data that is missing or broken, 130 where it was stopped."""
     parser = _make_parser()
     options = parser.parse_args(argv)
+    options.out = (options.out or default_data_dir()).absolute()
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         if options.check:
             _check(options, console)
         else:
             started = time.monotonic()
-            _print_prepared(prepare(_request(options), console), time.monotonic() - started)
+            _print_prepared(prepare(_settings(options), console), time.monotonic() - started)
     except SpecError as error:
         parser.error(str(error))
     except DataError as error:
@@ -64,12 +60,8 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--source", metavar="DIR", help="the originals; needless for sets that can be fetched")
     parser.add_argument("--format", required=True, choices=get_args(StorageFormat), dest="storage_format")
     parser.add_argument("--out", type=a_path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
-    parser.add_argument(
-        "--max-side",
-        type=positive,
-        metavar="N",
-        help="shrink images whose longer side has more pixels (default: none)",
-    )
+    shrinks = "shrink images whose longer side has more pixels (default: none)"
+    parser.add_argument("--max-side", type=positive, metavar="N", help=shrinks)
     parser.add_argument(
         "--quality",
         type=_quality,
@@ -78,7 +70,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--workers", type=positive, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
-    parser.add_argument("--samples-per-shard", type=positive, default=PrepareRequest.samples_per_shard, metavar="N")
+    parser.add_argument("--samples-per-shard", type=positive, default=PrepareSettings.samples_per_shard, metavar="N")
     parser.add_argument(
         "--shards-url",
         metavar="URL",
@@ -95,16 +87,12 @@ def _quality(text: str) -> int:
     return number
 
 
-def _out(options: argparse.Namespace) -> Path:
-    return (options.out or default_data_dir()).absolute()
-
-
-def _request(options: argparse.Namespace) -> PrepareRequest:
-    return PrepareRequest(
+def _settings(options: argparse.Namespace) -> PrepareSettings:
+    return PrepareSettings(
         dataset=options.dataset,
         source=options.source,
         storage_format=options.storage_format,
-        out=_out(options),
+        out=options.out,
         max_side=options.max_side,
         quality=options.quality,
         num_workers=options.workers or _count_cores(),
@@ -119,7 +107,7 @@ def _count_cores() -> int:
 
 
 def _check(options: argparse.Namespace, console: Console) -> None:
-    folder = prepared_folder(_out(options), options.dataset, options.storage_format)
+    folder = prepared_folder(options.out, options.dataset, options.storage_format)
     manifest, num_files = check_prepared(folder, console)
     print(f"{folder}\n{_describe(manifest)}\n{num_files:,} files are as the manifest says")
 

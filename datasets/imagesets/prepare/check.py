@@ -9,7 +9,7 @@ from rich.console import Console
 from imagesets.formats import find_format
 from imagesets.formats.stored import EncodedImages
 from imagesets.manifest import SPLITS, Manifest, check_bytes, read_index, read_manifest
-from imagesets.prepare.progress import show_progress
+from imagesets.prepare.progress_bar import show_progress
 
 
 def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:

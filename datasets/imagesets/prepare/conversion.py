@@ -34,19 +34,19 @@ from imagesets.manifest import (
     write_index,
     write_manifest,
 )
-from imagesets.originals.opening import open_original
+from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.journal import Journal
-from imagesets.prepare.progress import show_status
-from imagesets.prepare.request import Prepared, PrepareRequest
+from imagesets.prepare.progress_bar import show_status
+from imagesets.prepare.settings import Prepared, PrepareSettings
 from imagesets.prepare.work import convert_splits
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
 from suite.spec.resources import StorageFormat
 
 
-def prepare(request: PrepareRequest, console: Console) -> Prepared:
+def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     """Convert an image set, or go on with it where an earlier process was killed.
 
     Of several processes that do this at once, one works and the others wait for it.
@@ -55,32 +55,32 @@ def prepare(request: PrepareRequest, console: Console) -> Prepared:
         DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
             that has something else in it.
     """
-    find_format(request.storage_format).check_writer()  # before hours of work, not after
-    target = Path(os.path.realpath(request.target))  # behind a link, the folder that it leads to
-    with show_status(f"listing {request.source}", console) if request.source else contextlib.nullcontext():
-        original = open_original(request.dataset, request.source, request.out)
-        settings = _settings(request, original)
+    find_format(settings.storage_format).check_writer()  # before hours of work, not after
+    target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
+    with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
+        original = open_original(settings.dataset, settings.source, settings.out)
+        inputs = _inputs(settings, original)
     labels = {split: samples.labels for split, samples in original.samples.items()}
-    original.notes += check_order(request.dataset, original.source, original.classes, labels)
+    original.notes += check_order(settings.dataset, original.source, original.classes, labels)
     for note in original.notes:
         console.print(note)
-    if found := _find_same(request, target, original, settings):  # not locked: it may lie where nobody can write
+    if found := _find_same(settings, target, original, inputs):  # not locked: it may lie where nobody can write
         return found
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with lock(target.with_name(f".{target.name}.lock"), console):
-            found = _find_same(request, target, original, settings)
-            return found or _convert(request, target, original, settings, console)
+            found = _find_same(settings, target, original, inputs)
+            return found or _convert(settings, target, original, inputs, console)
     except OSError as error:
         raise disk_error(target, error) from error
 
 
-def _find_same(request: PrepareRequest, target: Path, original: Original, settings: dict[str, Any]) -> Prepared | None:
+def _find_same(settings: PrepareSettings, target: Path, original: Original, inputs: dict[str, Any]) -> Prepared | None:
     """The set that is there already, if it is the one that is asked for; None where there is none."""
     if not (target / MANIFEST).exists():
         return None
     is_source = Path(original.source).resolve() == target
-    stale = f"{target / MANIFEST}, which indexes these shards," if is_source else request.target
+    stale = f"{target / MANIFEST}, which indexes these shards," if is_source else settings.target
     try:
         manifest = read_manifest(target)
     except DataError as error:
@@ -92,11 +92,11 @@ def _find_same(request: PrepareRequest, target: Path, original: Original, settin
     }
     wanted: dict[str, Any] = {
         "--source": original.source,
-        "--max-side": request.max_side,
-        "--quality": request.stored_quality,
+        "--max-side": settings.max_side,
+        "--quality": settings.stored_quality,
     }
     found |= manifest.fingerprints
-    wanted |= {key: settings["samples"][key] for key in manifest.fingerprints}
+    wanted |= {key: inputs["samples"][key] for key in manifest.fingerprints}
     differing = {
         f"{key} {value}" if key.startswith("--") else "the images in --source have changed since"
         for key, value in found.items()
@@ -104,32 +104,32 @@ def _find_same(request: PrepareRequest, target: Path, original: Original, settin
     }
     if differing and (not is_source or manifest.source == original.source):
         raise DataError(
-            f"{request.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
+            f"{settings.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
             "the same command again, or choose another folder: --out."
         )
     shutil.rmtree(partial_folder(target), ignore_errors=True)
-    if request.shards_url not in (None, manifest.shards_url):
-        manifest = manifest.model_copy(update={"shards_url": request.shards_url})
+    if settings.shards_url not in (None, manifest.shards_url):
+        manifest = manifest.model_copy(update={"shards_url": settings.shards_url})
         write_manifest(target, manifest)
-    return Prepared(request.target, manifest, was_there=True)
+    return Prepared(settings.target, manifest, was_there=True)
 
 
 def _convert(
-    request: PrepareRequest, target: Path, original: Original, settings: dict[str, Any], console: Console
+    settings: PrepareSettings, target: Path, original: Original, inputs: dict[str, Any], console: Console
 ) -> Prepared:
     journal = Journal(partial_folder(target))
-    output = Output(target, journal.ready, request.changes_images)
-    sink = find_format(request.storage_format).make_sink(original, output)
+    output = Output(target, journal.ready, settings.changes_images)
+    sink = find_format(settings.storage_format).make_sink(original, output)
     is_taken = any(target.iterdir()) or target.is_mount() if target.is_dir() else os.path.lexists(target)
     if is_taken and not sink.in_place:
         raise DataError(
             f"{target} is a file, a mounted disk, a link to itself, or has files but no {MANIFEST}: it was not made "
             "here. Move it away or choose --out."
         )
-    _check_pixels(request.dataset, original, console)
-    if changed := journal.open(settings):
+    _check_pixels(settings.dataset, original, console)
+    if changed := journal.open(inputs):
         console.print(f"starting over: what was half made in {journal.folder} had other settings ({changed})")
-    splits = convert_splits(request, original, sink, journal, console)
+    splits = convert_splits(settings, original, sink, journal, console)
     _check_classes(original, splits)
     files = sink.finish(splits)
     folder = target if sink.in_place else journal.ready
@@ -137,26 +137,26 @@ def _convert(
     files[INDEX] = describe_file(folder / INDEX)
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
     manifest = Manifest(
-        dataset=request.dataset,
-        format=request.storage_format,
+        dataset=settings.dataset,
+        format=settings.storage_format,
         classes=original.classes,
         num_images={split: len(collected.kept) for split, collected in splits.items()},
         num_skipped=len(skipped),
         files=files,
         source=original.source,
-        max_side=request.max_side,
-        quality=request.stored_quality,
-        shards_url=request.shards_url,
-        fingerprints=settings["samples"],
+        max_side=settings.max_side,
+        quality=settings.stored_quality,
+        shards_url=settings.shards_url,
+        fingerprints=inputs["samples"],
         root=sink.root,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        made_by=_describe_tools(request.storage_format),
+        made_by=_describe_tools(settings.storage_format),
     )
     write_manifest(folder, manifest)
     if not sink.in_place:
         journal.ready.rename(target)
     shutil.rmtree(journal.folder, ignore_errors=True)
-    return Prepared(request.target, manifest, skipped)
+    return Prepared(settings.target, manifest, skipped)
 
 
 def _check_pixels(dataset: str, original: Original, console: Console) -> None:
@@ -191,15 +191,15 @@ def _fingerprints(original: Original) -> dict[str, str]:
     return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
 
 
-def _settings(request: PrepareRequest, original: Original) -> dict[str, Any]:
+def _inputs(settings: PrepareSettings, original: Original) -> dict[str, Any]:
     """All that the half-made files depend on."""
     return {
         "source": original.source,
         "samples": _fingerprints(original),
         "classes": len(original.classes),
-        "max_side": request.max_side,
-        "quality": request.quality,
-        "samples_per_shard": request.samples_per_shard,
+        "max_side": settings.max_side,
+        "quality": settings.quality,
+        "samples_per_shard": settings.samples_per_shard,
     }
 
 

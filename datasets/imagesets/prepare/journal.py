@@ -28,11 +28,7 @@ class Journal:
         self.folder, self.ready = folder, folder / "ready"
 
     def open(self, settings: dict[str, Any]) -> str | None:
-        """Start, or go on if all settings are the same.
-
-        Returns:
-            What differs, in words, if the work of an earlier conversion was dropped.
-        """
+        """Start, or go on if all settings are the same. Returns the settings that made it drop earlier work, if any."""
         path, text, changed = self.folder / SETTINGS, json.dumps(settings, indent=1), None
         if self.folder.exists():
             try:

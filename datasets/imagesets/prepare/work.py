@@ -26,8 +26,8 @@ from imagesets.manifest import Split
 from imagesets.originals.samples import Original
 from imagesets.originals.treatment import Corrupt, Treated, Treatment, corrupt_error, treat_all
 from imagesets.prepare.journal import Journal
-from imagesets.prepare.progress import show_progress
-from imagesets.prepare.request import PrepareRequest
+from imagesets.prepare.progress_bar import show_progress
+from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import DataError
 
 Task = TypeVar("Task")
@@ -39,12 +39,12 @@ _TASKS_AHEAD_PER_WORKER = 4
 
 
 def convert_splits(
-    request: PrepareRequest, original: Original, sink: Sink, journal: Journal, console: Console
+    settings: PrepareSettings, original: Original, sink: Sink, journal: Journal, console: Console
 ) -> dict[Split, Collected]:
     """Work through all portions that are not done.
 
     Args:
-        request: what to prepare, and how.
+        settings: what to prepare, and how.
         original: the samples of both splits.
         sink: writes the portions.
         journal: remembers those that are done.
@@ -53,13 +53,13 @@ def convert_splits(
     portions = [
         portion
         for split, samples in original.samples.items()
-        for portion in divide(split, sink.portion_lengths(samples, request.samples_per_shard))
+        for portion in divide(split, sink.portion_lengths(samples, settings.samples_per_shard))
     ]
-    done = _find_done(portions, sink, journal, request.skip_corrupt)
+    done = _find_done(portions, sink, journal, settings.skip_corrupt)
     todo = portions[len(done) :]
     num_todo = sum(portion.stop - portion.start for portion in todo)
-    num_workers = min(request.num_workers, max(1, num_todo // _MIN_IMAGES_PER_WORKER))
-    treatment = Treatment(sink.wanted, request.max_side, request.quality)
+    num_workers = min(settings.num_workers, max(1, num_todo // _MIN_IMAGES_PER_WORKER))
+    treatment = Treatment(sink.wanted, settings.max_side, settings.quality)
     tasks = (
         [original.samples[portion.split].byte_range(index) for index in indexes]
         for portion in todo
@@ -70,11 +70,11 @@ def convert_splits(
         stack.enter_context(contextlib.closing(results))
         num_all = sum(map(len, original.samples.values()))
         advance = stack.enter_context(
-            show_progress(f"{request.dataset} {request.storage_format}", num_all - num_todo, num_all, console)
+            show_progress(f"{settings.dataset} {settings.storage_format}", num_all - num_todo, num_all, console)
         )
         for portion in todo:
             done[portion] = _convert_portion(
-                portion, results, sink, advance, functools.partial(_skip, request, original)
+                portion, results, sink, advance, functools.partial(_skip, settings, original)
             )
             journal.write(portion, done[portion])
     return {
@@ -128,8 +128,8 @@ def _tasks(portion: Portion) -> list[range]:
     return [range(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def _skip(request: PrepareRequest, original: Original, portion: Portion, index: int, reason: str) -> None:
-    if not request.skip_corrupt:
+def _skip(settings: PrepareSettings, original: Original, portion: Portion, index: int, reason: str) -> None:
+    if not settings.skip_corrupt:
         raise corrupt_error(original.samples[portion.split].names[index], original.source, reason)
 
 

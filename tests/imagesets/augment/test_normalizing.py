@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from imagesets.augment.normalizing import mirror_images, normalize_on_cpu
-from imagesets.kept_memory import KeptMemory
+from imagesets.buffer_pool import BufferPool
 
 MEAN, STD = torch.tensor([125.3, 122.9, 113.8]).reshape(3, 1, 1), torch.tensor([63.0, 62.1, 66.7]).reshape(3, 1, 1)
 
@@ -18,7 +18,7 @@ def test_every_part_is_mirrored_and_normalized_as_the_whole_batch(number, size, 
     turned = torch.from_numpy(np.arange(number) + number * (rng.random(number) < 0.5))
     expected = (mirror_images(images, turned).float() - MEAN) / STD
     given = images.contiguous(memory_format=layout)
-    found = normalize_on_cpu(given, MEAN, STD, turned, KeptMemory())
+    found = normalize_on_cpu(given, MEAN, STD, turned, BufferPool())
     assert torch.equal(found, expected)
     assert found.is_contiguous()
     assert torch.equal(given, images)

@@ -2,13 +2,13 @@
 
 import torch
 
-from imagesets.kept_memory import KeptMemory
+from imagesets.buffer_pool import BufferPool
 
 SHAPE = (8, 3, 128, 128)
 
 
 def test_memory_is_lent_again_once_the_last_view_of_it_is_gone():
-    memory = KeptMemory()
+    memory = BufferPool()
     first = memory.take(SHAPE, torch.float32)
     address, row = first.data_ptr(), first.fill_(7)[3, 0, 5]
     del first
@@ -20,7 +20,7 @@ def test_memory_is_lent_again_once_the_last_view_of_it_is_gone():
 
 
 def test_what_autograd_keeps_for_the_backward_pass_is_not_lent_before_it():
-    memory, layer = KeptMemory(), torch.nn.Conv2d(3, 2, 16, 16)
+    memory, layer = BufferPool(), torch.nn.Conv2d(3, 2, 16, 16)
     images = memory.take(SHAPE, torch.float32).fill_(1)
     address, loss = images.data_ptr(), layer(images).sum()
     del images
@@ -30,7 +30,7 @@ def test_what_autograd_keeps_for_the_backward_pass_is_not_lent_before_it():
 
 
 def test_batches_of_another_size_take_the_place_of_those_kept():
-    memory = KeptMemory()
+    memory = BufferPool()
     for size in (SHAPE, (4, 3, 128, 128), SHAPE):
         assert memory.take(size, torch.float32).shape == size
     assert len(memory._free) == 1

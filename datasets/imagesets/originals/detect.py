@@ -7,9 +7,15 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
+from imagesets import fetch
 from imagesets.catalog import CATALOG, ImageSetInfo
-from imagesets.originals import arrays, folders, ilsvrc, shards
-from imagesets.originals.samples import Original, list_some
+from imagesets.fetch import storage
+from imagesets.fetch.sources import find_local_sources
+from imagesets.manifest import SPLITS
+from imagesets.originals import folders, ilsvrc, shards
+from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some
 from suite.base.errors import DataError, SpecError, check_name
 
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
@@ -30,12 +36,12 @@ def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
     """
     info = CATALOG.get(dataset)
     if source is None:
-        return arrays.open_arrays(_info_of_fetched(dataset, info), data_dir, None)
+        return _open_arrays(_info_of_fetched(dataset, info), data_dir, None)
     if _FREE_NAME.fullmatch(dataset) is None:
         raise SpecError(f"--dataset {dataset!r} cannot be a folder's name here. Use letters, digits, _ and -.")
     folder = _find_source(source)
-    if info is not None and (found := arrays.find_folder(folder, info)):
-        return arrays.open_arrays(info, data_dir, found)
+    if info is not None and (found := _find_arrays(folder, info)):
+        return _open_arrays(info, data_dir, found)
     try:
         original = _open(folder, info)
     except OSError as error:
@@ -71,6 +77,29 @@ def _find_source(source: str) -> Path:
     if not folder.exists():
         raise DataError(f"{folder} is not there. --source names the folder that the original images are in.")
     return folder
+
+
+def _find_arrays(source: Path, info: ImageSetInfo) -> Path | None:
+    """The folder that ``fetch`` has to look in, where ``source`` has or itself is an original of this set."""
+    for folder in (source, source.parent):
+        for label, _ in find_local_sources(folder, info) if folder.is_dir() else ():
+            if folder == source or str(source) in (label, *label.split(", ")):
+                return folder
+    return None
+
+
+def _open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Original:
+    """CIFAR or SVHN: arrays of pixels, from ``source`` or else from wherever ``fetch`` gets them."""
+    path = fetch.ensure(info.name, data_dir, source)
+    arrays = storage.open_arrays(path)
+    classes = info.class_names or tuple(str(label) for label in range(info.num_classes))
+    samples: dict[str, OriginalSamples] = {}
+    for split in SPLITS:
+        images, labels = arrays[f"{split}_images"], np.asarray(arrays[f"{split}_labels"])
+        names = [f"{split}/{classes[label]}/{index:06d}.png" for index, label in enumerate(labels.tolist())]
+        assert isinstance(images, np.memmap)
+        samples[split] = PixelSamples(path, images.offset, images.shape[1:], names, labels)
+    return Original(classes, str(source or path), {split: samples[split] for split in SPLITS})
 
 
 def _open(source: Path, info: ImageSetInfo | None) -> Original:

@@ -1,4 +1,4 @@
-"""Memory of batches that nobody holds any more, for the next ones; beside the loader on the data's path.
+"""A pool of buffers: the memory of batches that nobody holds any more serves the next ones. Used by the loader.
 
 A batch of 64 images of 224 pixels is larger than what the C library keeps when it is freed: taken anew, its pages are
 zeroed by the kernel first, which takes as long as normalizing does.
@@ -16,33 +16,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_WORTH_KEEPING = 1 << 20  # bytes: the C library serves less as quickly
-_MOST_KEPT = 4  # batches that are free at once: those ahead, and the one that was trained on
+_MIN_POOLED_BYTES = 1 << 20  # the C library serves less as quickly
+_MAX_FREE_BUFFERS = 4  # batches that are free at once: those ahead, and the one that was trained on
 
 
-class KeptMemory:
+class BufferPool:
     """Gives tensors, and takes their memory back once the last tensor that shares it is gone. For any threads."""
 
     def __init__(self) -> None:
-        self._free: deque[NDArray[np.uint8]] = deque(maxlen=_MOST_KEPT)
+        self._free: deque[NDArray[np.uint8]] = deque(maxlen=_MAX_FREE_BUFFERS)
 
     def take(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """A tensor on the CPU with undefined contents.
-
-        Args:
-            shape: of the tensor.
-            dtype: of its numbers.
-        """
+        """A tensor on the CPU with undefined contents."""
         num_bytes = prod(shape) * dtype.itemsize
         memory = self._find(num_bytes)
         lent = memory[:]  # an array of its own: the tensor holds it, and all that shares the tensor's memory does
-        if num_bytes >= _WORTH_KEEPING:
+        if num_bytes >= _MIN_POOLED_BYTES:
             weakref.finalize(lent, self._free.append, memory).atexit = False
         return torch.from_numpy(lent).view(dtype).view(*shape)
 
     def _find(self, num_bytes: int) -> NDArray[np.uint8]:
         """Free memory of exactly this size, or else new one; of another size it is given up."""
-        while num_bytes >= _WORTH_KEEPING:
+        while num_bytes >= _MIN_POOLED_BYTES:
             try:
                 memory = self._free.pop()
             except IndexError:

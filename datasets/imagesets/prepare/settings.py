@@ -1,4 +1,4 @@
-"""The command's request, and its outcome."""
+"""The settings of a conversion, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdat
 
 
 @dataclass(frozen=True)
-class PrepareRequest:
+class PrepareSettings:
     """An image set to prepare, and how.
 
     Attributes:

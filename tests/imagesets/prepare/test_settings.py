@@ -2,13 +2,13 @@
 
 import pytest
 
-from imagesets.prepare.request import PrepareRequest
+from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import SpecError
 
 
 def test_a_password_for_the_shards_is_neither_stored_nor_repeated(tmp_path):
     fields = {"dataset": "cifar10", "out": tmp_path, "storage_format": "webdataset", "source": None}
-    assert PrepareRequest(**fields, shards_url="https://user@host/a").shards_url == "https://user@host/a"
+    assert PrepareSettings(**fields, shards_url="https://user@host/a").shards_url == "https://user@host/a"
     with pytest.raises(SpecError, match=r"holds a password.*~/\.netrc") as refused:
-        PrepareRequest(**fields, shards_url="https://user:geheim@host/a")
+        PrepareSettings(**fields, shards_url="https://user:geheim@host/a")
     assert "geheim" not in str(refused.value)
