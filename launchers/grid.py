@@ -26,7 +26,7 @@ from launchers.command.plan_report import print_cost, print_failures, print_suit
 from launchers.command.resolved_profile import print_resolved
 from launchers.command.until_decided import train_until
 from launchers.core.console import SafeConsole
-from launchers.core.forked_run import ForkServer
+from launchers.core.fork_server import ForkServer
 from launchers.core.plan import Job
 from launchers.live.serving import serving
 from launchers.local.display import Display
