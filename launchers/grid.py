@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with serving(options.serve, sys.argv[1:] if arguments is None else arguments, console) as server:
             status = _run(options, console)
             if server is not None and options.status and not options.watch:
-                server.wait()
+                with contextlib.suppress(KeyboardInterrupt):
+                    server.process.wait()
             return status
     except KeyboardInterrupt:
         errors.print(f"{program('grid', 'grid.py')}: interrupted; the same command goes on from here")

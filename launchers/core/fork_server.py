@@ -193,7 +193,7 @@ def _show_command(*arguments: str) -> None:
     fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
     command, room = "\0".join([sys.executable, *arguments]), end - start
-    ctypes.memmove(start, command.encode()[: room - 1].ljust(room, b"\0"), room)
+    ctypes.memmove(start, os.fsencode(command)[: room - 1].ljust(room, b"\0"), room)
 
 
 def import_training(resources: Resources) -> None:
