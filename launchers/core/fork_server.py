@@ -1,6 +1,6 @@
 """Runs that start at once: forked by a process that has torch, timm and DeepSpeed loaded, which takes seconds.
 
-    local pool -> ForkServer -> multiprocessing's fork server, which imports this module -> ForkedRun
+    local pool -> ForkServer -> multiprocessing's fork server, which imports ``preload`` -> ForkedRun
 
 A run has a session of its own, dies with the grid, and goes on when the fork server dies. No GPU may be touched in that
 server: what is forked after that could use none. The grid itself imports no torch here.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import gc
 import os
 import select
 import signal
@@ -27,11 +26,12 @@ from typing import Self
 from suite import execute
 from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append
-from suite.spec.resources import WAITING_THREADS, Resources
+from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 
-_RESOURCES_VARIABLE = "FORK_SERVER_RESOURCES"  # set for the server alone, which loads the libraries when it is there
-_NUM_PRELOADS = 100  # the module's name so many times: room in the server's command line for the one that a run shows
+RESOURCES_VARIABLE = "FORK_SERVER_RESOURCES"  # set for the server alone, which loads the libraries when it is there
+_PRELOAD = "launchers.core.preload"
+_NUM_PRELOADS = 100  # its name so many times: room in the server's command line for the one that a run shows
 _MAX_LOADING_S = 600.0
 _PID_BYTES = 8  # as multiprocessing sends it
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46  # places in /proc/<pid>/stat, counted from 0 behind the command's name
@@ -82,12 +82,12 @@ class ForkServer:
     def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it can wait for no process
         self._resources = resources
-        self._environment = {**environment, _RESOURCES_VARIABLE: resources.model_dump_json(exclude_defaults=True)}
+        self._environment = {**environment, RESOURCES_VARIABLE: resources.model_dump_json(exclude_defaults=True)}
         self._runs: list[ForkedRun] = []
         self._first_pid: int | None = None
         self._give_up_at = time.monotonic() + _MAX_LOADING_S
         self.is_alive = False  # whether it is loaded, and has always forked what it was asked to
-        forkserver.set_forkserver_preload([__name__] * _NUM_PRELOADS)
+        forkserver.set_forkserver_preload([_PRELOAD] * _NUM_PRELOADS)
         with contextlib.suppress(OSError):
             self._ensure_running()
             self._first_pid, input_of_process = forkserver.connect_to_new_process([])  # forked once all is loaded
@@ -194,37 +194,3 @@ def _show_command(*arguments: str) -> None:
     start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
     command, room = "\0".join([sys.executable, *arguments]), end - start
     ctypes.memmove(start, os.fsencode(command)[: room - 1].ljust(room, b"\0"), room)
-
-
-def import_training(resources: Resources) -> None:
-    """Import, before the first fork, what every run needs: it takes seconds, and shows what the machine lacks.
-
-    Raises:
-        RunError: no GPU where one is needed.
-        ImportError, OSError: a library that is not there, or is damaged.
-    """
-    os.environ.setdefault(*WAITING_THREADS)
-    import suite.training.loop
-    import suite.training.untrained  # noqa: F401
-    from suite.training.distributed import check_device, preload
-
-    preload(resources)
-    check_device(resources)
-
-
-def _load(resources: Resources) -> None:
-    """Make the fork server ready. If it fails, the server ends, and each run loads the libraries and says why."""
-    os.setsid()
-    execute.die_with_parent()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    send_output_to(os.open(os.devnull, os.O_WRONLY))
-    import_training(resources)
-    import torch
-
-    assert not torch.cuda.is_initialized(), "the process that forks runs must not touch a GPU"
-    gc.collect()
-    gc.freeze()  # else each run's first collection would write on, and so copy, all that it shares with the others
-
-
-if _RESOURCES_VARIABLE in os.environ:
-    _load(Resources.model_validate_json(os.environ.pop(_RESOURCES_VARIABLE)))

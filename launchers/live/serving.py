@@ -41,7 +41,7 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
     request = json.dumps({"words": list(words), "address": asdict(address)})
     with address.listen() as listening:
         url, descriptor = address.url(listening.getsockname()[1]), listening.fileno()
-        server = Sidecar("launchers.live", request, [str(descriptor)], [descriptor])
+        server = Sidecar("launchers.live.serving", request, [str(descriptor)], [descriptor])
     console.print(f"live pages: {url}", soft_wrap=True)
     try:
         yield server
@@ -54,7 +54,7 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
 
 
 def serve() -> int:
-    """Serve, as the sidecar of the grid; returns never, or where the command line no longer fits."""
+    """Serve as the sidecar of the grid, ``python -m launchers.live.serving SOCKET``; raises where it cannot begin."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.nice(NICER)
     request = json.loads(sys.stdin.readline())
@@ -82,3 +82,7 @@ def _end_with_a_page(failure: threading.ExceptHookArgs) -> None:
     """End, rather than show for ever what was true once: the grid then says why."""
     threading.__excepthook__(failure)
     os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(serve())

@@ -19,7 +19,8 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import FrameType
 
-from launchers.core.fork_server import import_training, send_output_to
+from launchers.core.fork_server import send_output_to
+from launchers.core.preload import import_training
 from launchers.slurm.lost_starts import note_bad_node, note_held, note_late
 from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.following import following

@@ -254,3 +254,7 @@ def _is_marked(path: Path, ended: bytes) -> bool:
         return read_file(path) == ended
     except OSError:
         return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -22,7 +22,7 @@ class Follower(Sidecar):
     """The sidecar that follows runs into one tracker."""
 
     def __init__(self, request: FollowRequest) -> None:
-        super().__init__("launchers.tracking", json.dumps(request.model_dump(mode="json")))
+        super().__init__("launchers.tracking.follower", json.dumps(request.model_dump(mode="json")))
         self._request = request
 
     def find_failure(self) -> str:
