@@ -18,7 +18,7 @@ from pathlib import Path
 from measured import note
 from timing import describe_machine, load
 
-from launchers.core.forked_run import ForkServer
+from launchers.core.fork_server import ForkServer
 from launchers.core.plan import make_plan
 from launchers.local.pool import LocalPool, environment_of_runs
 from suite.papers.convit.recipes import micro
@@ -47,8 +47,9 @@ def time_start(store: Path, experiment: Experiment, server: ForkServer | None) -
         Path(f"/proc/{run.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2],
     )
     user, system = (int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields.split()[11:13])
-    run.process.kill()
-    run.process.wait(10.0)
+    pool.stop(timeout_s=0.0)
+    while run.process.poll() is None:
+        time.sleep(0.001)
     return wall_s, user + system
 
 

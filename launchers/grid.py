@@ -26,7 +26,7 @@ from launchers.command.plan_report import print_cost, print_failures, print_suit
 from launchers.command.resolved_profile import print_resolved
 from launchers.command.until_decided import train_until
 from launchers.core.console import SafeConsole
-from launchers.core.forked_run import ForkServer
+from launchers.core.fork_server import ForkServer
 from launchers.core.plan import Job
 from launchers.live.serving import serving
 from launchers.local.display import Display
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with serving(options.serve, sys.argv[1:] if arguments is None else arguments, console) as server:
             status = _run(options, console)
             if server is not None and options.status and not options.watch:
-                server.wait()
+                with contextlib.suppress(KeyboardInterrupt):
+                    server.process.wait()
             return status
     except KeyboardInterrupt:
         errors.print(f"{program('grid', 'grid.py')}: interrupted; the same command goes on from here")

@@ -1,140 +1,196 @@
-"""The process that has torch, timm and DeepSpeed loaded, and forks a run whenever the grid asks for one.
+"""Runs that start at once: forked by a process that has torch, timm and DeepSpeed loaded, which takes seconds.
 
-    python -m launchers.core.fork_server RESOURCES ROOM_FOR_TITLES     started by ``forked_run``, a socket is its input
+    local pool -> ForkServer -> multiprocessing's fork server, which imports ``preload`` -> ForkedRun
 
-Each run is forked twice: the process between ends at once, so that the run becomes a child of the grid. It has a
-session of its own, dies with the grid, and stays when this process dies. No GPU may be touched here: what is forked
-after that could use none. ``launchers.slurm.job`` forks the runs of a SLURM job with the same steps.
+A run has a session of its own, dies with the grid, and goes on when the fork server dies. No GPU may be touched in that
+server: what is forked after that could use none. The grid itself imports no torch here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
-import json
+import fcntl
 import os
-import socket
+import select
+import signal
 import sys
 import time
-import traceback
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from multiprocessing import forkserver, parent_process, resource_tracker
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import Self
 
+from suite import execute
 from suite.base.exit_codes import Exit
-from suite.execute import die_with_parent, run
-from suite.spec.resources import WAITING_THREADS, Resources
+from suite.base.files import open_to_append
+from suite.spec.resources import Resources
+from suite.store.run_directory import RunDirectory
 
-_LONGEST_REQUEST = 1 << 16  # bytes
-_ARGUMENTS_START, _ARGUMENTS_END = 47, 48  # places in /proc/<pid>/stat, counted from 0
-
-
-def main() -> int:
-    """Load the libraries, then serve until the grid, the parent, closes its end of the socket."""
-    die_with_parent()
-    grid, resources = os.getppid(), Resources.model_validate_json(sys.argv[1])
-    import_training(resources)
-    gc.collect()
-    gc.freeze()  # else each run's first collection would write on, and so copy, all that it shares with the others
-    with socket.socket(fileno=os.dup(0)) as requests:
-        requests.send(b"+")
-        while True:
-            request, logs, *_ = socket.recv_fds(requests, _LONGEST_REQUEST, 1)
-            if not request:
-                return Exit.DONE
-            _fork_twice(grid, lambda: _become_run(json.loads(request), logs[0], requests, resources))  # noqa: B023  called here only
-            os.close(logs[0])
+RESOURCES_VARIABLE = "FORK_SERVER_RESOURCES"  # set for the server alone, which loads the libraries when it is there
+_PRELOAD = "launchers.core.preload"
+_NUM_PRELOADS = 100  # its name so many times: room in the server's command line for the one that a run shows
+_MAX_LOADING_S = 600.0
+_PID_BYTES = 8  # as multiprocessing sends it
+_ARGUMENTS_START, _ARGUMENTS_END = 45, 46  # places in /proc/<pid>/stat, counted from 0 behind the command's name
 
 
-def import_training(resources: Resources) -> None:
-    """Import, before the first fork, what every run needs: it takes seconds, and shows what the machine lacks.
+class ForkedRun(ForkServerProcess):
+    """A run in a process that the fork server has forked: as much of ``subprocess.Popen`` as a pool needs."""
 
-    Raises:
-        RunError: no GPU where one is needed.
-        ImportError, OSError: a library that is not there, or is damaged.
+    pid: int
+
+    def __init__(self, path: Path, resources: Resources, variables: Mapping[str, str]) -> None:
+        super().__init__()
+        self._path, self._resources, self._variables = path, resources, dict(variables)
+
+    def run(self) -> None:
+        """Train in the forked process, and end with the run's exit status."""
+        os.setsid()
+        _die_with_the_grid()
+        with open_to_append(RunDirectory(self._path).log_path) as log:
+            send_output_to(log.fileno())
+        os.environ |= self._variables
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            _show_command("-m", "suite.execute", str(self._path), "--resources", self._resources.model_dump_json())
+        sys.exit(execute.run(self._path, self._resources))
+
+    def poll(self) -> int | None:
+        """Its exit status, negative where a signal killed it; None while it runs.
+
+        A dead server can report no exit status: multiprocessing then says 255 at once, though the run goes on.
+        """
+        return None if os.path.exists(f"/proc/{self.pid}/exe") else self.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to it, unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+class ForkServer:
+    """multiprocessing's fork server with the libraries loaded, from when it is made until ``close``.
+
+    Args:
+        resources: Resources of every run; the libraries are loaded for their device and threads.
+        environment: Environment of every run.
     """
-    os.environ.setdefault(*WAITING_THREADS)
-    import suite.training.loop
-    import suite.training.untrained  # noqa: F401
-    from suite.training.distributed import check_device, preload
 
-    preload(resources)
-    check_device(resources)
+    def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it can wait for no process
+        self._resources = resources
+        self._environment = {**environment, RESOURCES_VARIABLE: resources.model_dump_json(exclude_defaults=True)}
+        self._runs: list[ForkedRun] = []
+        self._first_pid: int | None = None
+        self._give_up_at = time.monotonic() + _MAX_LOADING_S
+        self.is_alive = False  # whether it is loaded, and has always forked what it was asked to
+        forkserver.set_forkserver_preload([_PRELOAD] * _NUM_PRELOADS)
+        with contextlib.suppress(OSError):
+            self._ensure_running()
+            self._first_pid, input_of_process = forkserver.connect_to_new_process([])  # forked once all is loaded
+            os.close(input_of_process)  # it has nothing to do, and ends
 
-
-def end_with(train: Callable[[], int]) -> NoReturn:
-    """Carry ``train`` out in a forked process, and end with its status. What fails it is in its log."""
-    status: int = Exit.FAILED
-    try:
-        status = train()
-    except BaseException:
-        traceback.print_exc()
-    finally:
+    def _ensure_running(self) -> None:
+        """Start the server where none runs, with the environment of runs and out of Ctrl-C's reach."""
+        resource_tracker.ensure_running()
+        ours = dict(os.environ)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            _replace_environment(self._environment)
+            forkserver.ensure_running()
         finally:
-            os._exit(status)
+            _replace_environment(ours)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether it still imports; a run that waits for that costs less than one that imports too."""
+        if self._first_pid is None:
+            return False
+        has_come = bool(select.select([self._first_pid], [], [], 0)[0])
+        if not has_come and time.monotonic() < self._give_up_at:
+            return True
+        self.is_alive = has_come and bool(os.read(self._first_pid, _PID_BYTES))
+        os.close(self._first_pid)
+        self._first_pid = None
+        return False
 
-def log_to(log: int) -> None:
-    """Let a forked process write its output to an open file."""
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    def fork(self, path: Path, variables: Mapping[str, str]) -> ForkedRun | None:
+        """Start the run of a folder, whose output goes to its log.
 
+        Args:
+            path: Run directory.
+            variables: Environment variables of this run alone.
 
-def _fork_twice(grid: int, train: Callable[[], int]) -> None:
-    import torch
-
-    assert not torch.cuda.is_initialized(), "the process that forks runs must not touch a GPU"
-    between = os.fork()
-    if between == 0:
+        Returns:
+            The run; None if the server cannot fork it.
+        """
+        run = ForkedRun(path, self._resources, variables)
         try:
-            _fork_once_more(grid, os.getpid(), train)
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    if os.waitpid(between, 0)[1]:
-        raise OSError("no second process could be forked")  # ends the server: the run starts without it
+            self._ensure_running()
+            with _without_main():
+                run.start()
+        except (OSError, EOFError):  # EOFError: the server has ended
+            self.is_alive = False
+            return None
+        self._runs.append(run)
+        return run
+
+    def close(self) -> None:
+        """End the server and the runs that are left: Python waits for them before it exits."""
+        for run in self._runs:
+            run.send_signal(signal.SIGKILL)
+        server = forkserver._forkserver
+        if server._forkserver_pid is not None:  # type: ignore[attr-defined]
+            os.kill(server._forkserver_pid, signal.SIGKILL)  # type: ignore[attr-defined]  # it may still load
+            server._stop()  # type: ignore[attr-defined]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
 
-def _fork_once_more(grid: int, between: int, train: Callable[[], int]) -> None:
-    if os.fork() == 0:
-        while os.getppid() == between:
-            time.sleep(0.001)
-        die_with_parent()
-        if os.getppid() == grid:  # else it has died meanwhile
-            end_with(train)
-        os._exit(0)
+def _replace_environment(environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
 
 
-def _become_run(request: dict[str, Any], log: int, requests: socket.socket, resources: Resources) -> int:
-    """Train as the grid's child, in a session of its own; returns the exit status."""
-    os.setsid()
-    log_to(log)
-    requests.send(str(os.getpid()).encode())
-    requests.close()
-    os.close(log)
-    os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
-    os.environ |= request["variables"]
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        _set_title(f"{sys.executable}\0-m\0suite.execute\0{request['run']}\0--resources\0{sys.argv[1]}")
-    return run(Path(request["run"]), resources)
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide this program's main module: multiprocessing would import it, and all that it imports, in the child."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
-def _set_title(title: str) -> None:
+def _die_with_the_grid() -> None:
+    """Ask the kernel to kill this process when the grid, the only writer of the sentinel's pipe, is gone."""
+    grid = parent_process()
+    assert grid is not None
+    fcntl.fcntl(grid.sentinel, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(grid.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(grid.sentinel, fcntl.F_SETFL, fcntl.fcntl(grid.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
+    if not grid.is_alive():  # it has died meanwhile
+        os._exit(Exit.FAILED)
+
+
+def send_output_to(file: int) -> None:
+    """Let this process write its output to an open file."""
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+
+
+def _show_command(*arguments: str) -> None:
     """Show in ps and top what this process is: the command that trains the same run, in place of the server's."""
-    start, end = _place_of_arguments()
-    room = end - start
-    ctypes.memmove(start, title.encode()[: room - 1].ljust(room, b"\0"), room)
-
-
-def _place_of_arguments() -> tuple[int, int]:
-    name_and_before, _, fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
-    places = [*name_and_before.split(" ", 1), *fields.split()]
-    return int(places[_ARGUMENTS_START]), int(places[_ARGUMENTS_END])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
+    command, room = "\0".join([sys.executable, *arguments]), end - start
+    ctypes.memmove(start, os.fsencode(command)[: room - 1].ljust(room, b"\0"), room)

@@ -1,10 +1,10 @@
 """``grid.py --serve``: the board's page while the grid works, from the run store's files. Reads, and never trains.
 
-    beside      starts the server as a process of its own beside the grid, and ends it with the grid
+    serving     starts the server as a sidecar of the grid, and ends it with the grid
     state       where every run stands, as ``--status`` knows it -> JSON
     board       a suite's page, as ``leaderboards/build.py`` writes it; the grid's own has the runs at work above
     overview    the index of all suites and the papers' claims, likewise; the published findings are a page of `site`
-    kept        each made anew by one thread, as long as somebody looks
+    cached_page each made anew by one thread, as long as somebody looks
     site        which of them is at which path
     server      answers a browser from what was made, and from nothing else
 

@@ -32,26 +32,26 @@ class Page:
         return cls(content, gzip.compress(content, 3, mtime=0), f"{kind}; charset=utf-8", mark, beside or {})
 
 
-class KeptPage:
+class CachedPage:
     """The latest state of one page, however many look at it. ``trouble`` says why it cannot be made anew, if so.
 
     Args:
-        make: makes the page anew; None leaves it as it is.
-        every_s: seconds between two makings, at least.
-        patience_s: for how long who asks first is let wait.
-        share: of a core that it may take.
-        also: another one that is wanted by who wants this.
+        make: Function that makes the page anew; None leaves it as it is.
+        every_s: Seconds between two makings, at least.
+        timeout_s: Seconds that the first request waits for the page.
+        share: Share of a core that it may take.
+        also: Another page that is wanted by who wants this.
     """
 
     def __init__(
         self,
         make: Callable[[], Page | None],
         every_s: float,
-        patience_s: float = 5.0,
+        timeout_s: float = 5.0,
         share: float = _SHARE,
-        also: KeptPage | None = None,
+        also: CachedPage | None = None,
     ) -> None:
-        self._make, self._every_s, self._patience_s, self._share = make, every_s, patience_s, share
+        self._make, self._every_s, self._timeout_s, self._share = make, every_s, timeout_s, share
         self._also = also
         self._latest: Page | None = None
         self.trouble = ""
@@ -63,7 +63,7 @@ class KeptPage:
         """Say that somebody looks, and give the latest page; None where none could be made so soon."""
         self._want()
         with self._changed:
-            self._changed.wait_for(lambda: self._latest is not None or self.trouble, self._patience_s)
+            self._changed.wait_for(lambda: self._latest is not None or self.trouble, self._timeout_s)
             return self._latest
 
     def _want(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from launchers.command.grid_request import GridRequest
 from launchers.live.board import ServedBoard
-from launchers.live.cached_page import KeptPage, Page
+from launchers.live.cached_page import CachedPage, Page
 from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.report.compressed import without_controls
@@ -30,7 +30,7 @@ _EVERY_S = 2.0  # between two looks at the runs
 _EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
 _STATE_S = 60.0  # for which a page of runs waits for their state
 _BOARD = re.compile(r"(\w+)/([^/]+)\.html", re.ASCII)
-_keep_beside = functools.partial(KeptPage, every_s=5.0, share=0.05)  # what is not the grid's own
+_keep_beside = functools.partial(CachedPage, every_s=5.0, share=0.05)  # what is not the grid's own
 
 
 @dataclass
@@ -38,12 +38,12 @@ class Site:
     """Pages by their paths. ``find_more`` makes those that nobody asked for before; ``moved`` names the paths that
     stand for others."""
 
-    pages: dict[str, KeptPage]
-    find_more: Callable[[str], KeptPage | None] = lambda path: None
+    pages: dict[str, CachedPage]
+    find_more: Callable[[str], CachedPage | None] = lambda path: None
     moved: Mapping[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def find(self, path: str) -> tuple[KeptPage, str] | None:
+    def find(self, path: str) -> tuple[CachedPage, str] | None:
         """A page, and the name of the file that is wanted of those beside it, "" for itself; None: there is none."""
         if (page := self._find_page(path)) is not None:
             return page, ""
@@ -54,7 +54,7 @@ class Site:
         page = self._find_page(f"{folder}/{scale}.html" if folder else "")
         return None if page is None else (page, name)
 
-    def _find_page(self, path: str) -> KeptPage | None:
+    def _find_page(self, path: str) -> CachedPage | None:
         with self._lock:
             if path not in self.pages and (page := self.find_more(path)) is not None:
                 self.pages[path] = page
@@ -67,7 +67,7 @@ def make_site(grid: GridRequest) -> Site:
     num_seeds = options.seeds if options.until is None else None
     live = LiveTable(COLUMNS, TEXTS, STATE)
     board = ServedBoard(get_suite(name), grid.profile_name, options.runs, num_seeds, live)
-    shown = KeptPage(board.make, _EVERY_S)
+    shown = CachedPage(board.make, _EVERY_S)
     overview = Overview(options.runs, (name, grid.profile_name))
     pages = {
         "": shown,
@@ -82,7 +82,7 @@ def make_site(grid: GridRequest) -> Site:
     return Site(pages, functools.partial(_find_board, store=options.runs), own)
 
 
-def _keep_state(grid: GridRequest, board: ServedBoard, shown: KeptPage) -> KeptPage:
+def _keep_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
     reader = StateReader(grid)
 
     def make() -> Page:
@@ -92,10 +92,10 @@ def _keep_state(grid: GridRequest, board: ServedBoard, shown: KeptPage) -> KeptP
         return Page.of(json.dumps(harmless, allow_nan=False), "application/json")
 
     every_s = _EVERY_S_OF_SLURM if grid.options.cluster == "slurm" else _EVERY_S
-    return KeptPage(make, every_s, _STATE_S, also=shown)
+    return CachedPage(make, every_s, _STATE_S, also=shown)
 
 
-def _find_board(path: str, store: Path) -> KeptPage | None:
+def _find_board(path: str, store: Path) -> CachedPage | None:
     """The page of another suite or scale that has runs in the store."""
     found = _BOARD.fullmatch(path)
     if found is None or found[1] not in list_suites():

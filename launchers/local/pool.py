@@ -1,6 +1,6 @@
 """This machine's process pool: one process (or torchrun group) per run, so that a run that dies takes no other along.
 
-A run of one rank is forked by a process that has the libraries loaded, see ``forks``.
+A run of one rank is forked by a process that has the libraries loaded, see ``launchers.core.fork_server``.
 
 The pool learns how a run went from its files, as any other reader does. A run that another grid holds is waited for;
 one whose parents have no result yet takes up no slot until they have.
@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from launchers.core.forked_run import ForkedProcess, ForkServer
+from launchers.core.fork_server import ForkedRun, ForkServer
 from launchers.core.plan import Job, PlannedRun
 from suite.base.errors import SuiteError
 from suite.base.exit_codes import Exit
@@ -44,6 +44,7 @@ _STATES: dict[run_status.State, PoolState] = {
 _RANK_VARIABLES = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _MAX_RESTARTS = 2  # of a run whose process was killed from outside
 _LOOK_ELSEWHERE_S = 2.0
+_STOP_POLL_S = 0.02
 
 
 def environment_of_runs(resources: Resources) -> dict[str, str]:
@@ -75,7 +76,7 @@ class LocalRun:
         self.state: PoolState = _STATES[planned.status.state]
         self.problem = planned.problem
         self.parents: list[LocalRun] = []
-        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
+        self.process: subprocess.Popen[bytes] | ForkedRun | None = None
         self.slot = 0
         self.num_restarts = 0
         self.remark = ""  # on its checkpoints
@@ -117,8 +118,8 @@ class LocalRun:
         variables = gpus.variables(slot, resources.num_ranks)
         with open_to_append(self.job.directory.log_path) as log:
             if server is not None and server.is_alive:
-                with contextlib.suppress(OSError):  # it has ended: the run loads the libraries itself
-                    self.process = server.fork(self.job.directory.path, log, variables)
+                self.process = server.fork(self.job.directory.path, variables)
+                if self.process is not None:
                     return
             command = [sys.executable, "-m", "suite.execute", str(self.job.directory.path)]
             command += ["--resources", resources.model_dump_json(exclude_defaults=True)]
@@ -235,17 +236,16 @@ class LocalPool:
         if run.state == "waiting" and run.start(self._free_slots[0], self._gpus, self._server):
             self._free_slots.remove(run.slot)
 
-    def stop(self, patience_s: float = 30.0) -> None:
-        """Ask every running process for a checkpoint and an end; kill what is left after ``patience_s``."""
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """Ask every running process for a checkpoint and an end; kill what is left after ``timeout_s``."""
         processes = [run.process for run in self.runs if run.process is not None]
         for process in processes:
-            process.terminate()
-        deadline = time.monotonic() + patience_s
+            process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and any(process.poll() is None for process in processes):
+            time.sleep(_STOP_POLL_S)
         for process in processes:
-            try:
-                process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.send_signal(signal.SIGKILL)
 
 
 def _in_order_of_start(runs: Sequence[LocalRun]) -> list[LocalRun]:

@@ -15,10 +15,12 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import FrameType
 
-from launchers.core.fork_server import end_with, import_training, log_to
+from launchers.core.fork_server import send_output_to
+from launchers.core.preload import import_training
 from launchers.slurm.lost_starts import note_bad_node, note_held, note_late
 from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.following import following
@@ -128,22 +130,20 @@ class _Rank:
         self._hang = ""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until either side has its own way to take them
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # it is waited for
-        self._child = os.fork()
-        if self._child == 0:
-            end_with(lambda: _become_run(run, experiment, self._resources, number))
+        child = ForkProcess(target=_become_run, args=(run, experiment, self._resources, number))
+        child.start()
+        assert child.pid is not None
+        self._child = child.pid
         if self._why:  # a signal that came before there was a child to pass it to
             self._pass_on()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        status = self._wait_for_child(watch)
+        status = self._wait_for_child(child, watch)
         self._child = 0
-        return os.waitstatus_to_exitcode(status)
+        return status
 
-    def _wait_for_child(self, watch: Watch) -> int:
+    def _wait_for_child(self, child: ForkProcess, watch: Watch) -> int:
         """Wait for the end of the child, or end it: when it hangs, or has not stopped in time for the job's limit."""
-        while True:
-            child, status = os.waitpid(self._child, os.WNOHANG)
-            if child:
-                return status
+        while (status := child.exitcode) is None:
             is_stopped = _is_stopped(self._child)
             hang = watch.find_hang(less_s=_OTHERS_FIRST_S if is_stopped else 0.0)
             if hang:
@@ -151,6 +151,7 @@ class _Rank:
             if hang or (self._why == _TIME_LIMIT and time.monotonic() > self._latest_end):
                 os.kill(self._child, signal.SIGKILL)  # a stopped process takes no other signal
             signal.sigtimedwait([signal.SIGCHLD], _LOOK_S)
+        return status
 
     def _pass_on(self) -> None:
         with contextlib.suppress(ProcessLookupError):  # it has just ended
@@ -164,8 +165,8 @@ class _Rank:
             self._pass_on()
 
 
-def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> int:
-    """Train as a forked child, with a log and ports of its own; returns the exit status."""
+def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> None:
+    """Train as a forked child, with a log and ports of its own, and end with the run's exit status."""
     die_with_parent()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # where SLURM finds processes by their parents, it comes here too
@@ -175,7 +176,7 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
     os.environ |= _rank_variables(number)
     if os.environ["RANK"] == "0":
         run.create(experiment)
-    return run_as_rank(run.path, resources)
+    sys.exit(run_as_rank(run.path, resources))
 
 
 def _write_to_log(run: RunDirectory) -> None:
@@ -186,7 +187,7 @@ def _write_to_log(run: RunDirectory) -> None:
     """
     try:
         with open_to_append(run.log_path) as log:
-            log_to(log.fileno())
+            send_output_to(log.fileno())
     except OSError as error:
         reason = f"cannot open its log: {error}. Expected a file: remove what is there, then use --retry-failed"
         run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))

@@ -1,6 +1,6 @@
 """``grid.py --track``: metrics and results shown by TensorBoard, trackio or Weights & Biases.
 
-    beside      starts a process beside the grid, or on a node beside its job's first rank
+    following   starts a sidecar of the grid, or on a node of its job's first rank
     follower    that process: run directories -> what is new in them -> a tracker
     trackers    one class for each of the three
 

@@ -1,6 +1,6 @@
 """The process that follows runs: their directories -> what is new in them -> one tracker.
 
-It ends when its input does, which its starter holds open, or when the tracker takes longer than it has patience for.
+It ends when its input does, which its starter holds open, or when the tracker takes longer than its timeout.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Papers = Mapping[str, Mapping[str, float]]  # arm -> metric -> the paper's numbe
 
 
 class FollowRequest(Frozen):
-    """An order to a follower. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
+    """What a follower is asked to do. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
 
     tracker: TrackerName
     store: str
     suite: str
     profile: str
     runs: tuple[str, ...]
-    patience_s: PositiveFloat = 60.0
+    timeout_s: PositiveFloat = 60.0
 
 
 def main() -> int:
@@ -68,13 +68,13 @@ def main() -> int:
 def _follow_all(request: FollowRequest) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends this process wherever the tracker hangs
     papers = find_papers(request.suite, request.profile)
-    be_patient = functools.partial(signal.setitimer, signal.ITIMER_REAL, request.patience_s)
-    open_runs = [Following(request, name, papers, be_patient) for name in request.runs]
+    restart_timer = functools.partial(signal.setitimer, signal.ITIMER_REAL, request.timeout_s)
+    open_runs = [Following(request, name, papers, restart_timer) for name in request.runs]
     is_last = False
     while not is_last:
         is_last = bool(select.select([sys.stdin], [], [], _EVERY_S)[0])  # looked at before: all before it is read
         for run in open_runs:
-            be_patient()  # from here, and again from each line that the tracker has taken
+            restart_timer()  # from here, and again from each line that the tracker has taken
             try:
                 run.catch_up()
             except RecordError as error:  # its own files, which its grid names, too; the others go on
@@ -107,14 +107,14 @@ class Following:
     """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go.
 
     Args:
-        request: that names the run.
-        name: its id.
-        papers: the numbers that its result is set beside.
-        moves: called for every line that the tracker has taken, and before it is closed.
+        request: Request that names the run.
+        name: Id of the run.
+        papers: Papers' numbers that its result is set beside.
+        keepalive: Function that is called for every line that the tracker has taken, and before it is closed.
     """
 
-    def __init__(self, request: FollowRequest, name: str, papers: Papers, moves: Callable[[], object]) -> None:
-        self._moves = moves
+    def __init__(self, request: FollowRequest, name: str, papers: Papers, keepalive: Callable[[], object]) -> None:
+        self._keepalive = keepalive
         self._run = RunDirectory(experiments_folder(Path(request.store)) / name)
         self.name, self._papers = name, papers
         self._open, self._tags = TRACKERS[request.tracker], (request.suite, request.profile)
@@ -166,7 +166,7 @@ class Following:
 
     def _pass_on_metrics(self) -> None:
         for line in self._read_new():
-            self._moves()
+            self._keepalive()
             step = self._step = line["step"]
             values = dict(flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")}))
             new = {name: value for name, value in values.items() if step > self._sent.get(name, self._known_until)}
@@ -207,13 +207,13 @@ class Following:
             self._file = None
         if self._tracker is not None:
             tracker, self._tracker = self._tracker, None
-            self._moves()
+            self._keepalive()
             tracker.close()
 
     def _begun(self) -> Tracker:
         if self._tracker is None:
             config = self._run.read_experiment().model_dump(mode="json")
-            self._tracker = self._open(TrackedRun(self.name, self._folder, config, self._tags, self._moves))
+            self._tracker = self._open(TrackedRun(self.name, self._folder, config, self._tags, self._keepalive))
         return self._tracker
 
     def _summarize(self, result: Result) -> dict[str, float]:
@@ -254,3 +254,7 @@ def _is_marked(path: Path, ended: bytes) -> bool:
         return read_file(path) == ended
     except OSError:
         return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The starter's side of ``--track``: a process for each tracker, told of and dropped when it fails."""
+"""The starter's side of ``--track``: a sidecar for each tracker, which is reported and dropped when it fails."""
 
 from __future__ import annotations
 
@@ -10,45 +10,40 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from launchers.core.sidecar import Helper
+from launchers.core.sidecar import Sidecar
 from launchers.tracking.follower import FollowRequest
 from suite.spec.resources import TrackerName
 
 _LAST_S = 60.0  # for what is left when the training has ended
-_PATIENCE_S = 60.0  # with one line of one run
+_TIMEOUT_S = 60.0  # for one line of one run
 
 
-class Follower:
-    """A process that follows runs into one tracker."""
+class Follower(Sidecar):
+    """The sidecar that follows runs into one tracker."""
 
     def __init__(self, request: FollowRequest) -> None:
+        super().__init__("launchers.tracking.follower", json.dumps(request.model_dump(mode="json")))
         self._request = request
-        self._helper = Helper("launchers.tracking", json.dumps(request.model_dump(mode="json")))
 
     def find_failure(self) -> str:
-        """Say why it has ended, if it has."""
-        status = self._helper.status
-        return self._describe(status) if status else ""
+        """Say why it has ended, if it has failed."""
+        status = self.process.poll()
+        if not status:
+            return ""
+        is_timeout = status == -signal.SIGALRM
+        reason = f"it has not answered for {self._request.timeout_s:g} s" if is_timeout else self.stderr_tail()
+        return tell_dropped(self._request.tracker, reason or f"its process ended with status {status}")
 
-    def end_input(self) -> None:
-        """Tell it that nothing more comes."""
-        self._helper.end_input()
-
-    def finish(self, patience_s: float) -> str:
+    def finish(self, timeout_s: float) -> str:
         """Let it pass on what is left; says why it could not, if so."""
         self.end_input()
         try:
-            status = self._helper.wait(patience_s)
+            self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self._helper.kill()
-            reason = f"it has not taken the last lines within {patience_s:.3g} s"
+            self.kill()
+            reason = f"it has not taken the last lines within {timeout_s:.3g} s"
             return tell_dropped(self._request.tracker, reason)
-        return self._describe(status) if status else ""
-
-    def _describe(self, status: int) -> str:
-        is_silent = status == -signal.SIGALRM
-        reason = f"it has not answered for {self._request.patience_s:g} s" if is_silent else self._helper.last_words
-        return tell_dropped(self._request.tracker, reason or f"its process ended with status {status}")
+        return self.find_failure()
 
 
 def tell_dropped(tracker: TrackerName, reason: str) -> str:
@@ -71,9 +66,9 @@ class Followers:
                 self._followers.remove(follower)
                 self._say(failure)
 
-    def finish(self, patience_s: float) -> None:
+    def finish(self, timeout_s: float) -> None:
         """Let all of them pass on what is left at once, and tell of those that could not in time."""
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         for follower in self._followers:
             follower.end_input()
         for follower in self._followers:
@@ -94,21 +89,21 @@ def following(
     """Track what the block inside trains.
 
     Args:
-        trackers: their names.
-        store: the run store.
-        suite: as ``get_suite`` takes it.
-        profile: of it, for the paper's numbers.
-        runs: their experiments' ids; of those that have finished, too, what is not tracked yet is.
-        say: is told of a tracker that fails, once.
-        last_s: seconds for what is left at the end.
+        trackers: Names of the trackers.
+        store: Run store.
+        suite: Suite as ``get_suite`` takes it.
+        profile: Profile of the suite, for the paper's numbers.
+        runs: Ids of the experiments; a finished run is tracked, too, unless it has been.
+        say: Function that is told once of a tracker that fails.
+        last_s: Seconds for what is left at the end.
     """
     names, place, followers = tuple(runs), str(store.absolute()), []
     for name in trackers:
         try:
-            order = FollowRequest(
-                tracker=name, store=place, suite=suite, profile=profile, runs=names, patience_s=_PATIENCE_S
+            request = FollowRequest(
+                tracker=name, store=place, suite=suite, profile=profile, runs=names, timeout_s=_TIMEOUT_S
             )
-            followers.append(Follower(order))
+            followers.append(Follower(request))
         except OSError as error:  # no room for a file or a process
             say(tell_dropped(name, str(error)))
     found = Followers(followers, say)

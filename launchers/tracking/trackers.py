@@ -16,14 +16,14 @@ PROJECT = "convolutional-prior"  # of all suites, which share runs; WANDB_PROJEC
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """A run as a tracker is told of it. ``folder`` is its own, for this tracker and this run alone; ``moves`` is called
-    for every line that a tracker which takes them late has taken."""
+    """A run as a tracker is told of it. ``folder`` is its own, for this tracker and this run alone; ``keepalive``
+    is called for every line that a tracker which takes them late has taken."""
 
     id: str
     folder: Path
     config: Mapping[str, Any]
     tags: tuple[str, ...]
-    moves: Callable[[], object]
+    keepalive: Callable[[], object]
 
     @property
     def group(self) -> str:
@@ -161,7 +161,7 @@ class Trackio:
         made = trackio.init(PROJECT, name=name, group=run.group, config=config, resume="never", embed=False)
         for step, values in self._lines:
             made.log(values, step=step)
-            run.moves()
+            run.keepalive()
         made.finish()
 
 

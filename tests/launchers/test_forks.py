@@ -1,5 +1,6 @@
 """Runs forked by a process that has the libraries loaded, against runs of a Python of their own."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from launchers.core.forked_run import ForkServer
+from launchers.core.fork_server import ForkServer
 from launchers.core.plan import make_plan
 from launchers.local.pool import LocalPool, environment_of_runs
 from suite.papers.shared.deit import DEIT_LAPTOP
@@ -21,17 +22,17 @@ RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "drop_p
 EXPERIMENT = Experiment(model="convit_micro", dataset="cifar10_sample", image_size=32, recipe=RECIPE)
 LONG = EXPERIMENT.model_copy(update={"recipe": RECIPE.model_copy(update={"epochs": 1e4})})
 GRID = """
-import sys, time
+import sys, time; from multiprocessing import forkserver
 from pathlib import Path
 from launchers.local.pool import LocalPool, environment_of_runs
-from launchers.core.forked_run import ForkServer
+from launchers.core.fork_server import ForkServer
 from launchers.core.plan import make_plan
 from suite.spec.experiment import Experiment; from suite.spec.resources import Resources
 experiments = [Experiment.model_validate_json(text) for text in sys.argv[2:]]
 resources = Resources()
 with ForkServer(resources, environment_of_runs(resources)) as server:
     pool = LocalPool(make_plan(experiments, Path(sys.argv[1]), resources), len(experiments), server=server)
-    print(server._process.pid, flush=True)
+    print(forkserver._forkserver._forkserver_pid, flush=True)
     while pool.poll():
         time.sleep(0.02)
         if sorted(run.state for run in pool.runs) == ["failed", "running"]:
@@ -58,24 +59,35 @@ def without_times(metrics):
     return [{key: value for key, value in line.items() if key not in times} for line in metrics]
 
 
-NO_FORKS = """
+FEW_FORKS = """
 import os
-def refuse():
-    raise BlockingIOError(11, "no process is left")
-os.fork = refuse
+fork, left = os.fork, [None] * {}
+def fork_or_refuse():
+    if not left:
+        raise BlockingIOError(11, "no process is left")
+    left.pop()
+    return fork()
+os.fork = fork_or_refuse
 """
+
+
+@contextlib.contextmanager
+def server_with_few_forks(folder, number):
+    """A loaded server whose kernel grants no more processes than these; the first shows that it is loaded."""
+    (folder / "sitecustomize.py").write_text(FEW_FORKS.format(number))
+    environment = environment_of_runs(Resources())
+    path = os.pathsep.join([str(folder), environment.get("PYTHONPATH", "")])
+    with ForkServer(Resources(), {**environment, "PYTHONPATH": path}) as server:
+        while server.is_loading:
+            time.sleep(0.02)
+        yield server
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """A run in a Python of its own, as every run is started that the server cannot fork."""
     folder = tmp_path_factory.mktemp("alone")
-    (folder / "sitecustomize.py").write_text(NO_FORKS)
-    environment = environment_of_runs(Resources())
-    path = os.pathsep.join([str(folder), environment.get("PYTHONPATH", "")])
-    with ForkServer(Resources(), {**environment, "PYTHONPATH": path}) as server:
-        while server.is_loading:
-            time.sleep(0.02)
+    with server_with_few_forks(folder, 1) as server:
         assert server.is_alive
         run = run_pool(folder / "runs", EXPERIMENT, server)
         assert not server.is_alive
@@ -84,6 +96,11 @@ def alone(tmp_path_factory):
 
 def test_a_server_that_cannot_fork_costs_no_run(alone):
     assert alone.read_result().num_attempts == 1
+
+
+def test_a_server_that_has_never_forked_is_asked_for_no_run(tmp_path):
+    with server_with_few_forks(tmp_path, 0) as server:
+        assert not server.is_alive
 
 
 def test_a_forked_run_leaves_what_one_in_a_python_of_its_own_leaves(tmp_path, alone):
@@ -119,7 +136,8 @@ def is_gone(pid):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forked runs need Linux")
-def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid(tmp_path):
+@pytest.mark.parametrize("has_server", [False, True])
+def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid(tmp_path, has_server):
     experiments = [LONG, LONG.with_seed(1)]
     command = [sys.executable, "-c", GRID, str(tmp_path), *(one.model_dump_json() for one in experiments)]
     grid = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -128,14 +146,15 @@ def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid
     victim, other = (pid_of(run) for run in runs)
     assert [os.getsid(pid) for pid in (victim, other)] == [victim, other]
     assert [os.getpgid(pid) for pid in (victim, other)] == [victim, other]
-    assert f"\nPPid:\t{grid.pid}\n" in Path(f"/proc/{other}/status").read_text()
     assert os.readlink(f"/proc/{other}/fd/0") == os.devnull
     os.kill(victim, signal.SIGKILL)
     assert "was killed by SIGKILL" in grid.stdout.readline()
-    os.kill(server, signal.SIGKILL)
-    wait_until(lambda: is_gone(server))
+    if not has_server:
+        os.kill(server, signal.SIGKILL)
+        wait_until(lambda: is_gone(server))
     before = step_of(runs[1])
     wait_until(lambda: step_of(runs[1]) > before)
+    os.kill(other, signal.SIGSTOP)
     grid.kill()
     grid.wait()
-    wait_until(lambda: is_gone(other))
+    wait_until(lambda: is_gone(other) and is_gone(server))

@@ -174,7 +174,7 @@ def test_threads_of_a_run_sleep_while_they_wait_unless_the_user_says_otherwise(m
 @pytest.mark.parametrize(
     "start",
     [
-        "from launchers.core.fork_server import import_training; import_training(Resources())",  # as a node
+        "from launchers.core.preload import import_training; import_training(Resources())",  # as a node
         "import suite.execute; sys.argv = ['execute', folder]; suite.execute.main()",  # by hand
     ],
 )

@@ -42,8 +42,8 @@ def log(run, *steps, loss=1.0):
         run.append_metrics({"step": step, "num_steps": 60, "epoch": step / 10, "gates": [[0.5, 0.25], []]})
 
 
-def request(store, tracker="tensorboard", runs=(FIRST.id,), patience_s=600.0):
-    words = {"suite": "sample_efficiency", "profile": "smoke", "patience_s": patience_s}
+def request(store, tracker="tensorboard", runs=(FIRST.id,), timeout_s=600.0):
+    words = {"suite": "sample_efficiency", "profile": "smoke", "timeout_s": timeout_s}
     return FollowRequest(tracker=tracker, store=str(store), runs=runs, **words)
 
 
@@ -106,7 +106,7 @@ def test_no_step_is_there_twice_after_a_kill_of_tracker_and_run_and_a_resume_fro
     log(run, 1, 2, 3, 4)
     killed = Follower(request(tmp_path))
     wait_for(tmp_path, 4)
-    os.kill(killed._helper._process.pid, signal.SIGKILL)
+    os.kill(killed.process.pid, signal.SIGKILL)
     assert "ended with status -9" in killed.finish(600)
     run.keep_metrics_until(2)
     log(run, 3, loss=6.0)
@@ -164,15 +164,15 @@ def broken(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("code", "patience_s", "reason"),
+    ("code", "timeout_s", "reason"),
     [("raise OSError('no space left for runs')", 300.0, "OSError: no space left for runs"),
      ("import time; time.sleep(10**6)", 0.5, "it has not answered for 0.5 s")],
 )  # fmt: skip
 def test_a_tracker_that_fails_or_hangs_is_told_of_once_and_dropped(
-    tmp_path, run, broken, monkeypatch, code, patience_s, reason
+    tmp_path, run, broken, monkeypatch, code, timeout_s, reason
 ):
     broken(code)
-    monkeypatch.setattr(beside, "_PATIENCE_S", patience_s)
+    monkeypatch.setattr(beside, "_TIMEOUT_S", timeout_s)
     log(run, 1)
     said = []
     with following(["wandb"], tmp_path, "sample_efficiency", "smoke", [FIRST.id], said.append) as followers:
@@ -188,7 +188,7 @@ def test_a_tracker_that_is_slow_with_a_long_backlog_is_not_taken_for_one_that_ha
     slow = "SimpleNamespace(log=lambda values, step: time.sleep(0.1), finish=lambda: None)"
     broken(f"import time; from types import SimpleNamespace; return {slow}")
     log(run, *range(1, 56))
-    assert Follower(request(tmp_path, "wandb", patience_s=10.0)).finish(600) == ""  # for 110 lines of 0.1 s each
+    assert Follower(request(tmp_path, "wandb", timeout_s=10.0)).finish(600) == ""  # for 110 lines of 0.1 s each
 
 
 def test_a_tracker_that_cannot_even_begin_is_told_of_and_the_training_goes_on(tmp_path, monkeypatch):
