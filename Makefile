@@ -21,7 +21,7 @@ FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys
 demo: .venv/installed
 	$(BIN)/python launchers/grid.py --suite sample_efficiency --only train_fraction=0.01 --seeds 3
 
-# Everything that must pass: style, types, import rules, tests, at once: types take one core.
+# Everything that must pass: style, types, import rules, workflows, tests, at once: types take one core.
 test: .venv/installed
 	$(MAKE) --jobs=2 lint pytest
 
@@ -37,6 +37,7 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/zizmor --quiet --offline --strict-collection .github
 
 .venv/installed: pyproject.toml constraints.txt $(if $(ANEW),FORCE)
 	$(if $(filter fit,$(FITNESS)),,$(error $(PYTHON): $(FITNESS). Expected Python 3.11 or newer with venv; name it: make $(MAKECMDGOALS) PYTHON=python3.11))
