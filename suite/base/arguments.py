@@ -48,7 +48,7 @@ def a_path(text: str) -> Path:
     if text.encode(errors="ignore").decode() != text:
         expected = f"expected text in {sys.getfilesystemencoding()}: rename it, or set LC_ALL=C.UTF-8"
         raise argparse.ArgumentTypeError(f"found {text!r}, {expected}")
-    return Path(os.path.expanduser(text))
+    return Path(os.path.expanduser(text))  # noqa: PTH111  # pathlib's raises for a user that is not there
 
 
 def program(subcommand: str, script: str) -> str:

@@ -129,7 +129,7 @@ def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid
     assert [os.getsid(pid) for pid in (victim, other)] == [victim, other]
     assert [os.getpgid(pid) for pid in (victim, other)] == [victim, other]
     assert f"\nPPid:\t{grid.pid}\n" in Path(f"/proc/{other}/status").read_text()
-    assert os.readlink(f"/proc/{other}/fd/0") == os.devnull
+    assert Path(f"/proc/{other}/fd/0").readlink() == Path(os.devnull)
     os.kill(victim, signal.SIGKILL)
     assert "was killed by SIGKILL" in grid.stdout.readline()
     os.kill(server, signal.SIGKILL)

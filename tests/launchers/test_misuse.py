@@ -63,9 +63,9 @@ def test_a_user_without_rights_to_the_store_is_told_so_in_one_line(tmp_path, mod
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_an_output_that_is_full_is_said_in_one_line(tmp_path):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = run("--runs", tmp_path, "--status", code="import sys; from launchers.grid import main; sys.exit(main())",
                    stdout=full)  # fmt: skip
     assert done.returncode == Exit.FAILED

@@ -203,7 +203,7 @@ def _removed(branch: Path) -> bool:
     """Whether this cgroup and those below it are gone, trying to remove them; the kernel takes a moment."""
     for folder, _, _ in os.walk(branch, topdown=False):
         with contextlib.suppress(OSError):
-            os.rmdir(folder)
+            Path(folder).rmdir()
     return not branch.exists()
 
 

@@ -1,7 +1,7 @@
 """DeepSpeed training against a plain PyTorch loop, and how a run ends that cannot go on."""
 
 import errno
-import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -214,7 +214,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
 
     class FullDisk:
         def save_checkpoint(self, folder, tag, **options):
-            os.makedirs(f"{folder}/{tag}")
+            Path(folder, tag).mkdir(parents=True)
             raise OSError(errno.ENOSPC, "No space left on device")
 
     class Alone:
