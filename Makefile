@@ -15,7 +15,7 @@ endif
 FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("it is Python %d.%d.%d" % sys.version_info[:3]); \
 	from importlib.util import find_spec; print("fit") if find_spec("ensurepip") else sys.exit("it has no ensurepip")' || :; } 2>&1)
 
-.PHONY: demo test pytest test-slurm lint site ffcv offline-kit gpu-proof faults bench FORCE
+.PHONY: demo test pytest coverage test-slurm lint site ffcv offline-kit gpu-proof faults bench FORCE
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -27,6 +27,14 @@ test: .venv/installed
 
 pytest: .venv/installed
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# Which lines the tests run, in every process: build/coverage/report.txt, and the lines themselves in build/coverage/html.
+coverage: .venv/installed
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage html --quiet
+	$(BIN)/python -m coverage report | tee build/coverage/report.txt
 
 # On a real SLURM cluster of four nodes, which is set up on this machine: as root, on Debian or Ubuntu.
 test-slurm: .venv/installed

@@ -29,7 +29,8 @@ sys.exit(grid.main(sys.argv[1:]))
 
 def run(*options, code=AS_NOBODY, **more):
     command = [sys.executable, "-c", code, *COMMAND, *map(str, options)]
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=300, **more)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}  # unwritable
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=300, env=environment, **more)
 
 
 @pytest.mark.parametrize(
