@@ -15,7 +15,7 @@ endif
 FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("it is Python %d.%d.%d" % sys.version_info[:3]); \
 	from importlib.util import find_spec; print("fit") if find_spec("ensurepip") else sys.exit("it has no ensurepip")' || :; } 2>&1)
 
-.PHONY: demo test pytest coverage test-slurm lint site ffcv offline-kit gpu-proof faults bench FORCE
+.PHONY: demo test pytest coverage test-slurm lint lock site ffcv offline-kit gpu-proof faults bench FORCE
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -46,6 +46,11 @@ lint: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/zizmor --quiet --offline --strict-collection .github
+
+# All that `.[dev]` installs, for any platform and Python that the project is for, with the hashes of the files.
+lock: .venv/installed
+	$(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --extra dev --constraint constraints.txt \
+		--generate-hashes --no-annotate --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 
 .venv/installed: pyproject.toml constraints.txt $(if $(ANEW),FORCE)
 	$(if $(filter fit,$(FITNESS)),,$(error $(PYTHON): $(FITNESS). Expected Python 3.11 or newer with venv; name it: make $(MAKECMDGOALS) PYTHON=python3.11))
