@@ -82,7 +82,7 @@ def test_every_way_to_run_gives_the_weights_of_plain_pytorch(train, tmp_path, pl
     unused = "pos_proj.bias"  # without effect on the model: its gradient is rounding noise, which Adam scales up
     for name, expected in plain_weights.items():
         if unused not in name:
-            torch.testing.assert_close(weights[name], expected, rtol=1e-3, atol=2e-4, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(weights[name], expected, rtol=1e-3, atol=2e-4, msg=f"{name}: {{}}".format)
 
 
 def test_zero_3_trains_and_evaluates_a_model_whose_weights_are_really_cut_in_pieces(train, tmp_path):
