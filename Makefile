@@ -15,18 +15,26 @@ endif
 FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("it is Python %d.%d.%d" % sys.version_info[:3]); \
 	from importlib.util import find_spec; print("fit") if find_spec("ensurepip") else sys.exit("it has no ensurepip")' || :; } 2>&1)
 
-.PHONY: demo test pytest test-slurm lint site ffcv gpu-proof faults bench FORCE
+.PHONY: demo test pytest coverage test-slurm lint lock site ffcv gpu-proof faults bench FORCE
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
 	$(BIN)/python launchers/grid.py --suite sample_efficiency --only train_fraction=0.01 --seeds 3
 
-# Everything that must pass: style, types, import rules, tests, at once: types take one core.
+# Everything that must pass: style, types, import rules, workflows, tests, at once: types take one core.
 test: .venv/installed
 	$(MAKE) --jobs=2 lint pytest
 
 pytest: .venv/installed
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# Which lines the tests run, in every process: build/coverage/report.txt, and the lines themselves in build/coverage/html.
+coverage: .venv/installed
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage html --quiet
+	$(BIN)/python -m coverage report | tee build/coverage/report.txt
 
 # On a real SLURM cluster of four nodes, which is set up on this machine: as root, on Debian or Ubuntu.
 test-slurm: .venv/installed
@@ -37,6 +45,12 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/zizmor --quiet --offline --strict-collection .github
+
+# All that `.[dev]` installs, for any platform and Python that the project is for, with the hashes of the files.
+lock: .venv/installed
+	$(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --extra dev --constraint constraints.txt \
+		--generate-hashes --no-annotate --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 
 .venv/installed: pyproject.toml constraints.txt $(if $(ANEW),FORCE)
 	$(if $(filter fit,$(FITNESS)),,$(error $(PYTHON): $(FITNESS). Expected Python 3.11 or newer with venv; name it: make $(MAKECMDGOALS) PYTHON=python3.11))

@@ -62,5 +62,5 @@ def note(what: str, reference: str, ours: Sequence[float], references: Sequence[
         return
     ratios = tuple(round(b / a, 4) for a, b in zip(ours, references, strict=True))
     measurement = Measurement(benchmark=Path(sys.argv[0]).stem, what=what, reference=reference, ratios=ratios)
-    with open(path, "a", encoding="utf-8") as file:
+    with Path(path).open("a", encoding="utf-8") as file:
         file.write(measurement.model_dump_json() + "\n")

@@ -93,7 +93,7 @@ def make_result(experiment: Experiment) -> Result:
 
 def load_plainly(paths: list[Path]) -> None:
     for path in paths:
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             json.loads(file.read())
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from suite.base.arguments import COMMAND
+from suite.base.arguments import COMMAND, add_version
 
 
 class _Command(NamedTuple):
@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=f"commands:\n{lines}\n\n`{COMMAND} COMMAND --help` shows the options of one.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_version(parser)
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of the commands below")
     chosen = COMMANDS[parser.parse_args(given[:1]).command]
     status: int = importlib.import_module(chosen.module).main(given[1:])

@@ -129,7 +129,7 @@ def test_a_named_pipe_in_its_place_holds_nobody_up(run):
 def test_a_status_tells_a_silence_by_the_file_s_date(run, clock):
     begin(run, clock)
     assert find_silence(run) == ""
-    then = os.stat(run.heartbeat_path).st_mtime - 40
+    then = run.heartbeat_path.stat().st_mtime - 40
     os.utime(run.heartbeat_path, (then, then))
     assert find_silence(run).startswith("no step for 40 s")
 
@@ -137,6 +137,6 @@ def test_a_status_tells_a_silence_by_the_file_s_date(run, clock):
 def test_a_status_tells_of_a_first_checkpoint_without_end_long_before_it_is_ended(run, clock):
     _, heart = begin(run, clock)
     with heart.during("checkpoint"):
-        then = os.stat(run.heartbeat_path).st_mtime - 70
+        then = run.heartbeat_path.stat().st_mtime - 70
         os.utime(run.heartbeat_path, (then, then))
         assert find_silence(run) == "no step for 70 s, in a checkpoint"

@@ -146,6 +146,11 @@ def test_a_subcommands_help_calls_it_as_the_user_did(installed, tmp_path, name):
     assert shown.stdout.startswith(f"usage: convolutional-prior {name} ")
 
 
+@pytest.mark.parametrize("words", [["--version"], ["grid", "--version"]])
+def test_the_installed_command_shows_the_version_of_the_project_file(installed, tmp_path, words):
+    assert call(installed, tmp_path, *words).stdout == f"convolutional-prior {VERSION}\n"
+
+
 def test_the_wheel_says_that_it_is_typed_and_under_which_license(installed):
     packages = next(installed.parent.glob("lib/python*/site-packages"))
     assert all((packages / Path(name).name / "py.typed").exists() for name in PACKAGES)

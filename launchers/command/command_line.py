@@ -13,7 +13,7 @@ from typing import Any, get_args
 from launchers.command.address import DEFAULT, parse_address
 from launchers.command.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.significance.sequential import FIRST_LOOK
-from suite.base.arguments import a_path, num_seeds, positive, program
+from suite.base.arguments import a_path, add_version, num_seeds, positive, program
 from suite.base.errors import SpecError
 from suite.spec.resources import StorageFormat, TrackerName
 
@@ -134,6 +134,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--show", action="store_true", help="show the profile's experiments and recipes in full, beside the paper's"
     )
     parser.add_argument("--list", action="store_true", dest="list_suites", help="show all suites, and what they cost")
+    add_version(parser)
     parser.add_argument(
         "--serve", nargs="?", type=parse_address, const=DEFAULT, metavar="HOST:PORT",
         help=f"show the grid's page in a browser while it works (default: {DEFAULT}); with --status only look on",

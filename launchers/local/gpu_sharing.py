@@ -98,7 +98,7 @@ def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_en
         at_the_end: takes what ends it.
     """
     try:
-        with open(folder / "output", "wb") as output:
+        with (folder / "output").open("wb") as output:
             daemon = subprocess.Popen(
                 ["sh", "-c", _KEEPER, _CONTROL],
                 env={**environment, "CUDA_VISIBLE_DEVICES": gpu},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 COMMAND = "convolutional-prior"
@@ -47,9 +48,15 @@ def a_path(text: str) -> Path:
     if text.encode(errors="ignore").decode() != text:
         expected = f"expected text in {sys.getfilesystemencoding()}: rename it, or set LC_ALL=C.UTF-8"
         raise argparse.ArgumentTypeError(f"found {text!r}, {expected}")
-    return Path(os.path.expanduser(text))
+    return Path(os.path.expanduser(text))  # noqa: PTH111  # pathlib's raises for a user that is not there
 
 
 def program(subcommand: str, script: str) -> str:
     """Return what the user typed to get here: a subcommand of the installed command, or a script of the checkout."""
     return f"{COMMAND} {subcommand}" if Path(sys.argv[0]).name == COMMAND else script
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """Let ``--version`` print the installed version and end the program."""
+    told = f"{COMMAND} {version('convolutional-prior-suite')}"
+    parser.add_argument("--version", action="version", version=told, help="show the installed version")

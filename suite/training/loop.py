@@ -130,7 +130,7 @@ class Training:
         if 0 < self.norm_batch < self.recipe.batch_size:
             print(f"batch norms see {self.norm_batch} images at once, not the batch of {self.recipe.batch_size}")
 
-    def run(self, stop: StopRequest) -> Result | None:
+    def run(self, stop: StopRequest) -> Result | None:  # noqa: C901  # reads straight down
         """Train to the end; the first rank returns the result, the others None.
 
         Raises:

@@ -59,7 +59,7 @@ def run(folder: Path, tmp_path: Path) -> Callable[..., Prepared]:
         request = PrepareSettings(
             dataset=dataset,
             source=None if source == "None" else source,
-            storage_format=storage_format,  # type: ignore[arg-type]
+            storage_format=storage_format,
             out=options.pop("out", tmp_path / "data"),
             **({"samples_per_shard": 4} | options),
         )

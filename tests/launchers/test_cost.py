@@ -54,7 +54,7 @@ def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, g
             remembered.cache_clear()
         assert run_flops(experiment, RESOURCES) == expected
         size, options = {"num_classes": 10, "image_size": 32}, experiment.model_options
-        counted = flops.count_anew(experiment.model, *size.values(), options)
+        counted = flops.count_anew(experiment.model, *size.values(), options)  # type: ignore[call-arg]
         assert find_flops(experiment.model, **size, **options) == counted
 
 

@@ -146,7 +146,7 @@ def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid
     victim, other = (pid_of(run) for run in runs)
     assert [os.getsid(pid) for pid in (victim, other)] == [victim, other]
     assert [os.getpgid(pid) for pid in (victim, other)] == [victim, other]
-    assert os.readlink(f"/proc/{other}/fd/0") == os.devnull
+    assert Path(f"/proc/{other}/fd/0").readlink() == Path(os.devnull)
     os.kill(victim, signal.SIGKILL)
     assert "was killed by SIGKILL" in grid.stdout.readline()
     if not has_server:

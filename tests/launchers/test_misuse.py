@@ -29,7 +29,8 @@ sys.exit(grid.main(sys.argv[1:]))
 
 def run(*options, code=AS_NOBODY, **more):
     command = [sys.executable, "-c", code, *COMMAND, *map(str, options)]
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=300, **more)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}  # unwritable
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=300, env=environment, **more)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +64,9 @@ def test_a_user_without_rights_to_the_store_is_told_so_in_one_line(tmp_path, mod
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_an_output_that_is_full_is_said_in_one_line(tmp_path):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = run("--runs", tmp_path, "--status", code="import sys; from launchers.grid import main; sys.exit(main())",
                    stdout=full)  # fmt: skip
     assert done.returncode == Exit.FAILED

@@ -28,6 +28,9 @@ from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint.checkpoint import save_weights
 from suite.training.start import start_network
 
+# commands run in this process, which has their modules by then
+pytestmark = pytest.mark.filterwarnings("ignore:.* found in sys.modules after import of package:RuntimeWarning")
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"(?P<mark><!-- parsed only: .+ -->\n)?^```(?P<kind>sh|console)\n(?P<body>.*?)^```$", re.M | re.S)

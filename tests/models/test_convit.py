@@ -39,7 +39,7 @@ def test_gpsa_equals_the_paper_step_by_step_on_any_grid(rows, columns, heads):
     x = torch.randn(2, rows * columns, dim, dtype=torch.float64) + 0.5
     parts = (layer.qk.weight, layer.v.weight, layer.proj.weight, layer.proj.bias)
     parts += (layer.pos_proj.weight, layer.pos_proj.bias, layer.gating_param)
-    expected = torch.stack([transcribed_gpsa(image, *parts, rows, columns) for image in x])
+    expected = torch.stack([transcribed_gpsa(image, *parts, rows, columns) for image in x])  # type: ignore[call-arg]
     torch.testing.assert_close(layer(x, (rows, columns)), expected, rtol=1e-10, atol=1e-10)
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from processes import end_processes, find_processes, mark_of, reap, start_process, system_environment, wait_until
 from settings import ACCOUNT, Settings
@@ -22,10 +23,10 @@ class Daemons:
         self.folder = settings.folder
         self.environment = {"SLURM_CONF": str(settings.slurm_conf)}
 
-    def run(self, command: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
+    def run(self, command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, with its output captured; the options are those of subprocess.run."""
         environment = system_environment() | self.environment
-        usual = {"env": environment, "capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+        usual: dict[str, Any] = {"env": environment, "capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
         return subprocess.run([str(word) for word in command], **{**usual, **options})
 
     def call(self, *command: str | Path) -> str:

@@ -64,13 +64,13 @@ def _find_freezer(folder: Path) -> Path | None:
         _, place, kind, options, *_ = line.split()
         if kind == "cgroup" and "freezer" in options.split(",") and os.access(place, os.W_OK):
             return Path(place)
-    place = folder / "freezer"
+    mounted = folder / "freezer"
     try:
-        mount_freezer(place)
+        mount_freezer(mounted)
     except subprocess.CalledProcessError:
         return None
-    subprocess.run(["umount", place], check=True)
-    return place
+    subprocess.run(["umount", mounted], check=True)
+    return mounted
 
 
 def free_network() -> int:

@@ -119,8 +119,8 @@ class NamespaceNodes:
     def _start_first_process(self, name: str) -> None:
         s = self.settings
         (s.folder / "run" / f"{name}.booted").unlink(missing_ok=True)
-        command = [*UNSHARE, sys.executable, Path(__file__).with_name("first_process.py"), name, s.folder]
-        command += [s.process_tracking]
+        program = Path(__file__).with_name("first_process.py")
+        command: list[str | Path] = [*UNSHARE, sys.executable, program, name, s.folder, s.process_tracking]
         if s.freezer:  # what the new cgroup namespace calls its root is where the process is when it asks for one
             branch = s.freezer / name
             branch.mkdir(exist_ok=True)
@@ -203,7 +203,7 @@ def _removed(branch: Path) -> bool:
     """Whether this cgroup and those below it are gone, trying to remove them; the kernel takes a moment."""
     for folder, _, _ in os.walk(branch, topdown=False):
         with contextlib.suppress(OSError):
-            os.rmdir(folder)
+            Path(folder).rmdir()
     return not branch.exists()
 
 

@@ -143,7 +143,7 @@ def _environment(pid: int) -> bytes:
     for _ in range(20):
         if environment := Path(f"/proc/{pid}/environ").read_bytes():
             return environment
-        os.readlink(f"/proc/{pid}/exe")
+        Path(f"/proc/{pid}/exe").readlink()
         time.sleep(0.001)
     return b""
 

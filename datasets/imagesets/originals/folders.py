@@ -94,7 +94,7 @@ def _list_images(root: Path, folder: str, passed: list[str]) -> list[str]:
     names: list[str] = []
     seen: dict[tuple[int, int], str] = {}
     for where, folders, files in os.walk(root / folder, onerror=_refuse, followlinks=True):
-        about = os.stat(where)
+        about = Path(where).stat()
         known = seen.setdefault((about.st_dev, about.st_ino), where)
         if known != where:
             raise DataError(f"{where} leads to {known}, whose images would be there twice. Remove the link.")
@@ -123,7 +123,8 @@ def _list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
     for entry in visible:
         shown = f"{folder.name}/{entry.name}"
         if not entry.is_dir():
-            beside.append(shown if os.path.exists(entry) else f"{shown} (a link to nothing)")
+            is_there = os.path.exists(entry)  # noqa: PTH110  # pathlib's raises where a link's folder is closed to us
+            beside.append(shown if is_there else f"{shown} (a link to nothing)")
         elif found.setdefault(class_name(entry.name), shown) != shown:
             raise DataError(f"{folder} has {entry.name!r} in composed and in decomposed Unicode. Make the two one.")
     return found, beside

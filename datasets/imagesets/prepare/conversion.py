@@ -182,7 +182,11 @@ def _fingerprints(original: Original) -> dict[str, str]:
         for index in range(len(samples))
     }
     try:
-        states = [(path, state.st_size, state.st_mtime_ns) for path in sorted(files) for state in (os.stat(path),)]
+        states = [
+            (path, state.st_size, state.st_mtime_ns)
+            for path in sorted(files)
+            for state in (os.stat(path),)  # noqa: PTH116  # a million texts become no Path first
+        ]
     except OSError as error:
         raise DataError(
             f"{error.filename} cannot be read: {error.strerror}. Make it readable, or remove it."

@@ -90,7 +90,7 @@ def test_mixing_is_timms_for_the_same_draws_of_each_group(alphas, monkeypatch):
     timms = timm.data.mixup.Mixup(*alphas, switch_prob=0.5, label_smoothing=0)
     groups = np.arange(8) % 4
     for step in range(10):
-        ours = mixing(5, step, groups, *alphas, 0.5, 32)
+        ours = mixing(5, step, groups, *alphas, 0.5, 32)  # type: ignore[call-arg]
         draws = uniforms(5, Purpose.MIXING, Samples(np.zeros(4, int), np.full(4, step), np.arange(4)))
         for image, group in enumerate(groups):
             switch, share, *center = draws[group]

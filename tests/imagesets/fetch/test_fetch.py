@@ -38,8 +38,8 @@ class Python2Pickler(pickle._Pickler):  # the one in Python: the one in C has no
     dispatch: ClassVar[dict[type, Callable[..., None]]] = dict(pickle._Pickler.dispatch)
 
     def save_bytes(self, obj: bytes) -> None:
-        self.write(pickle.BINSTRING + struct.pack("<i", len(obj)) + obj)  # type: ignore[attr-defined]
-        self.memoize(obj)  # type: ignore[attr-defined]
+        self.write(pickle.BINSTRING + struct.pack("<i", len(obj)) + obj)
+        self.memoize(obj)
 
     def save_str(self, obj: str) -> None:
         self.save_bytes(obj.encode())

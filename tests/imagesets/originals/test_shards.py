@@ -45,7 +45,7 @@ def replace(shards: Path, name: str, data: bytes) -> None:
     """Give the first shard another member of that name, or one more."""
     path = shards / "train-0.tar"
     with tarfile.open(path) as tar:
-        members = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+        members = {member.name: tar.extractfile(member).read() for member in tar}
     write_shard(path, list((members | {name: data}).items()))
 
 
@@ -160,7 +160,7 @@ def test_what_a_computer_adds_to_folders_is_passed_over(
 ) -> None:
     path = shards / "train-0.tar"
     with tarfile.open(path) as tar:
-        members = [(member.name, tar.extractfile(member).read()) for member in tar]  # type: ignore[union-attr]
+        members = [(member.name, tar.extractfile(member).read()) for member in tar]
     added = [(f"{name.rpartition('/')[0]}/._{name.rpartition('/')[2]}", b"\0\5\x16\7") for name, _ in members]
     pairs = [member for pair in zip(added, members, strict=True) for member in pair]
     write_shard(path, [(".DS_Store", b"x"), ("README", b"x"), *pairs, ("LICENSE.txt", b"x")])

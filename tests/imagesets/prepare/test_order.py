@@ -87,7 +87,7 @@ def test_class_folders_under_a_fetched_set_s_name_are_refused(run: Run) -> None:
 
 
 def test_imagenet_s_classes_are_those_that_timm_lists() -> None:
-    [place] = find_spec("timm").submodule_search_locations or ()  # type: ignore[union-attr]
+    [place] = find_spec("timm").submodule_search_locations or ()  # type: ignore[misc]
     synsets = tuple((Path(place) / "data" / "_info" / "imagenet_synsets.txt").read_text().split())
     for name, classes in (("imagenet", synsets), ("imagenet100", synsets[:100])):
         labels: Any = {"train": np.arange(len(classes)), "test": np.arange(len(classes))}
