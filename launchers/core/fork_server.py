@@ -62,7 +62,7 @@ class ForkedRun(ForkServerProcess):
 
         A dead server can report no exit status: multiprocessing then says 255 at once, though the run goes on.
         """
-        return None if Path(f"/proc/{self.pid}/exe").exists() else self.exitcode
+        return None if os.path.exists(f"/proc/{self.pid}/exe") else self.exitcode  # noqa: PTH110  # Path raises ESRCH
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to it, unless it has ended."""
