@@ -29,14 +29,7 @@ from suite.training.optim import build_optimizer
 def make_step(
     name: str, resources: Resources, ranks: distributed.Ranks, options: argparse.Namespace
 ) -> Callable[[], None]:
-    """Make a step of a rank alone, as trainings do.
-
-    Args:
-        name: of the model.
-        resources: say whether it is compiled.
-        ranks: this process.
-        options: of the command line.
-    """
+    """Make a step of a rank alone, as trainings do; it is compiled where ``resources`` say so."""
     torch.manual_seed(0)
     recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
     model = build_model(name, num_classes=10, image_size=options.image_size)

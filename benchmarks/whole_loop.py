@@ -104,14 +104,7 @@ class StopAfter(StopRequest):
 
 
 def our_loop(experiment: Experiment, num_steps: int, folder: Path, ranks: distributed.Ranks) -> Callable[[], object]:
-    """Set a run up; what is returned trains it.
-
-    Args:
-        experiment: what is trained.
-        num_steps: of each call.
-        folder: of the run.
-        ranks: this process alone.
-    """
+    """Set a run up in a folder; each call of what is returned trains it for ``num_steps``."""
     run = RunDirectory(folder)
     run.create(experiment)
     training = LoopAlone(run, experiment, Resources(num_evaluations=1), ranks)
@@ -130,14 +123,7 @@ def processor_seconds(train: Callable[[], object]) -> float:
 
 
 def compare(model: str, options: argparse.Namespace, ranks: distributed.Ranks, store: Path) -> None:
-    """Time both loops in turn, and print medians over the rounds.
-
-    Args:
-        model: its name.
-        options: of the command line.
-        ranks: this process.
-        store: a folder for runs.
-    """
+    """Time both loops in turn, and print medians over the rounds."""
     recipe = DEIT_LAPTOP.model_copy(update={"epochs": 24.0})  # flipped images, as the bare loop's
     experiment = micro("convit" if model.startswith("convit") else "deit").model_copy(
         update={"train_fraction": _FRACTION, "recipe": recipe}
@@ -161,7 +147,7 @@ def compare(model: str, options: argparse.Namespace, ranks: distributed.Ranks, s
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--models", nargs="+", choices=_MODELS, default=_MODELS)
-    parser.add_argument("--steps", type=int, default=72, help="of a round, a multiple of 18, as often as a run logs")
+    parser.add_argument("--steps", type=int, default=72, help="steps of a round, a multiple of 18")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     ranks = distributed.start(Resources())
