@@ -78,7 +78,7 @@ def shrink(experiment):
 
 
 def new_run(folder, experiment):
-    run = RunDirectory(folder)
+    run = RunDirectory.of(folder, experiment)
     run.create(experiment)
     return run
 
