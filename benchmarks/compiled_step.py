@@ -29,7 +29,14 @@ from suite.training.optim import build_optimizer
 def make_step(
     name: str, resources: Resources, ranks: distributed.Ranks, options: argparse.Namespace
 ) -> Callable[[], None]:
-    """Make a step of a rank alone, as trainings do; it is compiled where ``resources`` say so."""
+    """Make a step of a rank alone, as trainings do.
+
+    Args:
+        name: Name of the model.
+        resources: Resources that say whether the step is compiled.
+        ranks: This process.
+        options: Options of the command line.
+    """
     torch.manual_seed(0)
     recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
     model = build_model(name, num_classes=10, image_size=options.image_size)

@@ -32,7 +32,14 @@ from suite.training.optim import build_optimizer
 
 
 def measure(rank: int, port: int, num_ranks: int, options: argparse.Namespace) -> None:
-    """Time both kinds of step in turn, as one of the ranks; the first prints the medians."""
+    """Time both kinds of step in turn, as one of the ranks; the first prints the medians.
+
+    Args:
+        rank: Number of this process.
+        port: Port of this machine at which the ranks meet.
+        num_ranks: Number of all ranks.
+        options: Options of the command line.
+    """
     resources = Resources(num_ranks=num_ranks, device=options.device)
     device = meet(rank, port, resources.model_copy(update={"zero_stage": 1}))  # DeepSpeed needs a group
     recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})
@@ -53,7 +60,13 @@ def measure(rank: int, port: int, num_ranks: int, options: argparse.Namespace) -
 
 
 def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
-    """Make a step by DistributedDataParallel, or of the bare model on one rank, on this rank's share of the batch."""
+    """Make a step by DistributedDataParallel, or of the bare model on one rank.
+
+    Args:
+        recipe: Recipe that gives the optimizer.
+        name: Name of the model.
+        images, labels: This rank's share of the batch.
+    """
     model = model_of(name).to(images.device)
     optimizer = build_optimizer(model, recipe)
     parallel = DistributedDataParallel(model) if dist.get_world_size() > 1 else model

@@ -238,7 +238,14 @@ def measure_packing(setting: Setting) -> Report:
 
 
 def carry_out(experiments: list[Experiment], at_once: int, gpus: Gpus, setting: Setting) -> Report:
-    """Carry out all runs from nothing, ``at_once`` at a time, and measure how many an hour are done."""
+    """Carry out all runs from nothing, and measure how many an hour are done.
+
+    Args:
+        experiments: Experiments of one run each.
+        at_once: Number of runs that are trained at a time.
+        gpus: GPUs that the runs share; without one they train on the processor.
+        setting: Setting of all parts.
+    """
     threads = max(1, len(os.sched_getaffinity(0)) // at_once)
     plan = make_plan(experiments, setting.empty_folder("packing"), setting.resources(threads_per_rank=threads))
     pool = LocalPool(plan, at_once, gpus)

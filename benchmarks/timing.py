@@ -46,7 +46,13 @@ def time_in_turn(
 def training_step(
     model: nn.Module, optimizer: torch.optim.Optimizer, images: torch.Tensor, labels: torch.Tensor
 ) -> Callable[[], None]:
-    """Make a plain training step: forward and backward pass and the optimizer, on the same batch each time."""
+    """Make a plain training step: forward and backward pass and the optimizer.
+
+    Args:
+        model: Network that is trained.
+        optimizer: Optimizer of its weights.
+        images, labels: Batch of every step.
+    """
 
     def step() -> None:
         F.cross_entropy(model(images).float(), labels).backward()

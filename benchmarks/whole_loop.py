@@ -104,7 +104,14 @@ class StopAfter(StopRequest):
 
 
 def our_loop(experiment: Experiment, num_steps: int, folder: Path, ranks: distributed.Ranks) -> Callable[[], object]:
-    """Set a run up in a folder; each call of what is returned trains it for ``num_steps``."""
+    """Set a run up; each call of what is returned trains it.
+
+    Args:
+        experiment: Experiment of the run.
+        num_steps: Number of steps of each call.
+        folder: Folder of the run.
+        ranks: This process alone.
+    """
     run = RunDirectory(folder)
     run.create(experiment)
     training = LoopAlone(run, experiment, Resources(num_evaluations=1), ranks)
@@ -123,7 +130,14 @@ def processor_seconds(train: Callable[[], object]) -> float:
 
 
 def compare(model: str, options: argparse.Namespace, ranks: distributed.Ranks, store: Path) -> None:
-    """Time both loops in turn, and print medians over the rounds."""
+    """Time both loops in turn, and print medians over the rounds.
+
+    Args:
+        model: Name of the model.
+        options: Options of the command line.
+        ranks: This process alone.
+        store: Folder for the runs.
+    """
     recipe = DEIT_LAPTOP.model_copy(update={"epochs": 24.0})  # flipped images, as the bare loop's
     experiment = micro("convit" if model.startswith("convit") else "deit").model_copy(
         update={"train_fraction": _FRACTION, "recipe": recipe}

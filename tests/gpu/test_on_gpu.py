@@ -83,6 +83,10 @@ def new_run(folder, experiment):
     return run
 
 
+def losses(run):
+    return [line["loss"] for line in run.read_metrics() if "loss" in line]
+
+
 # -- trainings in this process, which need no start
 
 
@@ -215,8 +219,7 @@ def test_the_first_losses_of_a_training_equal_the_cpu_s(tmp_path, model, alone):
     found, expected = (new_run(tmp_path / name, experiment) for name in ("found", "expected"))
     train(found, alone)
     train(expected, distributed.Ranks(0, 1, torch.device("cpu")))
-    losses = [[line["loss"] for line in run.read_metrics() if "loss" in line] for run in (found, expected)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-2)
+    assert losses(found) == pytest.approx(losses(expected), rel=1e-2)
 
 
 # -- runs in processes of their own
@@ -274,7 +277,7 @@ def test_zero_ends_with_the_weights_of_plain_training(tmp_path, plain, zero_stag
 
 def test_micro_batches_accumulate_to_the_whole_batch(tmp_path, plain):
     parts = execute(tmp_path, EXPERIMENT, micro_batch_size=8)
-    assert parts.read_metrics()[0]["loss"] == pytest.approx(plain.read_metrics()[0]["loss"], rel=1e-3)
+    assert losses(parts)[0] == pytest.approx(losses(plain)[0], rel=1e-3)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -284,4 +287,4 @@ def test_a_grid_trains_and_builds_its_board(tmp_path, precision):
     command += ["--only", "train_fraction=0.03125"] if SMALL else ["--max-parallel", "8"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "leaderboards/sample_efficiency/smoke.md").exists(), list(tmp_path.rglob("*.md"))
+    assert list(tmp_path.glob("leaderboards/sample_efficiency/smoke*.md"))
