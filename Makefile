@@ -1,6 +1,9 @@
 BIN := .venv/bin
 PLACE := import os, sys; print(os.path.realpath(sys.executable))
 
+DEVICE ?= gpu
+PROOF := runs/gpu-proof-$(DEVICE)
+
 # The Python of .venv, unless that is gone, or no longer finds the project that was installed there.
 MADE_BY := $(shell { $(BIN)/python -Ic '$(if $(wildcard .venv/installed),import suite; )$(PLACE)'; } 2>/dev/null)
 PYTHON ?= $(if $(and $(wildcard .venv/installed),$(MADE_BY)),$(BIN)/python,python3)
@@ -15,7 +18,7 @@ endif
 FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("it is Python %d.%d.%d" % sys.version_info[:3]); \
 	from importlib.util import find_spec; print("fit") if find_spec("ensurepip") else sys.exit("it has no ensurepip")' || :; } 2>&1)
 
-.PHONY: demo test pytest coverage test-slurm lint lock site ffcv gpu-proof faults bench FORCE
+.PHONY: demo test pytest coverage test-slurm lint lock site ffcv gpu-proof gpu-tests gpu-speed gpu-boards faults bench FORCE
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -69,9 +72,21 @@ site: .venv/installed
 ffcv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"
 
-# Everything that only a GPU can show, most valuable first; started again, it goes on with what is missing.
+# Everything that only a GPU can show: its tests, its speed, and boards of the SUITES that are named. Started again, it goes on
+# with what is missing in runs/gpu-proof-gpu. DEVICE=cpu rehearses it in a small form.
 gpu-proof: .venv/installed
-	$(BIN)/python benchmarks/gpu_proof.py $(OPTIONS)
+	$(MAKE) --keep-going gpu-tests gpu-speed gpu-boards
+
+gpu-tests: .venv/installed
+	GPU_TESTS_ON=$(DEVICE) GPU_PROOF=$(PROOF)/tests.jsonl $(BIN)/python -m pytest -m gpu -rs
+
+gpu-speed: .venv/installed
+	$(BIN)/python benchmarks/gpu.py --device $(DEVICE) --out $(PROOF) $(OPTIONS)
+
+gpu-boards: $(addprefix gpu-board-,$(SUITES))
+
+gpu-board-%: .venv/installed
+	$(BIN)/python launchers/grid.py --suite $* --profile gpu --runs $(PROOF)/runs --max-parallel 8 --retry-failed
 
 # Faults by the thousand, for hours; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
 faults: .venv/installed

@@ -35,6 +35,7 @@ from suite.training.environment import processor_name
 _HERE = Path(__file__).parent
 _FELL = 0.85  # of the published ratio
 _PACKAGES = ("torch", "timm", "deepspeed", "ffcv", "numpy")
+_CASES_ON_GPU = ("deit_ti_32", "convit_ti_32", "deit_s_224", "convit_s_224", "sa_quadratic_32")
 PATIENCE_S = 10  # for an answer of the cluster
 
 
@@ -63,7 +64,7 @@ SHORT = (
     Short("loaders", ("--part", "photographs", "--rounds", "5")),
     Short("timm_train", ("--rounds", "3"), "timm's repository"),
     Short("slurm_submit", ("--rounds", "5"), "slurm"),
-    Short("gpu", ("--out", str(Path(tempfile.gettempdir()) / "benchmark_on_gpu")), "gpu"),
+    Short("gpu", ("--out", str(Path(tempfile.gettempdir()) / "benchmark_on_gpu"), "--parts", *_CASES_ON_GPU), "gpu"),
 )
 
 
@@ -72,8 +73,8 @@ class Results(Frozen):
 
     Attributes:
         machine: processor, cores and GPU.
-        versions: of Python and of the packages that are timed, at the latest day.
-        measurements: in the order of ``SHORT``.
+        versions: Python's version and those of the packages that are timed, at the latest day.
+        measurements: All of them, in the order of ``SHORT``.
     """
 
     machine: str
@@ -182,7 +183,7 @@ def _line(measurement: Measurement, before: float | None) -> str:
     return f"| {' | '.join((*cells, *about))} |"
 
 
-def _versions() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     found = {name: importlib.metadata.version(name) for name in _PACKAGES if find_spec(name)}
     return {"Python": platform.python_version()} | found
 
@@ -204,7 +205,7 @@ def main() -> None:
         if reason:
             problems[short.name] = reason
     options.results.mkdir(parents=True, exist_ok=True)
-    results = Results(machine=machine, versions=_versions(), measurements=merge(before, found))
+    results = Results(machine=machine, versions=list_versions(), measurements=merge(before, found))
     fell = fallen(read_published(path), results.measurements)
     path.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
     path.with_suffix(".md").write_text(write_table(results, fell), encoding="utf-8")

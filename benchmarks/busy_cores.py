@@ -42,9 +42,9 @@ class Trainer:
     """A process that takes a step when it is told to.
 
     Args:
-        policy: of OpenMP's waiting threads; "" for its own.
-        threads: that compute.
-        model: which is trained.
+        policy: OMP_WAIT_POLICY, which says how OpenMP's threads wait; "" leaves it unset.
+        threads: Number of threads that compute.
+        model: Name of the model that is trained.
     """
 
     def __init__(self, policy: str, threads: int, model: str) -> None:

@@ -32,13 +32,7 @@ _NUM_RANKS = 2
 
 
 def measure(rank: int, port: int, options: argparse.Namespace) -> None:
-    """Time all steps in turn, as one of the ranks; the first prints the medians.
-
-    Args:
-        rank: of this process.
-        port: where the ranks meet.
-        options: of the command line.
-    """
+    """Time all steps in turn, as one of the ranks; the first prints the medians."""
     device = meet(rank, port, Resources(num_ranks=_NUM_RANKS, device=options.device))
     images = torch.randn(options.batch // _NUM_RANKS, 3, 64, 64, device=device)
     labels = torch.randint(10, (len(images),), device=device)

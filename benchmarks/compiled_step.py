@@ -32,10 +32,10 @@ def make_step(
     """Make a step of a rank alone, as trainings do.
 
     Args:
-        name: of the model.
-        resources: say whether it is compiled.
-        ranks: this process.
-        options: of the command line.
+        name: Name of the model.
+        resources: Resources that say whether the step is compiled.
+        ranks: This process.
+        options: Options of the command line.
     """
     torch.manual_seed(0)
     recipe = DEIT_LAPTOP.model_copy(update={"batch_size": options.batch})

@@ -11,7 +11,6 @@ need two GPUs. Processor seconds are those of the first rank, for a machine with
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +18,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from measured import note
 from ranks import meet, spawn, until_done
-from timing import describe_machine, load, time_in_turn
+from timing import describe_machine, load, report, time_in_turn, training_step
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -37,10 +35,10 @@ def measure(rank: int, port: int, num_ranks: int, options: argparse.Namespace) -
     """Time both kinds of step in turn, as one of the ranks; the first prints the medians.
 
     Args:
-        rank: of this process.
-        port: where the ranks meet.
-        num_ranks: of all of them.
-        options: of the command line.
+        rank: Number of this process.
+        port: Port of this machine at which the ranks meet.
+        num_ranks: Number of all ranks.
+        options: Options of the command line.
     """
     resources = Resources(num_ranks=num_ranks, device=options.device)
     device = meet(rank, port, resources.model_copy(update={"zero_stage": 1}))  # DeepSpeed needs a group
@@ -56,33 +54,24 @@ def measure(rank: int, port: int, num_ranks: int, options: argparse.Namespace) -
     clock = time.perf_counter if options.clock == "wall" else time.process_time
     seconds = time_in_turn(timed, options.rounds, warmup=5, clock=clock)
     if rank == 0:
-        for name, values in seconds.items():
-            ratio = statistics.median(b / a for a, b in zip(seconds[plain], values, strict=True))
-            middle = f"{1e3 * statistics.median(values):8.2f} ms ({options.clock})"
-            print(f"{num_ranks} ranks  {name:24s} {middle}  {ratio:.3f} times as long as {plain}", flush=True)
-            if name != plain:
-                title = f"training step, {options.model}, {num_ranks} ranks ({options.clock} seconds)"
-                note(f"{title}: {name}", plain, values, seconds[plain])
+        title = f"training step, {options.model}, {num_ranks} ranks ({options.clock} seconds)"
+        print(title)
+        report(seconds, plain, title)
 
 
 def plain_step(recipe: Recipe, name: str, images: torch.Tensor, labels: torch.Tensor) -> Callable[[], None]:
     """Make a step by DistributedDataParallel, or of the bare model on one rank.
 
     Args:
-        recipe: gives the optimizer.
-        name: of the model.
-        images, labels: this rank's share of the batch.
+        recipe: Recipe that gives the optimizer.
+        name: Name of the model.
+        images, labels: This rank's share of the batch.
     """
     model = model_of(name).to(images.device)
     optimizer = build_optimizer(model, recipe)
     parallel = DistributedDataParallel(model) if dist.get_world_size() > 1 else model
 
-    def step() -> None:
-        F.cross_entropy(parallel(images).float(), labels).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
+    return training_step(parallel, optimizer, images, labels)
 
 
 def engine_step(
@@ -96,9 +85,8 @@ def engine_step(
     """Make a step by an engine, as trainings do.
 
     Args:
-        wrap: makes the engine, ``distributed.initialize`` or ``distributed.wrap_in_deepspeed``.
-        recipe, name, images, labels: as for ``plain_step``.
-        resources: of the run.
+        wrap: Function that makes the engine, ``distributed.initialize`` or ``distributed.wrap_in_deepspeed``.
+        images, labels: This rank's share of the batch.
     """
     model = model_of(name)
     engine = wrap(model, build_optimizer(model, recipe), recipe, resources)

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
-from timing import describe_machine, report, time_in_turn
+from timing import describe_machine, report, time_in_turn, training_step
 from torch import nn
 
 from suite.models.convit.gpsa import GatedPositionalSelfAttention
@@ -43,18 +42,6 @@ def layers() -> tuple[GatedPositionalSelfAttention, nn.Module]:
 def layer_step(call: Callable[[torch.Tensor], torch.Tensor], batch: int) -> Callable[[], None]:
     x = torch.randn(batch, GRID[0] * GRID[1], 432, requires_grad=True)
     return lambda: call(x).sum().backward()
-
-
-def training_step(model: nn.Module, batch: int) -> Callable[[], None]:
-    optimizer = build_optimizer(model, DEIT)
-    images, labels = torch.randn(batch, 3, 224, 224), torch.randint(1000, (batch,))
-
-    def step() -> None:
-        F.cross_entropy(model(images), labels).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
 
 
 def peak_memory_mib(name: str, batch: int) -> float:
@@ -92,7 +79,10 @@ def main() -> None:
         }
         title = f"training step, batch {options.batch}"
         print(title)
-        model_steps = {name: training_step(model, options.batch) for name, model in models.items()}
+        images, labels = torch.randn(options.batch, 3, 224, 224), torch.randint(1000, (options.batch,))
+        model_steps = {
+            name: training_step(model, build_optimizer(model, DEIT), images, labels) for name, model in models.items()
+        }
         report(time_in_turn(model_steps, max(3, options.rounds // 3), warmup=1), "DeiT of ConViT-S's size", title)
 
 

@@ -62,10 +62,10 @@ def open_loader(folder: Path, name: str, storage_format: str, cores: int) -> Ima
     """Open the set's loader with the recipe of its augmentation.
 
     Args:
-        folder: of prepared sets.
-        name: of the set.
-        storage_format: its format.
-        cores: workers.
+        folder: Folder of the prepared sets.
+        name: Name of the set.
+        storage_format: Format in which the set is read.
+        cores: Number of workers.
     """
     experiment = Experiment(model="none", dataset=name, image_size=32 if name == CIFAR else 224, recipe=RECIPES[name])
     data_dir = None if (name, storage_format) == (CIFAR, "memory") else str(folder)
@@ -81,9 +81,9 @@ def ours(
     """Make our loader a contender: each call goes on where the one before ended.
 
     Args:
-        folder, name, storage_format, cores: as for ``open_loader``.
-        num_batches: of one call.
-        is_first_reading: check every image, as when it is read for the first time, or none.
+        folder, name, storage_format, cores: The arguments of ``open_loader``.
+        num_batches: Number of batches that one call reads.
+        is_first_reading: Whether to check every image, as when it is read for the first time, or none.
     """
     keep_freed_memory()  # as a run does
     loader, first = open_loader(folder, name, storage_format, cores), count(step=num_batches)
@@ -168,10 +168,10 @@ def torch_loader(
     """Make PyTorch's loader a contender, with a worker for each core, which live on from round to round.
 
     Args:
-        dataset: one of torchvision's.
-        batch_size: images.
-        cores: workers.
-        num_batches: of one call.
+        dataset: One of torchvision's.
+        batch_size: Images a batch.
+        cores: Number of workers.
+        num_batches: Number of batches that one call reads.
     """
     num_images = len(dataset)  # type: ignore[arg-type]  # torch names no type of those with a length
     chosen = torch.utils.data.Subset(dataset, torch.randperm(num_images)[: batch_size * num_batches].tolist())
@@ -244,10 +244,10 @@ def report_rates(
     """Print medians, and the medians over rounds of the ratios to the references at equal cores.
 
     Args:
-        title: printed above.
-        contenders: by name and cores.
-        rates: images per second of each round.
-        references: names of the contenders to compare with.
+        title: Line that is printed above.
+        contenders: The contenders by their names, which end with the number of cores.
+        rates: Images per second of each round.
+        references: Names of the contenders to compare with.
     """
     print(f"\n{title} ({load()})")
     header = "".join(f"{'/ ' + reference:>16s}" for reference in references)
@@ -295,7 +295,7 @@ def _compare(rates: dict[str, list[float]], what: str, reference: str) -> None:
 
 
 def report_memory(folder: Path) -> None:
-    """Of processes that deliver 100,000 images, several at once."""
+    """Print the memory of processes that deliver 100,000 images each, several at once."""
     print(f"\nMemory over {_MEMORY_IMAGES:,} images, MiB: the process's own, and of mapped files ({load()})")
     cases = [(CIFAR, "memory"), *_FORMATS]
     context = multiprocessing.get_context("spawn")

@@ -26,11 +26,11 @@ class Measurement(Frozen):
     """One thing beside its reference.
 
     Attributes:
-        benchmark: the script, without ".py".
-        what: is measured, with its sizes.
-        reference: what it is compared with, in the same process or in turn with it.
-        ratios: of each round, how many times as fast as the reference it was, so that more is better.
-        measured_at: the day, UTC.
+        benchmark: The script's name, without ".py".
+        what: The thing that is measured, with its sizes.
+        reference: The thing that it is compared with, in the same process or in turn with it.
+        ratios: How many times as fast as the reference it was in each round, so that more is better.
+        measured_at: The day, UTC.
     """
 
     benchmark: str
@@ -54,8 +54,8 @@ def note(what: str, reference: str, ours: Sequence[float], references: Sequence[
     """Hand a measurement to ``bench.py``, where that started this benchmark.
 
     Args:
-        what, reference: see ``Measurement``.
-        ours, references: seconds of each round, in their order. Rates go in with the two exchanged.
+        what, reference: The attributes of ``Measurement``.
+        ours, references: Seconds of each round, in their order. Rates go in with the two exchanged.
     """
     path = os.environ.get(LINES_VARIABLE)
     if not path:

@@ -26,12 +26,10 @@ def _measure(rank: int, measure: Callable[..., None], port: int, *arguments: obj
 
 
 def meet(rank: int, port: int, resources: Resources) -> torch.device:
-    """Join the others; returns this rank's device.
+    """Join the other ranks at a port of this machine; returns this rank's device.
 
     Args:
-        rank: of this process.
-        port: where the ranks meet.
-        resources: say how many there are, and on which kind of device.
+        resources: The number of ranks, and the kind of device that they are on.
     """
     names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": resources.num_ranks, "MASTER_PORT": port}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", **{name: str(value) for name, value in names.items()}}

@@ -11,11 +11,11 @@ import argparse
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from measured import note
+from timing import time_in_turn
 
 from launchers.core.plan import Job
 from launchers.slurm.grid_status import read_status
@@ -104,12 +104,6 @@ def read_all_status(profile: Profile, store: Path, num_seeds: int) -> None:
     assert all(status.state == "done" for status in read_status(jobs, store))
 
 
-def time_s(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=10)
@@ -122,21 +116,18 @@ def main() -> None:
         paths = write_results(profile, store, args.seeds)
         found = sum(len(arm.directories) for arm in collect(profile, store).arms.values())
         assert found == len(paths), (found, len(paths))
-        load_plainly(paths)
-        works = (
-            lambda: load_plainly(paths),
-            lambda: collect(profile, store),
-            lambda: read_all_status(profile, store, args.seeds),
-        )
-        rounds = [[time_s(work) for work in works] for _ in range(args.rounds)]
-    plain_s, collect_s, status_s = (statistics.median(column) for column in zip(*rounds, strict=True))
-    print(f"{len(paths)} results, median of {args.rounds} rounds")
-    print(f"open + json.loads  {plain_s:7.3f} s")
-    print(f"collect            {collect_s:7.3f} s   ratio {collect_s / plain_s:.2f}")
-    print(f"read_status        {status_s:7.3f} s   ratio {status_s / plain_s:.2f}")
-    plain, collected, told = (list(column) for column in zip(*rounds, strict=True))
-    for what, seconds in {"a leaderboard reads": collected, "--status of": told}.items():
-        note(f"{what} {len(paths):,} results", "json.loads of the same files", seconds, plain)
+        reference, what = "json.loads of the same files", f"{len(paths):,} results"
+        works: dict[str, Callable[[], object]] = {
+            reference: lambda: load_plainly(paths),
+            f"a leaderboard reads {what}": lambda: collect(profile, store),
+            f"--status of {what}": lambda: read_all_status(profile, store, args.seeds),
+        }
+        seconds = time_in_turn(works, args.rounds, warmup=1)
+    for name, of_rounds in seconds.items():
+        ratio = statistics.median(a / b for a, b in zip(of_rounds, seconds[reference], strict=True))
+        print(f"{name:40s} {statistics.median(of_rounds):7.3f} s   {ratio:.2f} times its time")
+        if name != reference:
+            note(name, reference, of_rounds, seconds[reference])
 
 
 if __name__ == "__main__":

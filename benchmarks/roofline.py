@@ -7,11 +7,11 @@ at the machine, or not.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from timing import time_in_turn
 
 _SIDE = 1536  # of the square matrices
 _NUM_COPIED = 1 << 26  # bytes, more than caches hold
@@ -50,9 +50,4 @@ def measure_rates(rounds: int) -> Rates:
 
 def seconds_of(run: Callable[[], object], rounds: int) -> float:
     """The median over the rounds, after one that is not counted."""
-    seconds = []
-    for _ in range(rounds + 1):
-        started = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds[1:])
+    return statistics.median(time_in_turn({"": run}, rounds, warmup=1)[""])

@@ -31,9 +31,9 @@ def time_start(store: Path, experiment: Experiment, server: ForkServer | None) -
     """(wall, processor) seconds until the first step is done; the run is then killed.
 
     Args:
-        store: without this run.
-        experiment: to be started.
-        server: see ``LocalPool``; loaded.
+        store: Store that does not hold this run.
+        experiment: The run's experiment.
+        server: Server of ``LocalPool`` that has the libraries loaded; None for a Python of the run's own.
     """
     pool = LocalPool(make_plan([experiment], store, Resources()), 1, server=server)
     started = time.monotonic()

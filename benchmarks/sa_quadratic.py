@@ -20,10 +20,9 @@ import statistics
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from roofline import Work, measure_rates, seconds_of
-from timing import describe_machine, report, time_in_turn
-from torch import Tensor, nn
+from timing import describe_machine, report, time_in_turn, training_step
+from torch import Tensor
 
 from suite.models.cordonnier.attention import PositionAttention, QuadraticAttention, centered_offsets
 from suite.models.cordonnier.network import MODELS
@@ -78,29 +77,19 @@ def mixing_step(mix: Callable[[Tensor], Tensor], x_BND: Tensor) -> Callable[[], 
 
 
 def training_steps(batch: int) -> dict[str, Callable[[], None]]:
-    """Of the published network with each layer and the same weights."""
+    """Make a step of the published network with each layer and the same weights."""
     torch.manual_seed(0)
     steps, state = {}, None
+    images, labels = torch.randn(batch, 3, 32, 32), torch.randint(10, (batch,))
     for name, layer in LAYERS.items():
         model = MODELS["sa_quadratic"](num_classes=10, image_size=32, attention_dropout=0.0)
         state = state or model.state_dict()
         model.load_state_dict(state)
         for block in model.blocks:
             block.attention.__class__ = layer
-        steps[name] = training_step(model, batch)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
+        steps[name] = training_step(model, optimizer, images, labels)
     return steps
-
-
-def training_step(model: nn.Module, batch: int) -> Callable[[], None]:
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
-    images, labels = torch.randn(batch, 3, 32, 32), torch.randint(10, (batch,))
-
-    def step() -> None:
-        F.cross_entropy(model(images), labels).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
 
 
 def separable_work(batch: int) -> Work:
@@ -137,9 +126,9 @@ def show_bound(seconds: dict[str, list[float]], batch: int, rounds: int) -> None
     """Print how many times as fast as dense the separable mixing could be here, beside what it is.
 
     Args:
-        seconds: of the mixings, by name.
-        batch: of these.
-        rounds: for measuring the machine.
+        seconds: Seconds of the mixings in each round, by name.
+        batch: Images of a batch.
+        rounds: Number of rounds in which the machine is measured.
     """
     rates, work = measure_rates(rounds), separable_work(batch)
     memory_s, small_s = work.seconds_of_memory(rates), seconds_of(small_products(batch), rounds)

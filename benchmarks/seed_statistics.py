@@ -55,9 +55,9 @@ def rejections(num_seeds: tuple[int, int], deviations: tuple[float, float], effe
     """How often two models are told apart at 5 %.
 
     Args:
-        num_seeds, deviations: of the two.
-        effect: how far their true means are apart: at 0 the share is the test's size, else its power.
-        grids: simulated.
+        num_seeds, deviations: Numbers of seeds and deviations of the two models.
+        effect: Distance between their true means: at 0 the share is the test's size, else its power.
+        grids: Number of simulated grids.
     """
     rng, hits = np.random.default_rng(1), 0
     for _ in range(grids):
@@ -70,8 +70,8 @@ def rejections(num_seeds: tuple[int, int], deviations: tuple[float, float], effe
 
 
 def separations(gaps: Sequence[float], num_seeds: int, grids: int) -> tuple[float, float]:
-    """Of models at these true means, in deviations: the share of pairs that the ranks put in order, and of grids in
-    which they put one pair in the wrong order, or tell equal ones apart."""
+    """Share of the pairs that the ranks put in order, and share of the grids in which they put one pair in the wrong
+    order or tell equal ones apart; ``gaps`` are the models' true means, in deviations."""
     rng, told, wrong = np.random.default_rng(2), 0, 0
     pairs = [(i, j) for i in range(len(gaps)) for j in range(i)]
     for _ in range(grids):
@@ -87,11 +87,11 @@ def cell_verdicts(shortfall: float, sd: float, num_seeds: int, grids: int, num_c
     """Shares of the verdicts on cells.
 
     Args:
-        shortfall: points by which their true mean is below that of which the paper prints one seed.
-        sd: the seeds' deviation, ours and the paper's.
-        num_seeds: ours.
-        grids: cells in all.
-        num_cells: of a table.
+        shortfall: Points by which their true mean is below that of which the paper prints one seed.
+        sd: The seeds' deviation, ours and the paper's.
+        num_seeds: Number of our seeds.
+        grids: Number of cells in all.
+        num_cells: Number of cells in a table.
     """
     rng, counts = np.random.default_rng(3), {"reproduced": 0, "contradicted": 0, "undecided": 0}
     for _ in range(max(1, grids // num_cells)):
@@ -113,12 +113,12 @@ def claim_verdicts(
     """Shares of the verdicts on a claim that stands alone.
 
     Args:
-        effect: the true one, of ours.
-        paper: the one that the paper finds.
-        sd: the seeds' deviation.
-        num_seeds: of each arm.
-        grids: simulated.
-        margin: of a claim of equality.
+        effect: Our true effect.
+        paper: Effect that the paper finds.
+        sd: The seeds' deviation.
+        num_seeds: Number of seeds of each arm.
+        grids: Number of simulated grids.
+        margin: Margin of a claim of equality.
     """
     rng = np.random.default_rng(4)
     counts: dict[str, int] = {}
@@ -135,10 +135,10 @@ def sequential_coverage(sd: float, target: float, most_seeds: int, grids: int) -
     """How often the interval that ``--seeds until`` prints covers the truth, and the mean seeds of an arm.
 
     Args:
-        sd: the seeds' deviation.
-        target: the half-width that is asked for.
-        most_seeds: as ``--max-seeds``.
-        grids: simulated.
+        sd: The seeds' deviation.
+        target: Half-width that is asked for.
+        most_seeds: Value of ``--max-seeds``.
+        grids: Number of simulated grids.
     """
     rng, hits, spent = np.random.default_rng(5), 0, []
     for _ in range(grids):
@@ -155,8 +155,8 @@ def sequential_coverage(sd: float, target: float, most_seeds: int, grids: int) -
 
 
 def selection_bias(num_candidates: int, num_seeds: int, grids: int) -> tuple[float, float]:
-    """Of a search among equal candidates, in deviations: by how much the shown mean exceeds the truth if the winner of
-    all seeds is shown with them, and if each seed shows the winner of the others."""
+    """How far the shown mean exceeds the truth in a search among equal candidates, in deviations: if the winner of all
+    seeds is shown with them, and if each seed shows the winner of the others."""
     rng, naive, ours = np.random.default_rng(6), [], []
     for _ in range(grids):
         found = rng.normal(size=(num_candidates, num_seeds))

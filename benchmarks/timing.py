@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 import torch
+import torch.nn.functional as F
 from measured import note
+from torch import nn
 
 from suite.training.environment import processor_name
 
@@ -26,10 +28,10 @@ def time_in_turn(
     """Time candidates one after the other, round by round; returns each one's seconds.
 
     Args:
-        candidates: what is timed, by name.
-        rounds: that are timed.
-        warmup: rounds before, which are not.
-        clock: of the seconds.
+        candidates: Functions that are timed, by name.
+        rounds: Number of rounds that are timed.
+        warmup: Number of rounds before, which are not.
+        clock: Function that gives the seconds.
     """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(warmup + rounds):
@@ -41,20 +43,39 @@ def time_in_turn(
     return seconds
 
 
+def training_step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, images: torch.Tensor, labels: torch.Tensor
+) -> Callable[[], None]:
+    """Make a plain training step: forward and backward pass and the optimizer.
+
+    Args:
+        model: Network that is trained.
+        optimizer: Optimizer of its weights.
+        images, labels: Batch of every step.
+    """
+
+    def step() -> None:
+        F.cross_entropy(model(images).float(), labels).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
 def report(seconds: Mapping[str, list[float]], reference: str, title: str) -> None:
     """Print median milliseconds of each, and the median over rounds of how many times as fast as the reference it is.
 
     Args:
-        seconds: of each round, by name.
-        reference: one of the names.
-        title: what all of them do, for ``measured.note``.
+        seconds: Seconds of each round, by name.
+        reference: One of the names.
+        title: The computation that all of them do, for ``measured.note``.
     """
     for name, values in seconds.items():
         if name != reference:
             note(f"{title}: {name}", reference, values, seconds[reference])
         ratio = statistics.median(b / a for a, b in zip(values, seconds[reference], strict=True))
-        speed = "" if name == reference else f"   {ratio:5.2f} times as fast as {reference}"
-        print(f"{name:28s} {1e3 * statistics.median(values):9.2f} ms{speed}")
+        speed = "" if name == reference else f"   {ratio:6.3f} times as fast as {reference}"
+        print(f"{name:28s} {1e3 * statistics.median(values):9.2f} ms{speed}", flush=True)
 
 
 def describe_machine() -> str:

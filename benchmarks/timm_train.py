@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import re
 import shutil
@@ -31,6 +30,7 @@ from typing import NamedTuple
 
 import torch
 from measured import TIMM_VARIABLE, note
+from one_run import images_per_s, train
 from photographs import PHOTOGRAPHS, make_image_sets, tiles
 from timing import Contender, describe_machine, load, rates_in_turn
 
@@ -40,7 +40,6 @@ from suite.papers.shared.deit import DEIT
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
-from suite.store.run_directory import RunDirectory
 from suite.training.environment import keep_freed_memory
 
 _COMMIT = "aa4b5850c1543fa488abf260f18390eda46cf85d"
@@ -66,10 +65,10 @@ class Sides:
     """Where both sides find what they run and read.
 
     Attributes:
-        checkout: of timm's repository, from which its side takes timm, too.
-        classes: the photographs as a folder of each class, for timm.
-        folder: of our prepared sets, with the same ones.
-        options: of the command line.
+        checkout: Checkout of timm's repository, from which its side also takes timm.
+        classes: Folder with a folder of photographs for each class, for timm.
+        folder: Folder of our prepared sets, which hold the same photographs.
+        options: Options of the command line.
     """
 
     checkout: Path
@@ -188,14 +187,7 @@ def our_rate(sides: Sides, model: str) -> float:
         data_dir=str(sides.folder), loader="webdataset", threads_per_rank=options.cores, num_evaluations=1
     )
     with tempfile.TemporaryDirectory() as store:
-        run = RunDirectory(Path(store))
-        run.create(experiment)
-        command = [sys.executable, "-m", "suite.execute", store, "--resources", resources.model_dump_json()]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
-        if done.returncode:
-            sys.exit(f"suite.execute ended with exit status {done.returncode}:\n{done.stderr[-2000:]}")
-        lines = [json.loads(line) for line in run.metrics_path.read_text(encoding="utf-8").splitlines()]
-    rates = [line["images_per_s"] for line in lines if "images_per_s" in line]
+        rates = images_per_s(train(Path(store), experiment, resources))
     return float(statistics.harmonic_mean(rates[options.skipped :]))
 
 
@@ -225,10 +217,10 @@ def timm_loader(checkout: Path, classes: Path, recipe: Recipe, cores: int) -> Ca
     """timm's create_loader as train.py calls it on a CPU, without mixup; its workers live on from round to round.
 
     Args:
-        checkout: of its repository.
-        classes: the photographs as a folder of each class.
-        recipe: with the augmentation.
-        cores: workers.
+        checkout: Checkout of timm's repository.
+        classes: Folder with a folder of photographs for each class.
+        recipe: Recipe with the augmentation.
+        cores: Number of workers.
     """
     make_torchvision_importable()
     sys.path.insert(0, str(checkout))
@@ -249,10 +241,10 @@ def our_loader(folder: Path, storage_format: str, recipe: Recipe, cores: int) ->
     """A run's loader; each call goes on where the one before ended.
 
     Args:
-        folder: of prepared sets.
-        storage_format: of the photographs.
-        recipe: with the augmentation.
-        cores: workers.
+        folder: Folder of the prepared sets.
+        storage_format: Format in which the photographs are read.
+        recipe: Recipe with the augmentation.
+        cores: Number of workers.
     """
     keep_freed_memory()
     experiment = Experiment(model="none", dataset=_SUBSET, image_size=_SIZE, recipe=recipe)
@@ -317,7 +309,7 @@ def main() -> None:
     parser.add_argument("--part", choices=list(PARTS), help="default: both")
     parser.add_argument("--models", nargs="+", choices=list(_MODELS), default=list(_MODELS))
     parser.add_argument("--batch", type=int, default=16, help="images of a training step")
-    parser.add_argument("--steps", type=int, default=6, help="that are timed of each training")
+    parser.add_argument("--steps", type=int, default=6, help="steps of each training that are timed")
     parser.add_argument("--skipped", type=int, default=2, help="steps before them")
     parser.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--rounds", type=int, default=3)

@@ -104,13 +104,13 @@ class StopAfter(StopRequest):
 
 
 def our_loop(experiment: Experiment, num_steps: int, folder: Path, ranks: distributed.Ranks) -> Callable[[], object]:
-    """Set a run up; what is returned trains it.
+    """Set a run up; each call of what is returned trains it.
 
     Args:
-        experiment: what is trained.
-        num_steps: of each call.
-        folder: of the run.
-        ranks: this process alone.
+        experiment: Experiment of the run.
+        num_steps: Number of steps of each call.
+        folder: Folder of the run.
+        ranks: This process alone.
     """
     run = RunDirectory(folder)
     run.create(experiment)
@@ -133,10 +133,10 @@ def compare(model: str, options: argparse.Namespace, ranks: distributed.Ranks, s
     """Time both loops in turn, and print medians over the rounds.
 
     Args:
-        model: its name.
-        options: of the command line.
-        ranks: this process.
-        store: a folder for runs.
+        model: Name of the model.
+        options: Options of the command line.
+        ranks: This process alone.
+        store: Folder for the runs.
     """
     recipe = DEIT_LAPTOP.model_copy(update={"epochs": 24.0})  # flipped images, as the bare loop's
     experiment = micro("convit" if model.startswith("convit") else "deit").model_copy(
@@ -161,7 +161,7 @@ def compare(model: str, options: argparse.Namespace, ranks: distributed.Ranks, s
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--models", nargs="+", choices=_MODELS, default=_MODELS)
-    parser.add_argument("--steps", type=int, default=72, help="of a round, a multiple of 18, as often as a run logs")
+    parser.add_argument("--steps", type=int, default=72, help="steps of a round, a multiple of 18")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     ranks = distributed.start(Resources())
