@@ -64,8 +64,9 @@ def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     arms = list_arms(store)
     if not arms:
         return False
-    entries = _enter_readable(suite, profile, store).profile(profile).entries
-    candidates = (candidate for entry in entries for candidate in entry.candidates)
+    with contextlib.suppress(RecordError):  # a challenger's record that cannot be read: said where the suite is built
+        suite = enter_challengers(suite, profile, store)
+    candidates = (candidate for entry in suite.profile(profile).entries for candidate in entry.candidates)
     return any(candidate.arm in arms for candidate in candidates)
 
 
@@ -81,14 +82,6 @@ def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = N
         return IndexLine(leaderboard.suite, profile, leaderboard, cost)
     except SuiteError as error:
         return IndexLine(suite, profile, error=str(error))
-
-
-def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
-    """Enter the store's challengers; a record that cannot be read is an error where the suite is built."""
-    try:
-        return enter_challengers(suite, profile, store)
-    except RecordError:
-        return suite
 
 
 # -- claims

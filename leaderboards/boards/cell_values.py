@@ -73,7 +73,7 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -
         notes=describe_origins(runs),
         device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         images_per_s=statistics.fmean(speeds) if speeds else None,
-        commits=tuple(dict.fromkeys(found.commit for found in runs.circumstances.values())),
+        commits=tuple(dict.fromkeys(runs.commits.values())),
         num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in runs.values.values()})),
         last_top1_percent=statistics.fmean(accuracies) if accuracies else None,
     )
@@ -160,13 +160,9 @@ def difference_of(better: Cell, baseline: Cell) -> Cell:
     return replace(cell, metric=better.metric)
 
 
-def relative_gain(better: float, baseline: float) -> float | None:
-    """``100 * (better - baseline) / baseline`` in percent; None where the baseline is 0."""
-    return 100 * (better - baseline) / baseline if baseline else None
-
-
 def _gain(pair: Sequence[float]) -> float | None:
-    return relative_gain(*pair)
+    """The relative gain in percent; None over a baseline of 0."""
+    return 100 * (pair[0] - pair[1]) / pair[1] if pair[1] else None
 
 
 def _change(pair: Sequence[float]) -> float | None:

@@ -36,20 +36,6 @@ class SeedFailure:
     state: Literal["failed", "void"] = "failed"
 
 
-@dataclass(frozen=True)
-class Circumstances:
-    """The commit, loader and hardware that made a result; the last digits of an accuracy may depend on each."""
-
-    commit: str
-    loader: str
-    mode: str  # "eager" or "compiled"
-    device: str
-    num_ranks: int
-    threads_per_rank: int | None  # None where it is not recorded, or not a CPU's
-    micro_batch_size: int | None  # None where it is not recorded, or nothing was trained
-    batch_norm_images: int | None  # that batch norms saw at once, where that is less than the recipe's batch
-
-
 @dataclass
 class ArmRuns:
     """The runs of one configuration: what boards need of their results, by seed.
@@ -62,7 +48,9 @@ class ArmRuns:
     void_metrics: dict[int, dict[str, SeedFailure]] = field(default_factory=dict)  # left out of ``values``
     directories: dict[int, RunDirectory] = field(default_factory=dict)  # of all that were found, finished or not
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
-    circumstances: dict[int, Circumstances] = field(default_factory=dict)
+    commits: dict[int, str] = field(default_factory=dict)
+    circumstances: dict[int, dict[str, str | int | None]] = field(default_factory=dict)  # by what several are called
+    batch_norm_images: dict[int, int] = field(default_factory=dict)  # at once, where fewer than the recipe's batch
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
     @property
@@ -170,16 +158,17 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirector
     found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
     arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
     arm.device_hours[seed] = result.device_hours
-    arm.circumstances[seed] = Circumstances(
-        commit=result.commit,
-        loader=result.loader,
-        mode="compiled" if result.compiled else "eager",
-        device=result.device,
-        num_ranks=result.num_ranks,
-        threads_per_rank=result.threads_per_rank or None,
-        micro_batch_size=micro or None,
-        batch_norm_images=micro if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size else None,
-    )
+    arm.commits[seed] = result.commit
+    arm.circumstances[seed] = {  # the last digits of an accuracy may depend on each; None where it is not recorded
+        "loaders": result.loader,
+        "modes": "compiled" if result.compiled else "eager",
+        "devices": result.device,
+        "numbers of ranks": result.num_ranks,
+        "numbers of threads a rank": result.threads_per_rank or None,
+        "sizes of micro-batches": micro or None,
+    }
+    if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size:
+        arm.batch_norm_images[seed] = micro
     if result.num_corrupt_images:
         arm.num_corrupt_images[seed] = result.num_corrupt_images
 

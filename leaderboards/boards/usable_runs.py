@@ -13,17 +13,6 @@ from leaderboards.boards.cells import Search
 from leaderboards.boards.collect import ArmRuns, Collection, SeedFailure, pick
 from suite.spec.experiment import Experiment, flat_fields, with_ancestors
 
-# The fields of ``Circumstances``, and what several of each are called.
-_CIRCUMSTANCES = {
-    "commit": "commits",
-    "loader": "loaders",
-    "mode": "modes",
-    "device": "devices",
-    "num_ranks": "numbers of ranks",
-    "threads_per_rank": "numbers of threads a rank",
-    "micro_batch_size": "sizes of micro-batches",
-}
-
 
 @dataclass(frozen=True)
 class UsableRuns:
@@ -49,16 +38,18 @@ def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
 def describe_origins(runs: ArmRuns) -> tuple[str, ...]:
     """Notes on the averaged seeds: which have lost their parents, and in which circumstances they differ."""
     notes = [f"seed {seed} {runs.standings[seed].reason}" for seed in runs.values if runs.standings[seed].reason]
-    for field, what in _CIRCUMSTANCES.items():
-        groups: dict[str, list[int]] = {}
-        for seed in runs.values:
-            if (found := getattr(runs.circumstances[seed], field)) is not None:
-                groups.setdefault(short_commit(found) if field == "commit" else str(found), []).append(seed)
-        if len(groups) > 1:
-            names = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())
+    groups: dict[str, dict[str, list[int]]] = {}  # what differs -> which -> seeds
+    for seed in runs.values:
+        for what, found in {"commits": short_commit(runs.commits[seed]), **runs.circumstances[seed]}.items():
+            group = groups.setdefault(what, {})
+            if found is not None:
+                group.setdefault(str(found), []).append(seed)
+    for what, group in groups.items():
+        if len(group) > 1:
+            names = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in group.items())
             notes.append(f"different {what}: {names}")
-    sizes = sorted({size for seed in runs.values if (size := runs.circumstances[seed].batch_norm_images) is not None})
-    notes += [f"batch norms saw {size} images at once, fewer than the recipe's batch" for size in sizes]
+    for size in sorted(set(runs.batch_norm_images.values())):
+        notes.append(f"batch norms saw {size} images at once, fewer than the recipe's batch")
     corrupt = runs.num_corrupt_images.items()
     return (*notes, *(f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt))
 

@@ -11,7 +11,6 @@ from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.index import LEGEND, format_line
 from suite.papers import list_claims
-from suite.spec.claims import PaperClaims
 
 
 def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], grid: str = "") -> str:
@@ -24,7 +23,12 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     """
     begun = [_view(line) for line in lines if line.cost or line.error]
     verdicts = [
-        (paper, name, count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name))
+        {
+            "paper": paper.title,
+            "href": f"claims/{paper.name}.html#{name}",
+            "scale": name,
+            "counts": count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name),
+        }
         for paper in list_claims()
         for name in dict.fromkeys(judged.scale for judged in claims if judged.paper is paper)
     ]
@@ -35,16 +39,11 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         title="Leaderboards of all suites",
         begun=begun,
         idle=[_view(line) for line in lines if not line.cost and not line.error],
-        verdicts=[_view_verdicts(*of_paper) for of_paper in verdicts],
-        verdict_names=list(dict.fromkeys(name for _, _, counts in verdicts for name in counts)),
+        verdicts=verdicts,
+        verdict_names=list(dict.fromkeys(judged.verdict for judged in claims)),
         legend=LEGEND.replace("`", ""),
         links=find_links(".", grid),
     )
-
-
-def _view_verdicts(paper: PaperClaims, scale_name: str, counts: dict[str, int]) -> dict[str, object]:
-    href = f"claims/{paper.name}.html#{scale_name}"
-    return {"paper": paper.title, "href": href, "scale": scale_name, "counts": counts}
 
 
 def _view(line: IndexLine) -> dict[str, object]:

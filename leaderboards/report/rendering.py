@@ -74,8 +74,8 @@ class Link:
 
 
 def find_links(above: str, grid: str = "") -> list[Link]:
-    """The links to the pages of all suites, of each paper's claims and of the published findings in ``above``, the folder;
-    where pages are served, first to that of the grid at work, at the address ``grid``."""
+    """The links to the pages of all suites, claims and findings in the folder ``above``; where pages are served, first
+    to that of the grid at work, at the address ``grid``."""
     claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")

@@ -29,19 +29,12 @@ Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
 
 @dataclass(frozen=True)
 class LiveTable:
-    """The table of runs at work that a served page keeps up to date.
-
-    Args:
-        columns: The names of its columns.
-        texts: The columns that hold no numbers.
-        state: The address at which the page asks for the runs and for the version of the board.
-        board: The version of the board that the page shows.
-    """
+    """The table of runs at work that a served page keeps up to date."""
 
     columns: Sequence[str]
-    texts: Sequence[str]
-    state: str
-    board: str = ""
+    texts: Sequence[str]  # columns that hold no numbers
+    state: str  # the address at which the page asks for the runs and for the version of the board
+    board: str = ""  # the version that the page shows
 
 
 def render_suite_page(
