@@ -23,12 +23,7 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
     """
     begun = [_view(line) for line in lines if line.cost or line.error]
     verdicts = [
-        {
-            "paper": paper.title,
-            "href": f"claims/{paper.name}.html#{name}",
-            "scale": name,
-            "counts": count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name),
-        }
+        (paper, name, count_verdicts(judged for judged in claims if judged.paper is paper and judged.scale == name))
         for paper in list_claims()
         for name in dict.fromkeys(judged.scale for judged in claims if judged.paper is paper)
     ]
@@ -39,8 +34,11 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         title="Leaderboards of all suites",
         begun=begun,
         idle=[_view(line) for line in lines if not line.cost and not line.error],
-        verdicts=verdicts,
-        verdict_names=list(dict.fromkeys(judged.verdict for judged in claims)),
+        verdicts=[
+            {"paper": paper.title, "href": f"claims/{paper.name}.html#{name}", "scale": name, "counts": counts}
+            for paper, name, counts in verdicts
+        ],
+        verdict_names=list(dict.fromkeys(name for _, _, counts in verdicts for name in counts)),
         legend=LEGEND.replace("`", ""),
         links=find_links(".", grid),
     )

@@ -30,7 +30,7 @@ def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
     columns = [*table.keys, *table.columns]
     rows = [
         [[name] for name in columns],
-        *([*([key or "-"] for key in row.keys), *map(_lines, row.cells)] for row in table.rows),
+        *([*([key or "-"] for key in keys), *map(_lines, cells)] for keys, cells in table.rows),
     ]
     widths = [max(len(line) for row in rows for line in row[i]) * _CHARACTER + _GAP for i in range(len(columns))]
     texts, rules, y = [Text(_MARGIN, _MARGIN + _LINE, "start", caption, "caption")], [], _MARGIN + 1.6 * _LINE

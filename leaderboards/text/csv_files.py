@@ -50,7 +50,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
     estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
     interval = estimate.interval
     effect = board.effects.get((cell.row, cell.column))
-    difference = effect and effect.difference
+    difference = effect.difference if effect else None
     shown = difference if difference is not None and difference.is_usable else None
     effect_interval = shown and shown.interval
     best_rank, worst_rank = comparison.ranks or ("", "")
