@@ -46,8 +46,8 @@ def render_table(folder: Path, published: Path) -> str:
         headlines = [
             f"[{board.stem}]({os.path.relpath(board, folder)}): {describe_headline(board)}" for board in boards
         ]
-        told = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
-        lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {told} |")
+        headline = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
+        lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {headline} |")
     return "\n".join(lines)
 
 

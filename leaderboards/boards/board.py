@@ -66,7 +66,7 @@ class Leaderboard:
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""
         for experiment in self.profile.experiments():
-            yield from self.collection.arms[experiment.arm_id].ended
+            yield from self.collection.runs[experiment.arm_id].ended
 
     def count(self, status: CellStatus) -> int:
         return sum(board.count(status) for board in self.tables.values())

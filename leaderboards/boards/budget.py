@@ -36,14 +36,14 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     the same data per image seen (``epochs * train_fraction``); else its FLOPs at the profile's stated rate.
     """
     experiments = {experiment.arm_id: experiment for experiment in profile.experiments()}
-    arms = {arm_id: collection.arms[arm_id] for arm_id in experiments}
-    hours_of = {arm_id: [arm.device_hours[seed] for seed in arm.values] for arm_id, arm in arms.items()}
+    runs = {arm_id: collection.runs[arm_id] for arm_id in experiments}
+    hours_of = {arm_id: [one.device_hours[seed] for seed in one.values] for arm_id, one in runs.items()}
     of_family: dict[Hashable, list[float]] = {}
     for arm_id, experiment in experiments.items():
         of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in hours_of[arm_id])
     to_go, num_unknown = 0.0, 0
     for arm_id, experiment in experiments.items():
-        left = sum(seed not in arms[arm_id].values for seed in range(collection.num_planned))
+        left = sum(seed not in runs[arm_id].values for seed in range(collection.num_planned))
         known = hours_of[arm_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
         flops = None if known else _flops(experiment)
         if flops is not None:
@@ -52,7 +52,7 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
             to_go += left * statistics.fmean(known)
         else:
             num_unknown += left
-    spent = sum(hours for arm in collection.arms.values() for hours in arm.device_hours.values())
+    spent = sum(hours for one in collection.runs.values() for hours in one.device_hours.values())
     return Cost(spent, to_go, num_unknown, "GPU-hours" if profile.device == "gpu" else "core-hours")
 
 

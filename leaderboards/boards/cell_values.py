@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from leaderboards.boards.cells import Cell, CellStatus, Coverage, Provenance, Search
-from leaderboards.boards.collect import ArmRuns, Collection, pick
+from leaderboards.boards.collect import Collection, SeedRuns, pick
 from leaderboards.boards.layout import PaperTable
 from leaderboards.boards.metrics import PRUNED_HEADS, in_points, is_accuracy
 from leaderboards.boards.usable_runs import UsableRuns, choose, describe_origins, usable_runs
@@ -41,7 +41,7 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
     return cells
 
 
-def _sample(runs: ArmRuns, networks: frozenset[str], metric: str) -> Sample:
+def _sample(runs: SeedRuns, networks: frozenset[str], metric: str) -> Sample:
     """One metric by seed. Accuracies have steps of one test image, counted heads of one head."""
     values = {seed: values[metric] for seed, values in runs.values.items()}
     step = 1.0 if metric in PRUNED_HEADS else 0.0
@@ -63,7 +63,7 @@ def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search |
     )
 
 
-def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -> Provenance:
+def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: SeedRuns) -> Provenance:
     """The origin of a cell's number: ``runs`` are those of ``shown`` that have its metric."""
     speeds = [found["images_per_s"] for found in runs.values.values()]
     accuracies = [found["top1_percent"] for found in runs.values.values()]

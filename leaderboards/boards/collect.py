@@ -37,7 +37,7 @@ class SeedFailure:
 
 
 @dataclass
-class ArmRuns:
+class SeedRuns:
     """The runs of one configuration: what boards need of their results, by seed.
 
     The ``Result`` objects are released at once: with thousands of them, garbage collection takes as long as reading.
@@ -73,11 +73,11 @@ class ArmRuns:
         return tuple(s.reason for s in self.standings.values() if s.is_open and s.reason)
 
 
-def pick(arms: Mapping[int, ArmRuns]) -> ArmRuns:
+def pick(runs: Mapping[int, SeedRuns]) -> SeedRuns:
     """Take the run of each seed from one configuration, in this order."""
-    names = [field.name for field in fields(ArmRuns)]
-    return ArmRuns(
-        *({seed: getattr(of, name)[seed] for seed, of in arms.items() if seed in getattr(of, name)} for name in names)
+    names = [field.name for field in fields(SeedRuns)]
+    return SeedRuns(
+        *({seed: getattr(of, name)[seed] for seed, of in runs.items() if seed in getattr(of, name)} for name in names)
     )
 
 
@@ -91,7 +91,7 @@ def _advise(standing: Standing) -> str:
 class Collection:
     """All runs of a profile, also those that others depend on, by ``Experiment.arm_id``."""
 
-    arms: dict[str, ArmRuns]
+    runs: dict[str, SeedRuns]
     num_planned: int  # seeds of each configuration
 
 
@@ -112,37 +112,39 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     experiments = {experiment.arm_id: experiment for experiment in with_ancestors(candidates)}
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
-    arms: dict[str, ArmRuns] = {}
+    runs: dict[str, SeedRuns] = {}
     for arm_id, experiment in experiments.items():  # parents first
-        arms[arm_id] = read_arm(store, experiment, sorted(metrics), arms)
+        runs[arm_id] = read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
-    num_planned = num_seeds or max([1, *(len(arms[candidate.arm_id].directories) for candidate in ours or candidates)])
+    num_planned = num_seeds or max([1, *(len(runs[candidate.arm_id].directories) for candidate in ours or candidates)])
     for arm_id, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(arms[arm_id].standings):
-            arms[arm_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, arms))
-    return Collection(arms=arms, num_planned=num_planned)
+        for seed in set(range(num_planned)) - set(runs[arm_id].standings):
+            runs[arm_id].standings[seed] = beside_needed(NEW, _parents(experiment, seed, runs))
+    return Collection(runs=runs, num_planned=num_planned)
 
 
-def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, ArmRuns]) -> ArmRuns:
+def read_configuration(
+    store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, SeedRuns]
+) -> SeedRuns:
     """Read the runs of one configuration, and keep these metrics; ``read`` has those that they depend on."""
     try:
         runs = find_runs(store, experiment)
     except OSError as error:
         raise RecordError(f"cannot list {error.filename}: {error.strerror}. Move it out of the run store.") from error
-    arm = ArmRuns(directories=runs)
+    kept = SeedRuns(directories=runs)
     for seed, run in runs.items():
         standing = stand(run, _parents(experiment, seed, read))
-        arm.standings[seed] = replace(standing, result=None)
+        kept.standings[seed] = replace(standing, result=None)
         if standing.result is None:
-            arm.device_hours[seed] = _hours(run)
+            kept.device_hours[seed] = _hours(run)
         elif standing.state == "done":
-            _keep(arm, standing.result, metrics, run)
+            _keep(kept, standing.result, metrics, run)
         else:
-            arm.device_hours[seed] = standing.result.device_hours
-    return arm
+            kept.device_hours[seed] = standing.result.device_hours
+    return kept
 
 
-def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> dict[str, Standing]:
+def _parents(experiment: Experiment, seed: int, read: Mapping[str, SeedRuns]) -> dict[str, Standing]:
     """The status of each run that the seed's run depends on."""
     if not experiment.parents:
         return {}
@@ -150,16 +152,16 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> 
     return {parent.id: read[parent.arm_id].standings.get(seed, NEW) for parent in parents}
 
 
-def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
+def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str], run: RunDirectory) -> None:
     """Keep the part of a result that is shown."""
     seed, micro = result.experiment.seed, result.micro_batch_size
     void = void_metrics(result)
-    arm.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
+    kept.void_metrics[seed] = {metric: _void(metric, void[metric], result, run) for metric in metrics if metric in void}
     found = {metric: read_metric(result, metric) for metric in metrics if metric not in void}
-    arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
-    arm.device_hours[seed] = result.device_hours
-    arm.commits[seed] = result.commit
-    arm.circumstances[seed] = {  # the last digits of an accuracy may depend on each; None where it is not recorded
+    kept.values[seed] = {metric: value for metric, value in found.items() if value is not None}
+    kept.device_hours[seed] = result.device_hours
+    kept.commits[seed] = result.commit
+    kept.circumstances[seed] = {  # the last digits of an accuracy may depend on each; None where it is not recorded
         "loaders": result.loader,
         "modes": "compiled" if result.compiled else "eager",
         "devices": result.device,
@@ -168,9 +170,9 @@ def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str], run: RunDirector
         "sizes of micro-batches": micro or None,
     }
     if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size:
-        arm.batch_norm_images[seed] = micro
+        kept.batch_norm_images[seed] = micro
     if result.num_corrupt_images:
-        arm.num_corrupt_images[seed] = result.num_corrupt_images
+        kept.num_corrupt_images[seed] = result.num_corrupt_images
 
 
 def _hours(run: RunDirectory) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboards.boards.cells import Search
-from leaderboards.boards.collect import ArmRuns, Collection, SeedFailure, pick
+from leaderboards.boards.collect import Collection, SeedFailure, SeedRuns, pick
 from suite.spec.experiment import Experiment, flat_fields, with_ancestors
 
 
@@ -19,7 +19,7 @@ class UsableRuns:
     """The runs of one experiment; or of several, of which each seed shows the run of one."""
 
     experiments: tuple[Experiment, ...]
-    runs: ArmRuns
+    runs: SeedRuns
     failures: tuple[SeedFailure, ...]  # of all seeds of the experiments
     networks: frozenset[str]  # that the numbers are measured on, and their parents, without their seeds
 
@@ -30,12 +30,12 @@ class UsableRuns:
 
 
 def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
-    runs = collection.arms[experiment.arm_id]
+    runs = collection.runs[experiment.arm_id]
     networks = frozenset(network.arm_id for network in with_ancestors([experiment]))
     return UsableRuns((experiment,), runs, runs.failures, networks)
 
 
-def describe_origins(runs: ArmRuns) -> tuple[str, ...]:
+def describe_origins(runs: SeedRuns) -> tuple[str, ...]:
     """Notes on the averaged seeds: which have lost their parents, and in which circumstances they differ."""
     notes = [f"seed {seed} {runs.standings[seed].reason}" for seed in runs.values if runs.standings[seed].reason]
     groups: dict[str, dict[str, list[int]]] = {}  # what differs -> which -> seeds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
 
 from leaderboards.boards.board import Board, Leaderboard
@@ -51,7 +52,7 @@ def list_chart_files(chart: Chart, leaderboard: Leaderboard) -> list[Download]:
     return [Download("PDF", f"{leaderboard.profile_name}.{chart.name}.pdf", chart.title, draw_curves(chart, caption))]
 
 
-def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes]) -> dict[str, object]:
+def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes]) -> dict[str, Any]:
     """What a template shows of a figure that was drawn as ``svg`` and ``pdf``. The page reserves its size in pixels, so
     that nothing moves when it is drawn."""
     file = f"{leaderboard.profile_name}.{figure.name}"

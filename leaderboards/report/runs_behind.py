@@ -37,7 +37,7 @@ class RunReader:
     def __init__(self, leaderboard: Leaderboard) -> None:
         self._leaderboard = leaderboard
         self._varied = _varied_fields(leaderboard)
-        self._entered = _arguments_by_arm(leaderboard)
+        self._entered = _entering_arguments(leaderboard)
         self._lines: dict[str, tuple[str, ...] | None] = {}
 
     def of_row(self, board: Board, row: Row) -> dict[str, RunsOfCell]:
@@ -49,7 +49,7 @@ class RunReader:
         lines = map(self._line, cell.provenance.runs.values())
         failures = [f"seed {failure.seed}, {failure.state}: {failure.reason}" for failure in cell.coverage.failures]
         return RunsOfCell(
-            run=" and ".join(cell.provenance.arms),
+            run=" and ".join(cell.provenance.configurations),
             command=self._command(cell.provenance.experiments, cell.coverage.num_planned),
             runs=tuple(line for line in lines if line is not None),
             problems=(*failures, *cell.coverage.waiting),
@@ -73,7 +73,7 @@ class RunReader:
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"
 
 
-def _arguments_by_arm(leaderboard: Leaderboard) -> dict[str, list[str]]:
+def _entering_arguments(leaderboard: Leaderboard) -> dict[str, list[str]]:
     """The arguments that enter each challenger, by ``Experiment.arm_id``; none for the papers' models."""
     by_name = {challenger.name: ["--challenger", *challenger.arguments] for challenger in leaderboard.suite.challengers}
     entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.challenger)  # the papers' come last

@@ -82,7 +82,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "best_rank": best_rank,
         "worst_rank": worst_rank,
         "status": coverage.status,
-        "chosen": " ".join(provenance.arms) if coverage.search and coverage.num_done else "",
+        "chosen": " ".join(provenance.configurations) if coverage.search and coverage.num_done else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **format_numbers(numbers),

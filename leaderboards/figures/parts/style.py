@@ -143,7 +143,7 @@ def say_nothing_there(axes: Axes, text: str = "no finished run yet") -> None:
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
 
 
-def entries_beside(width: float, labels: Sequence[str]) -> int:
+def entries_within(width: float, labels: Sequence[str]) -> int:
     """The number of legend entries that fit into ``width`` inches, at least one."""
     return max(1, int(width / (0.5 + 0.066 * max(len(label) for label in labels))))
 
