@@ -84,9 +84,13 @@ def _write_figures(leaderboard: Leaderboard, out: Path) -> None:
 
 
 def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, has_index: bool = False) -> Path:
-    """Write ``<profile>.html``, with the claims about the suite, into the folder of the leaderboard's figures.
+    """Write ``<profile>.html``.
 
-    ``has_index`` says that the index, claims and findings pages lie in the folder above.
+    Args:
+        leaderboard: The leaderboard that the page shows.
+        out: The folder that has the leaderboard's figures.
+        claims: Judged claims; the page shows those about its suite at its scale.
+        has_index: Whether the index, claims and findings pages lie in the folder above.
     """
     from leaderboards.report.suite_page import render_suite_page  # jinja takes as long to start as a leaderboard
 

@@ -83,7 +83,12 @@ def build_all(
 ) -> bool:
     """Build every suite that has runs, at every scale or the given one, and the index of all suites.
 
-    A suite that cannot be built is named in the index. Arguments are those of ``build``.
+    A suite that cannot be built is named in the index.
+
+    Args:
+        store, num_seeds, pack: As in ``build``.
+        profile: The only scale to look at; None: all.
+        out: The folder of the index and of the suites' folders; None: ``<store>/leaderboards``.
 
     Returns:
         Whether all could be built.

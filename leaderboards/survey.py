@@ -71,8 +71,14 @@ def has_runs(suite: Suite, profile: str, store: Path) -> bool:
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
-    """Read one suite at one scale; at "", without runs, only the paper's numbers. One that cannot be read has the error
-    in its line and keeps no other from the index."""
+    """Read one suite at one scale; an error is kept in its line, so that the index has the others.
+
+    Args:
+        suite: The suite as it is published.
+        profile: The name of the scale; "": the suite has no runs, and only the paper's numbers are read.
+        store: The run store.
+        num_seeds: Seeds planned per cell; None: as many as the fullest cell has.
+    """
     try:
         shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
         leaderboard = make_leaderboard(suite, shown, store, num_seeds)

@@ -105,7 +105,15 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
 def add_derived(
     table: Table, cells: Cells, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[tuple[Row, str], Cell]:
-    """Add the table's derived columns, in their order, where all of their sources have a cell."""
+    """Add the table's derived columns, in their order, where all of their sources have a cell.
+
+    Args:
+        table: The table that names the columns.
+        cells: The measured cells, keyed (row, column).
+        entries: The entries of the table.
+        paper: The layout and the printed numbers.
+        collection: The runs, for metrics that no column shows.
+    """
     found = dict(cells)
     for derived in table.derived:
         measured = _measure(derived, entries, paper, collection) if isinstance(derived, RelativeTo) else {}
@@ -133,8 +141,14 @@ def _sources(
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
-    """Derive a cell from at least one other by a formula of their means. It has the status of the worst of them, whose
-    failures are listed there."""
+    """Derive a cell from others. Its status is the worst of its sources'; their failures are listed with them.
+
+    Args:
+        row, column: The place of the new cell.
+        sources: At least one cell.
+        formula: Makes the number of the sources' means.
+        paper: The number that the paper prints there.
+    """
     metrics = {source.metric for source in sources}
     coverage = Coverage(
         status=_worst([source.status for source in sources]),

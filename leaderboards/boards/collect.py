@@ -69,7 +69,7 @@ class SeedRuns:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """What unfinished seeds wait for, or why they were interrupted."""
+        """The reasons for which unfinished seeds wait or were interrupted."""
         return tuple(s.reason for s in self.standings.values() if s.is_open and s.reason)
 
 
@@ -126,7 +126,14 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
 def read_configuration(
     store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, SeedRuns]
 ) -> SeedRuns:
-    """Read the runs of one configuration, and keep these metrics; ``read`` has those that they depend on."""
+    """Read the runs of one configuration.
+
+    Args:
+        store: The run store.
+        experiment: The configuration, with any seed.
+        metrics: The metrics to keep of each result.
+        read: The configurations that its runs may depend on, by ``Experiment.arm_id``.
+    """
     try:
         runs = find_runs(store, experiment)
     except OSError as error:

@@ -53,8 +53,8 @@ def list_chart_files(chart: Chart, leaderboard: Leaderboard) -> list[Download]:
 
 
 def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes]) -> dict[str, Any]:
-    """What a template shows of a figure that was drawn as ``svg`` and ``pdf``. The page reserves its size in pixels, so
-    that nothing moves when it is drawn."""
+    """The values that a template shows of a figure that was drawn as ``svg`` and ``pdf``. The page reserves its size in
+    pixels, so that nothing moves when it is drawn."""
     file = f"{leaderboard.profile_name}.{figure.name}"
     kind = type(figure).__name__.removesuffix("Figure").lower()
     width, height = _size_of(pictures["svg"])

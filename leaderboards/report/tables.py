@@ -94,7 +94,7 @@ def _view_cell(
 
 
 def _name_small_print(board: Board) -> str:
-    """What stands below ours."""
+    """The names of the numbers below ours."""
     papers = ["the paper's number"] if board.has_paper else []
     if board.is_at_papers_scale:
         papers += ["ours minus the paper's"] if board.has_paper else []

@@ -106,7 +106,7 @@ def _table(board: Board, columns: Sequence[str]) -> str:
 
 
 def _parts(board: Board, column: str) -> list[str]:
-    """What stands side by side in a column: a difference to the paper only at its scale, else the effect."""
+    """The parts that stand side by side in a column: a difference to the paper only at its scale, else the effect."""
     if column in board.table.challenger_columns:
         return ["ours"]
     parts = ["ours", "paper"] if board.has_paper else ["ours"]

@@ -95,7 +95,14 @@ def sheet_size(groups: Sequence[Group], columns: int, side: float) -> tuple[floa
 
 
 def draw_groups(canvas: Canvas, groups: Sequence[Group], columns: int, side: float) -> None:
-    """Fill the canvas's lower ``sheet_size`` with the groups, each on new rows, and the legend of the heads."""
+    """Fill the canvas's lower ``sheet_size`` with rows of panels and the legend of the heads.
+
+    Args:
+        canvas: The canvas to draw on.
+        groups: The groups, each of which begins a new row.
+        columns: The largest number of panels in a row.
+        side: The side of a panel in inches.
+    """
     canvas.set_layout_engine("none")  # layouts of Matplotlib do not keep squares of one size
     width, height = canvas.get_size_inches()
     top = sheet_size(groups, columns, side)[1]

@@ -61,7 +61,14 @@ def write(canvas: Canvas, kind: str) -> bytes:
 
 
 def new_canvas(leaderboard: Leaderboard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
-    """Make a canvas with a header of question, item, scale and notes, above content of this size in inches."""
+    """Make a canvas with a header of question, item, scale and notes.
+
+    Args:
+        leaderboard: The leaderboard that the figure belongs to.
+        figure: The figure to draw.
+        width, height: The size in inches of the content below the header.
+        notes: Sentences for the header; empty ones are left out.
+    """
     title = textwrap.wrap(leaderboard.suite.question, int(11 * width))
     paragraphs = (f"{leaderboard.suite.paper}, {figure.item}", scale_title(leaderboard), " ".join(filter(None, notes)))
     below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]

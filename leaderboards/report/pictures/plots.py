@@ -19,7 +19,7 @@ _EDGE = 5.0  # where the smallest and the largest number stand
 
 @dataclass(frozen=True)
 class Plot:
-    """What a plot shows, as numbers or as positions: ours, its interval, the paper's number and the zero of an effect;
+    """One plot, as numbers or as positions: ours, its interval, the paper's number and the zero of an effect;
     None where there is none."""
 
     ours: float | None
