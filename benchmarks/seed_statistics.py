@@ -26,7 +26,7 @@ from leaderboards.significance.estimates import (
     rank_intervals,
     single,
 )
-from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
+from leaderboards.significance.power import FIRST_LOOK, is_decided, widened
 from leaderboards.significance.verdicts import Measured, Printed, judge_claims, judge_table
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from leaderboards.boards.board import Leaderboard
@@ -21,42 +20,26 @@ from suite.base.files import write_atomically
 FIGURE_FORMATS = ("png", "svg", "pdf")
 
 
-@dataclass(frozen=True)
-class Paths:
-    """The files of one leaderboard. A figure without data has none; ``write_page`` writes ``page``."""
-
-    tables: dict[str, Path]  # by the table's name
-    markdown: Path
-    headline: Path
-    page: Path
-    long: Path
-    accounting: Path
-    figures: tuple[Path, ...]
-
-
-def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Paths:
+def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Path:
     """Write ``<profile>.md``, ``.headline.json``, ``.<table>.csv``, ``.long.csv``, ``.runs.csv``, ``.<figure>.png``,
-    ``.svg`` and ``.pdf``, and with challengers ``.challengers.csv``; RunError if they cannot be written."""
+    ``.svg`` and ``.pdf``, and with custom models ``.challengers.csv``. Returns the Markdown's path; RunError if they
+    cannot be written."""
     make_folder(out)
-
-    def write(suffix: str, content: str) -> Path:
-        path = out / f"{leaderboard.profile_name}.{suffix}"
-        write_atomically(path, content.encode())
-        return path
-
+    contents = {f"{name}.csv": render_csv(board) for name, board in leaderboard.tables.items()}
+    contents |= {
+        "md": render_markdown(leaderboard),
+        "headline.json": f"{make_headline(leaderboard).model_dump_json(indent=1)}\n",
+        "long.csv": render_long_csv(leaderboard),
+        "runs.csv": render_accounting(leaderboard),
+    }
     if leaderboard.suite.custom_models:
-        write("challengers.csv", render_comparisons_csv(find_comparisons(leaderboard)))
+        contents["challengers.csv"] = render_comparisons_csv(find_comparisons(leaderboard))
     else:
         (out / f"{leaderboard.profile_name}.challengers.csv").unlink(missing_ok=True)
-    return Paths(
-        tables={name: write(f"{name}.csv", render_csv(board)) for name, board in leaderboard.tables.items()},
-        markdown=write("md", render_markdown(leaderboard)),
-        headline=write("headline.json", f"{make_headline(leaderboard).model_dump_json(indent=1)}\n"),
-        page=out / f"{leaderboard.profile_name}.html",
-        long=write("long.csv", render_long_csv(leaderboard)),
-        accounting=write("runs.csv", render_accounting(leaderboard)),
-        figures=_write_figures(leaderboard, out),
-    )
+    for suffix, content in contents.items():
+        write_atomically(out / f"{leaderboard.profile_name}.{suffix}", content.encode())
+    _write_figures(leaderboard, out)
+    return out / f"{leaderboard.profile_name}.md"
 
 
 def write_records(leaderboard: Leaderboard, out: Path, *, pack: bool) -> str:
@@ -81,32 +64,33 @@ def make_folder(out: Path) -> None:
         raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
 
 
-def _write_figures(leaderboard: Leaderboard, out: Path) -> tuple[Path, ...]:
+def _write_figures(leaderboard: Leaderboard, out: Path) -> None:
     """Draw the figures that have data; remove old files of those that have none."""
     if not leaderboard.suite.figures:
-        return ()
+        return
     from leaderboards.figures import draw
 
-    written = []
     for figure in leaderboard.suite.figures:
         pictures = draw(figure, leaderboard)
         for suffix in FIGURE_FORMATS:
             path = out / f"{leaderboard.profile_name}.{figure.name}.{suffix}"
             if suffix in pictures:
                 write_atomically(path, pictures[suffix])
-                written.append(path)
             else:
                 path.unlink(missing_ok=True)
-    return tuple(written)
 
 
 # -- the pages
 
 
 def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, has_index: bool = False) -> Path:
-    """Write ``<profile>.html``, with the claims about the suite, into the folder of the leaderboard's figures.
+    """Write ``<profile>.html``.
 
-    ``has_index`` says that the index, claims and findings pages lie in the folder above.
+    Args:
+        leaderboard: the leaderboard that the page shows.
+        out: the folder that has the leaderboard's figures.
+        claims: judged claims; the page shows those about its suite at its scale.
+        has_index: whether the index, claims and findings pages lie in the folder above.
     """
     from leaderboards.report.suite_page import render_suite_page  # jinja takes as long to start as a leaderboard
 

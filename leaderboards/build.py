@@ -15,10 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from leaderboards.board_files import Paths, make_folder, write_leaderboard, write_page, write_pages, write_records
+from leaderboards.board_files import make_folder, write_leaderboard, write_page, write_pages, write_records
 from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.boards.joined_stores import joined
-from leaderboards.judged_claims import JudgedClaim
 from leaderboards.packed_records import unpacked
 from leaderboards.published_boards import describe_published
 from leaderboards.survey import IndexLine, find_claims, judge_all, survey
@@ -42,26 +41,29 @@ def build(
     out: Path | None = None,
     *,
     pack: bool = False,
-) -> Paths:
+) -> Path:
     """Read the runs of one suite at one scale, write its leaderboard and print it in short.
 
     Args:
-        suite_name, profile: The suite, as ``suite.papers.get_suite`` knows it, and its scale.
-        store: The run store.
-        num_seeds: Seeds planned per cell; None: as many as the fullest cell has.
-        out: The folder to write to; None: ``<store>/leaderboards/<suite_name>``.
-        pack: Whether to write the finished runs' records as one file; a file that is there is always renewed.
+        suite_name, profile: the suite, as ``suite.papers.get_suite`` knows it, and its scale.
+        store: the run store.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        out: the folder to write to; None: ``<store>/leaderboards/<suite_name>``.
+        pack: whether to write the finished runs' records as one file; a file that is there is always renewed.
 
     Raises:
         SpecError: The suite, profile or store is unknown, or the suite does not fit its tables.
         RecordError: Runs must not be averaged.
         RunError: The files cannot be written.
+
+    Returns:
+        The folder.
     """
     suite = get_suite(suite_name)
     leaderboard = make_leaderboard(suite, profile, store, num_seeds)
     claims = find_claims(leaderboard, store)
     out = out or store / "leaderboards" / suite.name
-    paths = write_leaderboard(leaderboard, out)
+    markdown = write_leaderboard(leaderboard, out)
     write_page(leaderboard, out, claims)
     records = write_records(leaderboard, out, pack=pack)
     messages = [
@@ -69,10 +71,10 @@ def build(
         *summarize_comparisons(leaderboard),
         *summarize_claims(claims),
     ]
-    print_summary(leaderboard, messages, paths.markdown)
+    print_summary(leaderboard, messages, markdown)
     if records:
         print(records)
-    return paths
+    return out
 
 
 def build_all(
@@ -85,7 +87,12 @@ def build_all(
 ) -> bool:
     """Build every suite that has runs, at every scale or the given one, and the index of all suites.
 
-    A suite that cannot be built is named in the index. Arguments are those of ``build``.
+    A suite that cannot be built is named in the index.
+
+    Args:
+        store, num_seeds, pack: as in ``build``.
+        profile: the only scale to look at; None: all.
+        out: the folder of the index and of the suites' folders; None: ``<store>/leaderboards``.
 
     Returns:
         Whether all could be built.
@@ -97,19 +104,14 @@ def build_all(
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
     claims = judge_all(lines, store)
-    _write_claims(claims, out)
-    write_pages(lines, claims, out)
-    print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
-    return not any(line.error for line in lines)
-
-
-def _write_claims(claims: Sequence[JudgedClaim], out: Path) -> None:
-    """Write ``claims.csv`` and ``claims/<paper>.md``."""
     write_atomically(out / "claims.csv", render_claims_csv(claims).encode())
     make_folder(out / "claims")
     for paper in list_claims():
         page = render_claims_page(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
+    write_pages(lines, claims, out)
+    print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
+    return not any(line.error for line in lines)
 
 
 def _write_line(line: IndexLine, out: Path, *, pack: bool) -> IndexLine:

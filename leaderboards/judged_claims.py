@@ -80,9 +80,9 @@ def judge(
     """Judge all claims of papers at one scale; claims without a filled place are left out.
 
     Args:
-        find_leaderboard: Returns the leaderboard of a suite at this scale; None if the suite has no such profile.
-        scale: The profile's name.
-        papers: The papers; None: all.
+        find_leaderboard: returns the leaderboard of a suite at this scale; None if the suite has no such profile.
+        scale: the profile's name.
+        papers: the papers; None: all.
 
     Raises:
         SpecError: A claim names a place that no table has.

@@ -34,8 +34,8 @@ def render_table(folder: Path, published: Path) -> str:
     """Markdown with a line a suite: its question and the headlines of its published boards.
 
     Args:
-        folder: The folder of the file that holds the table, from which its links start.
-        published: The folder of the boards, ``<suite>/<profile>.md``.
+        folder: the folder of the file that holds the table, from which its links start.
+        published: the folder of the boards, ``<suite>/<profile>.md``.
     """
     lines = ["| suite | of | question | headline |", "|---|---|---|---|"]
     found = {name: list_boards(published / name) for name in list_suites()}
@@ -46,8 +46,8 @@ def render_table(folder: Path, published: Path) -> str:
         headlines = [
             f"[{board.stem}]({os.path.relpath(board, folder)}): {describe_headline(board)}" for board in boards
         ]
-        told = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
-        lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {told} |")
+        headline = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
+        lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {headline} |")
     return "\n".join(lines)
 
 

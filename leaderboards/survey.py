@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards.board import Leaderboard, enter_custom_models, make_leaderboard
+from leaderboards.boards.board import Leaderboard, make_leaderboard
 from leaderboards.boards.budget import Cost, estimate_cost
 from leaderboards.boards.cells import Cell
 from leaderboards.judged_claims import JudgedClaim, judge
@@ -43,10 +43,10 @@ def survey(
     """Read every suite at every scale that has runs; of suites without any the paper's numbers.
 
     Args:
-        store: The run store.
-        profile: The only scale to look at; None: all.
-        num_seeds: Seeds planned per cell; None: as many as the fullest cell has.
-        also: One more suite and its scale, such as one of the user's own or on other images.
+        store: the run store.
+        profile: the only scale to look at; None: all.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        also: one more suite and its scale, such as one of the user's own or on other images.
     """
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):
@@ -64,14 +64,21 @@ def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     arms = list_arms(store)
     if not arms:
         return False
-    entries = _enter_readable(suite, profile, store).profile(profile).entries
-    candidates = (candidate for entry in entries for candidate in entry.candidates)
+    with contextlib.suppress(RecordError):  # an unreadable record is an error where the suite is built
+        suite = enter_custom_models(suite, profile, store)
+    candidates = (candidate for entry in suite.profile(profile).entries for candidate in entry.candidates)
     return any(candidate.arm in arms for candidate in candidates)
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
-    """Read one suite at one scale; at "", without runs, only the paper's numbers. One that cannot be read has the error
-    in its line and keeps no other from the index."""
+    """Read one suite at one scale; an error is kept in its line, so that the index has the others.
+
+    Args:
+        suite: the suite as it is published.
+        profile: the name of the scale; "": the suite has no runs, and only the paper's numbers are read.
+        store: the run store.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+    """
     try:
         shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
         leaderboard = make_leaderboard(suite, shown, store, num_seeds)
@@ -81,14 +88,6 @@ def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = N
         return IndexLine(leaderboard.suite, profile, leaderboard, cost)
     except SuiteError as error:
         return IndexLine(suite, profile, error=str(error))
-
-
-def _enter_readable(suite: Suite, profile: str, store: Path) -> Suite:
-    """Enter the store's custom models; a record that cannot be read is an error where the suite is built."""
-    try:
-        return enter_custom_models(suite, profile, store)
-    except RecordError:
-        return suite
 
 
 # -- claims

@@ -116,10 +116,10 @@ def check_order(
     """Hold a set that bears a catalog's name against it: its classes, and the order of its images.
 
     Args:
-        dataset: The name; a set that the catalog does not know is let pass.
-        where: The folder that messages name.
-        classes: The names of the classes, or their numbers where they have none.
-        labels: The labels of each split, in order.
+        dataset: the name; a set that the catalog does not know is let pass.
+        where: the folder that messages name.
+        classes: the names of the classes, or their numbers where they have none.
+        labels: the labels of each split, in order.
 
     Returns:
         What the user should know, where the catalog does not know the order.

@@ -10,7 +10,7 @@ from rich.console import Console
 from launchers.command.options import GridOptions
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.cells import Cell
-from leaderboards.significance.sequential import FIRST_LOOK, is_decided, widened
+from leaderboards.significance.power import FIRST_LOOK, is_decided, widened
 from leaderboards.text.notation import format_signed
 from suite.base.errors import SpecError
 from suite.papers import get_suite

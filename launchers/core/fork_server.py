@@ -75,8 +75,8 @@ class ForkServer:
     """multiprocessing's fork server with the libraries loaded, from when it is made until ``close``.
 
     Args:
-        resources: Resources of every run; the libraries are loaded for their device and threads.
-        environment: Environment of every run.
+        resources: resources of every run; the libraries are loaded for their device and threads.
+        environment: environment of every run.
     """
 
     def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:
@@ -122,8 +122,8 @@ class ForkServer:
         """Start the run of a folder, whose output goes to its log.
 
         Args:
-            path: Run directory.
-            variables: Environment variables of this run alone.
+            path: run directory.
+            variables: environment variables of this run alone.
 
         Returns:
             The run; None if the server cannot fork it.

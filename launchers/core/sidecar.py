@@ -22,10 +22,10 @@ class Sidecar:
     """A Python module that runs as such a process.
 
     Args:
-        module: Module as ``python -m`` takes it.
-        request: Line that it reads first; a long one is handed over while it starts.
-        arguments: Arguments of its command line.
-        pass_fds: Descriptors that it keeps.
+        module: module as ``python -m`` takes it.
+        request: line that it reads first; a long one is handed over while it starts.
+        arguments: arguments of its command line.
+        pass_fds: descriptors that it keeps.
 
     Raises:
         OSError: there is no room for a file or a process.

@@ -36,11 +36,11 @@ class CachedPage:
     """The latest state of one page, however many look at it. ``trouble`` says why it cannot be made anew, if so.
 
     Args:
-        make: Function that makes the page anew; None leaves it as it is.
-        every_s: Seconds between two makings, at least.
-        timeout_s: Seconds that the first request waits for the page.
-        share: Share of a core that it may take.
-        also: Another page that is wanted by who wants this.
+        make: function that makes the page anew; None leaves it as it is.
+        every_s: seconds between two makings, at least.
+        timeout_s: seconds that the first request waits for the page.
+        share: share of a core that it may take.
+        also: another page that is wanted by who wants this.
     """
 
     def __init__(

@@ -28,9 +28,9 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
     """Serve what the block inside works on, by a sidecar of which the grid asks nothing.
 
     Args:
-        address: Address to serve at; None: nothing is served.
-        words: Words of the command line, from which the process learns what to show.
-        console: Console that shows the URL.
+        address: address to serve at; None: nothing is served.
+        words: words of the command line, from which the process learns what to show.
+        console: console that shows the URL.
 
     Raises:
         SpecError: nothing can listen there.

@@ -89,13 +89,13 @@ def following(
     """Track what the block inside trains.
 
     Args:
-        trackers: Names of the trackers.
-        store: Run store.
-        suite: Suite as ``get_suite`` takes it.
-        profile: Profile of the suite, for the paper's numbers.
-        runs: Ids of the experiments; a finished run is tracked, too, unless it has been.
-        say: Function that is told once of a tracker that fails.
-        last_s: Seconds for what is left at the end.
+        trackers: names of the trackers.
+        store: run store.
+        suite: suite as ``get_suite`` takes it.
+        profile: profile of the suite, for the paper's numbers.
+        runs: ids of the experiments; a finished run is tracked, too, unless it has been.
+        say: function that is told once of a tracker that fails.
+        last_s: seconds for what is left at the end.
     """
     names, place, followers = tuple(runs), str(store.absolute()), []
     for name in trackers:

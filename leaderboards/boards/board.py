@@ -67,7 +67,7 @@ class Leaderboard:
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""
         for experiment in self.profile.experiments():
-            yield from self.collection.arms[experiment.arm_id].ended
+            yield from self.collection.runs[experiment.arm_id].ended
 
     def count(self, status: CellStatus) -> int:
         return sum(board.count(status) for board in self.tables.values())
@@ -113,9 +113,9 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
     """Make the leaderboard of a suite at one scale, with the store's custom models.
 
     Args:
-        suite, profile_name: The suite and its scale.
-        store: The run store.
-        num_seeds: Seeds planned per cell; None: as many as the fullest cell has.
+        suite, profile_name: the suite and its scale.
+        store: the run store.
+        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
 
     Raises:
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.

@@ -36,14 +36,15 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     the same data per image seen (``epochs * train_fraction``); else its FLOPs at the profile's stated rate.
     """
     experiments = {experiment.arm_id: experiment for experiment in profile.experiments()}
-    of_arm = {arm_id: _finished_hours(collection, arm_id) for arm_id in experiments}
+    runs = {arm_id: collection.runs[arm_id] for arm_id in experiments}
+    hours_of = {arm_id: [one.device_hours[seed] for seed in one.values] for arm_id, one in runs.items()}
     of_family: dict[Hashable, list[float]] = {}
     for arm_id, experiment in experiments.items():
-        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in of_arm[arm_id])
+        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in hours_of[arm_id])
     to_go, num_unknown = 0.0, 0
     for arm_id, experiment in experiments.items():
-        left = sum(seed not in collection.arms[arm_id].values for seed in range(collection.num_planned))
-        known = of_arm[arm_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+        left = sum(seed not in runs[arm_id].values for seed in range(collection.num_planned))
+        known = hours_of[arm_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
         flops = None if known else _flops(experiment)
         if flops is not None:
             known = [flops / profile.sustained_flops / 3600]
@@ -51,7 +52,7 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
             to_go += left * statistics.fmean(known)
         else:
             num_unknown += left
-    spent = sum(hours for arm in collection.arms.values() for hours in arm.device_hours.values())
+    spent = sum(hours for one in collection.runs.values() for hours in one.device_hours.values())
     return Cost(spent, to_go, num_unknown, "GPU-hours" if profile.device == "gpu" else "core-hours")
 
 
@@ -61,11 +62,6 @@ def _flops(experiment: Experiment) -> float | None:
         return run_flops(experiment, Resources(), find_flops)
     except SpecError:
         return None
-
-
-def _finished_hours(collection: Collection, arm_id: str) -> list[float]:
-    arm = collection.arms[arm_id]
-    return [arm.device_hours[seed] for seed in arm.values]
 
 
 def _family(experiment: Experiment) -> Hashable:

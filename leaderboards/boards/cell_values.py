@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from leaderboards.boards.cells import Cell, CellStatus, Coverage, Provenance, Search
-from leaderboards.boards.collect import ArmRuns, Collection, pick
+from leaderboards.boards.collect import Collection, SeedRuns, pick
 from leaderboards.boards.layout import PaperTable
 from leaderboards.boards.metrics import PRUNED_HEADS, in_points, is_accuracy
 from leaderboards.boards.usable_runs import UsableRuns, choose, describe_origins, usable_runs
@@ -41,7 +41,7 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
     return cells
 
 
-def _sample(runs: ArmRuns, networks: frozenset[str], metric: str) -> Sample:
+def _sample(runs: SeedRuns, networks: frozenset[str], metric: str) -> Sample:
     """One metric by seed. Accuracies have steps of one test image, counted heads of one head."""
     values = {seed: values[metric] for seed, values in runs.values.items()}
     step = 1.0 if metric in PRUNED_HEADS else 0.0
@@ -63,7 +63,7 @@ def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search |
     )
 
 
-def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -> Provenance:
+def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: SeedRuns) -> Provenance:
     """The origin of a cell's number: ``runs`` are those of ``shown`` that have its metric."""
     speeds = [found["images_per_s"] for found in runs.values.values()]
     accuracies = [found["top1_percent"] for found in runs.values.values()]
@@ -73,7 +73,7 @@ def _trace(candidates: Sequence[UsableRuns], shown: UsableRuns, runs: ArmRuns) -
         notes=describe_origins(runs),
         device_hours=sum(hours for candidate in candidates for hours in candidate.runs.device_hours.values()),
         images_per_s=statistics.fmean(speeds) if speeds else None,
-        commits=tuple(dict.fromkeys(found.commit for found in runs.circumstances.values())),
+        commits=tuple(dict.fromkeys(runs.commits.values())),
         num_evaluations=tuple(sorted({int(found["num_evaluations"]) for found in runs.values.values()})),
         last_top1_percent=statistics.fmean(accuracies) if accuracies else None,
     )
@@ -102,7 +102,15 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
 def add_derived(
     table: Table, cells: Cells, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[tuple[Row, str], Cell]:
-    """Add the table's derived columns, in their order, where all of their sources have a cell."""
+    """Add the table's derived columns, in their order, where all of their sources have a cell.
+
+    Args:
+        table: the table that names the columns.
+        cells: the measured cells, keyed (row, column).
+        entries: the entries of the table.
+        paper: the layout and the printed numbers.
+        collection: the runs, for metrics that no column shows.
+    """
     found = dict(cells)
     for derived in table.derived:
         measured = _measure(derived, entries, paper, collection) if isinstance(derived, RelativeTo) else {}
@@ -130,8 +138,14 @@ def _sources(
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
-    """Derive a cell from at least one other by a formula of their means. It has the status of the worst of them, whose
-    failures are listed there."""
+    """Derive a cell from others. Its status is the worst of its sources'; their failures are listed with them.
+
+    Args:
+        row, column: the place of the new cell.
+        sources: at least one cell.
+        formula: makes the number of the sources' means.
+        paper: the number that the paper prints there.
+    """
     metrics = {source.metric for source in sources}
     coverage = Coverage(
         status=_worst([source.status for source in sources]),
@@ -157,13 +171,9 @@ def difference_of(better: Cell, baseline: Cell) -> Cell:
     return replace(cell, metric=better.metric)
 
 
-def relative_gain(better: float, baseline: float) -> float | None:
-    """``100 * (better - baseline) / baseline`` in percent; None where the baseline is 0."""
-    return 100 * (better - baseline) / baseline if baseline else None
-
-
 def _gain(pair: Sequence[float]) -> float | None:
-    return relative_gain(*pair)
+    """The relative gain in percent; None over a baseline of 0."""
+    return 100 * (pair[0] - pair[1]) / pair[1] if pair[1] else None
 
 
 def _change(pair: Sequence[float]) -> float | None:

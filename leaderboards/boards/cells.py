@@ -72,7 +72,7 @@ class Provenance:
         return next(iter(self.experiments), None)
 
     @property
-    def arms(self) -> tuple[str, ...]:
+    def configurations(self) -> tuple[str, ...]:
         """The names of the configurations, as ``Experiment.arm``."""
         return tuple(experiment.arm for experiment in self.experiments)
 

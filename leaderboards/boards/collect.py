@@ -35,22 +35,8 @@ class SeedFailure:
     state: Literal["failed", "void"] = "failed"
 
 
-@dataclass(frozen=True)
-class Circumstances:
-    """The commit, loader and hardware that made a result; the last digits of an accuracy may depend on each."""
-
-    commit: str
-    loader: str
-    mode: str  # "eager" or "compiled"
-    device: str
-    num_ranks: int
-    threads_per_rank: int | None  # None where it is not recorded, or not a CPU's
-    micro_batch_size: int | None  # None where it is not recorded, or nothing was trained
-    batch_norm_images: int | None  # that batch norms saw at once, where that is less than the recipe's batch
-
-
 @dataclass
-class ArmRuns:
+class SeedRuns:
     """The runs of one configuration: what boards need of their results, by seed.
 
     The ``Result`` objects are released at once: with thousands of them, garbage collection takes as long as reading.
@@ -60,7 +46,9 @@ class ArmRuns:
     values: dict[int, dict[str, float]] = field(default_factory=dict)  # of results that hold
     directories: dict[int, RunDirectory] = field(default_factory=dict)  # of all that were found, finished or not
     device_hours: dict[int, float] = field(default_factory=dict)  # of all attempts, whatever came of them
-    circumstances: dict[int, Circumstances] = field(default_factory=dict)
+    commits: dict[int, str] = field(default_factory=dict)
+    circumstances: dict[int, dict[str, str | int | None]] = field(default_factory=dict)  # by what several are called
+    batch_norm_images: dict[int, int] = field(default_factory=dict)  # at once, where fewer than the recipe's batch
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
     @property
@@ -79,15 +67,15 @@ class ArmRuns:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """What unfinished seeds wait for, or why they were interrupted."""
+        """The reasons for which unfinished seeds wait or were interrupted."""
         return tuple(s.reason for s in self.statuses.values() if s.is_open and s.reason)
 
 
-def pick(arms: Mapping[int, ArmRuns]) -> ArmRuns:
+def pick(runs: Mapping[int, SeedRuns]) -> SeedRuns:
     """Take the run of each seed from one configuration, in this order."""
-    names = [field.name for field in fields(ArmRuns)]
-    return ArmRuns(
-        *({seed: getattr(of, name)[seed] for seed, of in arms.items() if seed in getattr(of, name)} for name in names)
+    names = [field.name for field in fields(SeedRuns)]
+    return SeedRuns(
+        *({seed: getattr(of, name)[seed] for seed, of in runs.items() if seed in getattr(of, name)} for name in names)
     )
 
 
@@ -101,7 +89,7 @@ def _advise(status: RunStatus) -> str:
 class Collection:
     """All runs of a profile, also those that others depend on, by ``Experiment.arm_id``."""
 
-    arms: dict[str, ArmRuns]
+    runs: dict[str, SeedRuns]
     num_planned: int  # seeds of each configuration
 
 
@@ -109,11 +97,11 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     """Read the runs of every entry; an experiment of several entries is read once.
 
     Args:
-        profile: The profile with the entries.
-        store: The run store.
-        num_seeds: Seeds planned for each configuration; None: as many as the fullest one of an entry has on disk, at
+        profile: the profile with the entries.
+        store: the run store.
+        num_seeds: seeds planned for each configuration; None: as many as the fullest one of an entry has on disk, at
             least 1, so that uneven ones show as partial.
-        tables: Tables whose derived columns may need metrics that no entry names.
+        tables: tables whose derived columns may need metrics that no entry names.
 
     Raises:
         RecordError: Two folders stand for the same seed, or a folder cannot be listed.
@@ -122,37 +110,46 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     experiments = {experiment.arm_id: experiment for experiment in with_ancestors(candidates)}
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
-    arms: dict[str, ArmRuns] = {}
+    runs: dict[str, SeedRuns] = {}
     for arm_id, experiment in experiments.items():  # parents first
-        arms[arm_id] = read_arm(store, experiment, sorted(metrics), arms)
+        runs[arm_id] = read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
-    num_planned = num_seeds or max([1, *(len(arms[candidate.arm_id].directories) for candidate in ours or candidates)])
+    num_planned = num_seeds or max([1, *(len(runs[candidate.arm_id].directories) for candidate in ours or candidates)])
     for arm_id, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(arms[arm_id].statuses):
-            arms[arm_id].statuses[seed] = beside_needed(NEW, _parents(experiment, seed, arms))
-    return Collection(arms=arms, num_planned=num_planned)
+        for seed in set(range(num_planned)) - set(runs[arm_id].statuses):
+            runs[arm_id].statuses[seed] = beside_needed(NEW, _parents(experiment, seed, runs))
+    return Collection(runs=runs, num_planned=num_planned)
 
 
-def read_arm(store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, ArmRuns]) -> ArmRuns:
-    """Read the runs of one configuration, and keep these metrics; ``read`` has those that they depend on."""
+def read_configuration(
+    store: Path, experiment: Experiment, metrics: Iterable[str], read: Mapping[str, SeedRuns]
+) -> SeedRuns:
+    """Read the runs of one configuration.
+
+    Args:
+        store: the run store.
+        experiment: the configuration, with any seed.
+        metrics: the metrics to keep of each result.
+        read: the configurations that its runs may depend on, by ``Experiment.arm_id``.
+    """
     try:
         runs = find_runs(store, experiment)
     except OSError as error:
         raise RecordError(f"cannot list {error.filename}: {error.strerror}. Move it out of the run store.") from error
-    arm = ArmRuns(directories=runs)
+    kept = SeedRuns(directories=runs)
     for seed, run in runs.items():
         status = read_run_status(run, _parents(experiment, seed, read))
-        arm.statuses[seed] = replace(status, result=None)
+        kept.statuses[seed] = replace(status, result=None)
         if status.result is None:
-            arm.device_hours[seed] = _hours(run)
+            kept.device_hours[seed] = _hours(run)
         elif status.state == "done":
-            _keep(arm, status.result, metrics)
+            _keep(kept, status.result, metrics)
         else:
-            arm.device_hours[seed] = status.result.device_hours
-    return arm
+            kept.device_hours[seed] = status.result.device_hours
+    return kept
 
 
-def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> dict[str, RunStatus]:
+def _parents(experiment: Experiment, seed: int, read: Mapping[str, SeedRuns]) -> dict[str, RunStatus]:
     """The status of each run that the seed's run depends on."""
     if not experiment.parents:
         return {}
@@ -160,24 +157,25 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, ArmRuns]) -> 
     return {parent.id: read[parent.arm_id].statuses.get(seed, NEW) for parent in parents}
 
 
-def _keep(arm: ArmRuns, result: Result, metrics: Iterable[str]) -> None:
+def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:
     """Keep the part of a result that is shown."""
     seed, micro = result.experiment.seed, result.micro_batch_size
     found = {metric: read_metric(result, metric) for metric in metrics}
-    arm.values[seed] = {metric: value for metric, value in found.items() if value is not None}
-    arm.device_hours[seed] = result.device_hours
-    arm.circumstances[seed] = Circumstances(
-        commit=result.commit,
-        loader=result.loader,
-        mode="compiled" if result.compiled else "eager",
-        device=result.device,
-        num_ranks=result.num_ranks,
-        threads_per_rank=result.threads_per_rank or None,
-        micro_batch_size=micro or None,
-        batch_norm_images=micro if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size else None,
-    )
+    kept.values[seed] = {metric: value for metric, value in found.items() if value is not None}
+    kept.device_hours[seed] = result.device_hours
+    kept.commits[seed] = result.commit
+    kept.circumstances[seed] = {  # the last digits of an accuracy may depend on each; None where it is not recorded
+        "loaders": result.loader,
+        "modes": "compiled" if result.compiled else "eager",
+        "devices": result.device,
+        "numbers of ranks": result.num_ranks,
+        "numbers of threads a rank": result.threads_per_rank or None,
+        "sizes of micro-batches": micro or None,
+    }
+    if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size:
+        kept.batch_norm_images[seed] = micro
     if result.num_corrupt_images:
-        arm.num_corrupt_images[seed] = result.num_corrupt_images
+        kept.num_corrupt_images[seed] = result.num_corrupt_images
 
 
 def _hours(run: RunDirectory) -> float:

@@ -59,8 +59,8 @@ def load_paper_table(name: str, row_keys: tuple[str, ...], own_decimals: int = 1
     """Read ``suite/papers/<paper>/tables/<name>.csv``; ``own_decimals`` are those of columns without a number.
 
     Raises:
-        SpecError: if there is no such table.
-        RecordError: if ``row_keys`` are not its leading columns, do not tell its rows apart, or a row is ragged.
+        SpecError: There is no such table.
+        RecordError: ``row_keys`` are not its leading columns or are the same in two rows, or a row is ragged.
     """
     path = find_table(name)
     with path.open(newline="", encoding="utf-8") as file:
@@ -84,14 +84,8 @@ RESERVED = ("long", "runs", "challengers")  # <profile>.long.csv and the like ar
 
 
 def lay_out(table: Table, entries: Iterable[Entry]) -> PaperTable:
-    """The paper's table, or our own layout: the entries' rows in order of first appearance, without numbers.
-
-    The columns of custom models follow, without numbers.
-
-    Raises:
-        SpecError: if the paper has no such table.
-        RecordError: if its CSV cannot be used.
-    """
+    """The paper's table, or our own layout: the entries' rows in order of first appearance. The columns of custom
+    models follow. SpecError if the paper has no such table, RecordError if its CSV cannot be used."""
     if table.is_papers:
         paper = load_paper_table(table.name, table.row_keys, table.decimals)
     else:
@@ -108,8 +102,8 @@ def check_layout(suite: Suite, profile: Profile) -> None:
     """Check a profile's entries, and the suite's derived columns, figures and headline, against its tables.
 
     Raises:
-        SpecError: names what a table does not have, or a place that two entries claim.
-        RecordError: if a paper's CSV cannot be used.
+        SpecError: A table does not have something, or two entries fill one place.
+        RecordError: A paper's CSV cannot be used.
     """
     names = [table.name for table in suite.tables] + [figure.name for figure in suite.figures]
     for name in (name for i, name in enumerate(names) if name in RESERVED or name in names[:i]):

@@ -10,19 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboards.boards.cells import Search
-from leaderboards.boards.collect import ArmRuns, Collection, SeedFailure, pick
+from leaderboards.boards.collect import Collection, SeedFailure, SeedRuns, pick
 from suite.spec.experiment import Experiment, flat_fields, with_ancestors
-
-# The fields of ``Circumstances``, and what several of each are called.
-_CIRCUMSTANCES = {
-    "commit": "commits",
-    "loader": "loaders",
-    "mode": "modes",
-    "device": "devices",
-    "num_ranks": "numbers of ranks",
-    "threads_per_rank": "numbers of threads a rank",
-    "micro_batch_size": "sizes of micro-batches",
-}
 
 
 @dataclass(frozen=True)
@@ -30,7 +19,7 @@ class UsableRuns:
     """The runs of one experiment; or of several, of which each seed shows the run of one."""
 
     experiments: tuple[Experiment, ...]
-    runs: ArmRuns
+    runs: SeedRuns
     failures: tuple[SeedFailure, ...]  # of all seeds of the experiments
     networks: frozenset[str]  # that the numbers are measured on, and their parents, without their seeds
 
@@ -41,24 +30,26 @@ class UsableRuns:
 
 
 def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
-    runs = collection.arms[experiment.arm_id]
+    runs = collection.runs[experiment.arm_id]
     networks = frozenset(network.arm_id for network in with_ancestors([experiment]))
     return UsableRuns((experiment,), runs, runs.failures, networks)
 
 
-def describe_origins(runs: ArmRuns) -> tuple[str, ...]:
+def describe_origins(runs: SeedRuns) -> tuple[str, ...]:
     """Notes on the averaged seeds: which have lost their parents, and in which circumstances they differ."""
     notes = [f"seed {seed} {runs.statuses[seed].reason}" for seed in runs.values if runs.statuses[seed].reason]
-    for field, what in _CIRCUMSTANCES.items():
-        groups: dict[str, list[int]] = {}
-        for seed in runs.values:
-            if (found := getattr(runs.circumstances[seed], field)) is not None:
-                groups.setdefault(short_commit(found) if field == "commit" else str(found), []).append(seed)
-        if len(groups) > 1:
-            names = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in groups.items())
+    groups: dict[str, dict[str, list[int]]] = {}  # what differs -> which -> seeds
+    for seed in runs.values:
+        for what, found in {"commits": short_commit(runs.commits[seed]), **runs.circumstances[seed]}.items():
+            group = groups.setdefault(what, {})
+            if found is not None:
+                group.setdefault(str(found), []).append(seed)
+    for what, group in groups.items():
+        if len(group) > 1:
+            names = ", ".join(f"{name} ({_seeds(seeds)})" for name, seeds in group.items())
             notes.append(f"different {what}: {names}")
-    sizes = sorted({size for seed in runs.values if (size := runs.circumstances[seed].batch_norm_images) is not None})
-    notes += [f"batch norms saw {size} images at once, fewer than the recipe's batch" for size in sizes]
+    for size in sorted(set(runs.batch_norm_images.values())):
+        notes.append(f"batch norms saw {size} images at once, fewer than the recipe's batch")
     corrupt = runs.num_corrupt_images.items()
     return (*notes, *(f"seed {seed} went on without {count} corrupt images" for seed, count in corrupt))
 

@@ -35,15 +35,10 @@ if TYPE_CHECKING:
 
 
 def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png", "svg", "pdf")) -> dict[str, bytes]:
-    """Draw a figure; the same data make the same bytes.
-
-    Args:
-        figure: What is drawn.
-        leaderboard: The board with its cells and runs.
-        kinds: The file formats.
+    """Draw a figure in these file formats; the same data make the same bytes.
 
     Returns:
-        The file of each format; {} while there is nothing to draw.
+        The content by format; {} while there is nothing to draw.
 
     Raises:
         RecordError: A run's metrics or maps cannot be read.

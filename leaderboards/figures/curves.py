@@ -39,7 +39,7 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
         if figure.after_parents:
             _join_to_parents(axes, curves, find_parents(figure.panels[title], leaderboard), marks)
     what = style.legend_entries(marks.items(), linewidth=1.8, markersize=5)
-    style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_beside(width, labels)))
+    style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_within(width, labels)))
     return canvas
 
 

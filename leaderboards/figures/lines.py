@@ -46,13 +46,17 @@ def draw_lines(figure: LineFigure, leaderboard: Leaderboard) -> Canvas | None:
     if not any(cell.is_usable for line in [*series, *gain] for cell in line.cells):
         return None
     canvas = style.new_canvas(leaderboard, figure, 7.2, 6.0 if gain else 4.4)
-    axes, *below = _panels(canvas, bool(gain))
+    axes, *below = canvas.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if gain else [canvas.add_subplot()]
+    for panel in (axes, *below):
+        style.tidy(panel)
     line_marks = style.marks(len(series), *[style.GREEN for _ in gain])
     for line, mark in zip(series, line_marks, strict=True):
         _draw_series(axes, line, *mark)
     axes.set_ylabel(figure.y_label)
     if gain:
-        _draw_gain(below[0], gain[0], figure)
+        _draw_series(below[0], gain[0], *GAIN_MARK)
+        below[0].axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
+        below[0].set_ylabel(figure.gain_label)
     _label_x((below or [axes])[0], board, figure)
     labels = [line.label for line in [*series, *gain]]
     entries = style.legend_entries(zip(labels, [*line_marks, GAIN_MARK], strict=False), linewidth=2)
@@ -112,20 +116,6 @@ def _draw_series(axes: Axes, line: Series, color: str, marker: str) -> None:
             axes.errorbar([x], [mean], yerr=reach, color=color, linewidth=1.6, capsize=3.5)
         face = color if cell.status == "done" else "white"
         axes.plot([x], [mean], color=color, marker=marker, markersize=6.5, markerfacecolor=face, zorder=5)
-
-
-def _panels(canvas: Canvas, with_gain: bool) -> list[Axes]:
-    """The accuracies, and below them the gain over the same x."""
-    grid = canvas.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if with_gain else [canvas.add_subplot()]
-    for axes in grid:
-        style.tidy(axes)
-    return list(grid)
-
-
-def _draw_gain(axes: Axes, gain: Series, figure: LineFigure) -> None:
-    _draw_series(axes, gain, *GAIN_MARK)
-    axes.axhline(0.0, color=style.NEUTRAL, linewidth=0.9)  # below it the baseline is the better one
-    axes.set_ylabel(figure.gain_label)
 
 
 def _label_x(axes: Axes, board: Board, figure: LineFigure) -> None:

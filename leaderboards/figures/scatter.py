@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.transforms import Bbox
 
 from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
 from suite.spec.figures import ScatterFigure
 
@@ -64,24 +65,22 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
 def find_points(board: Board, figure: ScatterFigure) -> list[Point]:
     """Our means of the rows that have both."""
     points = []
-    for row in board.paper.rows:
-        x, y = board.cells.get((row, figure.x_column)), board.cells.get((row, figure.y_column))
-        if x is None or y is None or x.mean is None or y.mean is None or not (x.is_usable and y.is_usable):
+    for names, x, y in _cells(board, figure):
+        if x.mean is None or y.mean is None or not (x.is_usable and y.is_usable):
             continue
         reach = (max(0.0, y.mean - y.interval.low), max(0.0, y.interval.high - y.mean)) if y.interval else None
         is_complete = x.status == y.status == "done"
-        points.append(Point(*_names(board, figure, row), x.mean, y.mean, reach, is_complete))
+        points.append(Point(*names, x.mean, y.mean, reach, is_complete))
     return points
 
 
 def find_paper_points(board: Board, figure: ScatterFigure) -> list[Point]:
     """The paper's numbers of the rows that this profile fills."""
-    points = []
-    for row in board.paper.rows:
-        x, y = board.cells.get((row, figure.x_column)), board.cells.get((row, figure.y_column))
-        if x is not None and y is not None and x.paper is not None and y.paper is not None:
-            points.append(Point(*_names(board, figure, row), x.paper, y.paper, None))
-    return points
+    return [
+        Point(*names, x.paper, y.paper, None)
+        for names, x, y in _cells(board, figure)
+        if x.paper is not None and y.paper is not None
+    ]
 
 
 def _spans_scales(points: Sequence[Point]) -> bool:
@@ -90,9 +89,13 @@ def _spans_scales(points: Sequence[Point]) -> bool:
     return min(x) > 0 and max(x) > _WIDEST_LINEAR * min(x)
 
 
-def _names(board: Board, figure: ScatterFigure, row: tuple[str, ...]) -> tuple[str, str]:
-    keys = board.paper.row_keys
-    return row[keys.index(figure.group_key)], row[keys.index(figure.label_key)]
+def _cells(board: Board, figure: ScatterFigure) -> Iterator[tuple[tuple[str, str], Cell, Cell]]:
+    """(group, label) of each row that has both cells, with these."""
+    group, label = (board.paper.row_keys.index(key) for key in (figure.group_key, figure.label_key))
+    for row in board.paper.rows:
+        x, y = board.cells.get((row, figure.x_column)), board.cells.get((row, figure.y_column))
+        if x is not None and y is not None:
+            yield (row[group], row[label]), x, y
 
 
 def _draw_group(axes: Axes, points: list[Point], color: str, marker: str, of_paper: bool) -> None:

@@ -18,14 +18,19 @@ from suite.spec.claims import PaperClaims
 def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: str = "") -> str:
     """Render the page of one paper's claims, at every scale that they were judged at; ``grid`` as in
     ``render_index_html``."""
-    scales = dict.fromkeys(judged.scale for judged in claims)
+    scales: dict[str, list[JudgedClaim]] = {}
+    for judged in claims:
+        scales.setdefault(judged.scale, []).append(judged)
     return render(
         "claims.html.j2",
         ("embedded", "tables", *(FOLLOWED if grid else ())),
         asks_server=bool(grid),
         title=f"What {paper.title} claims, and what our runs say of it",
         paper=paper.title,
-        scales=[_view_scale(scale, [judged for judged in claims if judged.scale == scale]) for scale in scales],
+        scales=[
+            {"name": name, "counts": count_verdicts(of_scale), "claims": [_view(judged) for judged in of_scale]}
+            for name, of_scale in scales.items()
+        ],
         not_judged=paper.not_judged,
         legend=LEGEND.replace("**", "").replace("*", "").split("\n\n"),
         links=find_links("..", grid),
@@ -35,10 +40,6 @@ def render_claims_html(paper: PaperClaims, claims: Sequence[JudgedClaim], grid: 
 def count_verdicts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
     """The number of claims by verdict, the most frequent first."""
     return dict(Counter(judged.verdict for judged in claims).most_common())
-
-
-def _view_scale(name: str, claims: Sequence[JudgedClaim]) -> dict[str, object]:
-    return {"name": name, "counts": count_verdicts(claims), "claims": [_view(judged) for judged in claims]}
 
 
 def _view(judged: JudgedClaim) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
 
 from leaderboards.boards.board import Board, Leaderboard
@@ -51,9 +52,9 @@ def list_chart_files(chart: Chart, leaderboard: Leaderboard) -> list[Download]:
     return [Download("PDF", f"{leaderboard.profile_name}.{chart.name}.pdf", chart.title, draw_curves(chart, caption))]
 
 
-def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes]) -> dict[str, object]:
-    """What a template shows of a figure that was drawn as ``svg`` and ``pdf``. The page reserves its size in pixels, so
-    that nothing moves when it is drawn."""
+def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str, bytes]) -> dict[str, Any]:
+    """The values that a template shows of a figure that was drawn as ``svg`` and ``pdf``. The page reserves its size in
+    pixels, so that nothing moves when it is drawn."""
     file = f"{leaderboard.profile_name}.{figure.name}"
     kind = type(figure).__name__.removesuffix("Figure").lower()
     width, height = _size_of(pictures["svg"])

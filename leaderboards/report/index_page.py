@@ -11,16 +11,15 @@ from leaderboards.report.rendering import FOLLOWED, find_links, render
 from leaderboards.survey import IndexLine
 from leaderboards.text.index import LEGEND, format_line
 from suite.papers import list_claims
-from suite.spec.claims import PaperClaims
 
 
 def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], grid: str = "") -> str:
     """Render the page of all suites.
 
     Args:
-        lines: Each a suite at one scale.
-        claims: The claims of all papers, at every scale that has runs.
-        grid: The address of the page of the grid at work, whose server keeps this page up to date; "": a file.
+        lines: each a suite at one scale.
+        claims: the claims of all papers, at every scale that has runs.
+        grid: the address of the page of the grid at work, whose server keeps this page up to date; "": a file.
     """
     begun = [_view(line) for line in lines if line.cost or line.error]
     verdicts = [
@@ -35,16 +34,14 @@ def render_index_html(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim],
         title="Leaderboards of all suites",
         begun=begun,
         idle=[_view(line) for line in lines if not line.cost and not line.error],
-        verdicts=[_view_verdicts(*of_paper) for of_paper in verdicts],
+        verdicts=[
+            {"paper": paper.title, "href": f"claims/{paper.name}.html#{name}", "scale": name, "counts": counts}
+            for paper, name, counts in verdicts
+        ],
         verdict_names=list(dict.fromkeys(name for _, _, counts in verdicts for name in counts)),
         legend=LEGEND.replace("`", ""),
         links=find_links(".", grid),
     )
-
-
-def _view_verdicts(paper: PaperClaims, scale_name: str, counts: dict[str, int]) -> dict[str, object]:
-    href = f"claims/{paper.name}.html#{scale_name}"
-    return {"paper": paper.title, "href": href, "scale": scale_name, "counts": counts}
 
 
 def _view(line: IndexLine) -> dict[str, object]:

@@ -39,11 +39,11 @@ def render(
 
     Args:
         template: A file in ``templates``.
-        script_names: The scripts in ``static`` that the page runs.
-        charts_library: Compressed JavaScript that a script of the page may start; empty on a page without charts.
-        asks_server: Whether scripts may ask the server that the page came from; a file may ask nobody.
-        embedded: Compressed contents that scripts read, by name.
-        shown: The values that the template names.
+        script_names: the scripts in ``static`` that the page runs.
+        charts_library: compressed JavaScript that a script of the page may start; empty on a page without charts.
+        asks_server: whether scripts may ask the server that the page came from; a file may ask nobody.
+        embedded: compressed contents that scripts read, by name.
+        shown: the values that the template names.
     """
     scripts = [_read(f"{name}.js") for name in script_names]
     sources = [*scripts, *([gzip.decompress(charts_library).decode()] if charts_library else [])]
@@ -74,10 +74,8 @@ class Link:
 
 
 def find_links(above: str, grid: str = "") -> list[Link]:
-    """The links to the pages in the folder ``above``: all suites, each paper's claims, the published findings.
-
-    On served pages the first link leads to the running grid, at the address ``grid``.
-    """
+    """The links to the pages of all suites, claims and findings in the folder ``above``; where pages are served, first
+    to that of the grid at work, at the address ``grid``."""
     claims = [Link(f"Claims: {paper.title}", f"{above}/claims/{paper.name}.html") for paper in list_claims()]
     first = [Link("The grid at work", grid)] if grid else []
     findings = Link("What the published boards show", f"{above}/findings.html")

@@ -25,7 +25,7 @@ COLUMNS = ("seed", "top-1 %", "device hours", "images/s", "loader", "device", "c
 class RunsOfCell:
     """``runs`` has a line for each run that is shown, in the order of ``COLUMNS``; ``problems`` those that are not."""
 
-    run: str  # the arms, several where a search's seeds chose differently
+    run: str  # the configurations, several where a search's seeds chose differently
     command: str
     runs: tuple[tuple[str, ...], ...]
     problems: tuple[str, ...]
@@ -37,21 +37,19 @@ class RunReader:
     def __init__(self, leaderboard: Leaderboard) -> None:
         self._leaderboard = leaderboard
         self._varied = _varied_fields(leaderboard)
-        self._entered = _arguments_by_arm(leaderboard)
+        self._entered = _entering_arguments(leaderboard)
         self._lines: dict[str, tuple[str, ...] | None] = {}
 
     def of_row(self, board: Board, row: Row) -> dict[str, RunsOfCell]:
-        """By column, of the cells that are measured; equal ones are the same object."""
-        told: dict[RunsOfCell, RunsOfCell] = {}
+        """The runs of the row's measured cells by column."""
         cells = {column: board.cells.get((row, column)) for column in board.columns}
-        found = {column: self._tell(cell) for column, cell in cells.items() if cell and cell.provenance.experiments}
-        return {column: told.setdefault(runs, runs) for column, runs in found.items()}
+        return {column: self._runs_of(cell) for column, cell in cells.items() if cell and cell.provenance.experiments}
 
-    def _tell(self, cell: Cell) -> RunsOfCell:
+    def _runs_of(self, cell: Cell) -> RunsOfCell:
         lines = map(self._line, cell.provenance.runs.values())
         failures = [f"seed {failure.seed}, {failure.state}: {failure.reason}" for failure in cell.coverage.failures]
         return RunsOfCell(
-            run=" and ".join(cell.provenance.arms),
+            run=" and ".join(cell.provenance.configurations),
             command=self._command(cell.provenance.experiments, cell.coverage.num_planned),
             runs=tuple(line for line in lines if line is not None),
             problems=(*failures, *cell.coverage.waiting),
@@ -65,7 +63,7 @@ class RunReader:
         return self._lines.get(run.id)
 
     def _command(self, experiments: Sequence[Experiment], num_seeds: int) -> str:
-        """Its filters name every field in which these experiments differ from others that the profile plans."""
+        """The command; its filters name every field in which these experiments differ from others of the profile."""
         grid = program("grid", "launchers/grid.py")
         fields = [experiment_fields(experiment) for experiment in experiments]
         only = list(dict.fromkeys(f"{name}={of[name]}" for name in self._varied for of in fields))
@@ -75,11 +73,9 @@ class RunReader:
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"
 
 
-def _arguments_by_arm(leaderboard: Leaderboard) -> dict[str, list[str]]:
-    """The words that enter each custom model, by its arms; none by those of the papers' models, which need none."""
-    by_name = {
-        custom_model.name: ["--challenger", *custom_model.arguments] for custom_model in leaderboard.suite.custom_models
-    }
+def _entering_arguments(leaderboard: Leaderboard) -> dict[str, list[str]]:
+    """The arguments that enter each custom model, by ``Experiment.arm_id``; none for the papers' models."""
+    by_name = {model.name: ["--challenger", *model.arguments] for model in leaderboard.suite.custom_models}
     entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.custom_model)  # the papers' come last
     return {
         candidate.arm_id: by_name.get(entry.custom_model, []) for entry in entries for candidate in entry.candidates

@@ -29,19 +29,12 @@ Pictures = Mapping[str, Mapping[str, bytes]]  # figure -> format -> file
 
 @dataclass(frozen=True)
 class LiveTable:
-    """The table of runs at work that a served page keeps up to date.
-
-    Args:
-        columns: The names of its columns.
-        texts: The columns that hold no numbers.
-        state: The address at which the page asks for the runs and for the version of the board.
-        board: The version of the board that the page shows.
-    """
+    """The table of runs at work that a served page keeps up to date."""
 
     columns: Sequence[str]
-    texts: Sequence[str]
-    state: str
-    board: str = ""
+    texts: Sequence[str]  # columns that hold no numbers
+    state: str  # the address at which the page asks for the runs and for the version of the board
+    board: str = ""  # the version that the page shows
 
 
 def render_suite_page(
@@ -55,12 +48,12 @@ def render_suite_page(
     """Render the page of one suite at one scale.
 
     Args:
-        leaderboard: The board that it shows.
-        pictures: The figures that were drawn.
-        claims: The claims about this suite, judged at this scale.
-        above: The path from the page to the folder of the index, claims and findings pages; "": there are none.
-        live: The table of the served page of a grid at work; None: any other page.
-        grid: The address of that page, from another served page; "": a file, which asks nobody for anything.
+        leaderboard: the board that it shows.
+        pictures: the figures that were drawn.
+        claims: the claims about this suite, judged at this scale.
+        above: the path from the page to the folder of the index, claims and findings pages; "": there are none.
+        live: the table of the served page of a grid at work; None: any other page.
+        grid: the address of that page, from another served page; "": a file, which asks nobody for anything.
     """
     suite, runs = leaderboard.suite, dict[RunsOfCell, int]()
     reader = RunReader(leaderboard)

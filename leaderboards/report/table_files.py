@@ -30,7 +30,7 @@ def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
     columns = [*table.keys, *table.columns]
     rows = [
         [[name] for name in columns],
-        *([*([key or "-"] for key in row.keys), *map(_lines, row.cells)] for row in table.rows),
+        *([*([key or "-"] for key in keys), *map(_lines, cells)] for keys, cells in table.rows),
     ]
     widths = [max(len(line) for row in rows for line in row[i]) * _CHARACTER + _GAP for i in range(len(columns))]
     texts, rules, y = [Text(_MARGIN, _MARGIN + _LINE, "start", caption, "caption")], [], _MARGIN + 1.6 * _LINE
@@ -48,21 +48,18 @@ def draw_table(table: TableView, caption: str) -> tuple[bytes, bytes]:
 def _draw_pdf(texts: Sequence[Text], rules: Sequence[float], width: int, height: int) -> bytes:
     """Draw the same by Matplotlib, which writes the same bytes each time; converters of SVG do not."""
     with default_style():
-        return write(_lay_out(texts, rules, width, height), "pdf")
-
-
-def _lay_out(texts: Sequence[Text], rules: Sequence[float], width: int, height: int) -> Canvas:
-    canvas = Canvas(figsize=(width / 72, height / 72))
-    for text in texts:
-        canvas.text(
-            text.x / width, 1 - text.y / height, spell_controls(text.text),
-            ha="right" if text.anchor == "end" else "left", parse_math=False,
-            fontsize=9 if text.kind == "small" else 11, weight="bold" if text.kind in ("caption", "head") else "normal",
-        )  # fmt: skip
-    for y in rules:
-        ends = [_MARGIN / width, 1 - _MARGIN / width]
-        canvas.add_artist(Line2D(ends, [1 - y / height] * 2, color="black", linewidth=0.8))
-    return canvas
+        canvas = Canvas(figsize=(width / 72, height / 72))
+        for text in texts:
+            is_bold = text.kind in ("caption", "head")
+            canvas.text(
+                text.x / width, 1 - text.y / height, spell_controls(text.text),
+                ha="right" if text.anchor == "end" else "left", parse_math=False,
+                fontsize=9 if text.kind == "small" else 11, weight="bold" if is_bold else "normal",
+            )  # fmt: skip
+        for y in rules:
+            ends = [_MARGIN / width, 1 - _MARGIN / width]
+            canvas.add_artist(Line2D(ends, [1 - y / height] * 2, color="black", linewidth=0.8))
+        return write(canvas, "pdf")
 
 
 def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, num_keys: int, kind: str) -> list[Text]:
@@ -78,8 +75,8 @@ def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, nu
 
 
 def _lines(cell: CellView | None) -> list[str]:
-    """Write one cell line by line, as on the page."""
+    """The lines of one cell, as on the page."""
     if cell is None:
         return ["-"]
-    beside = (f"paper {cell.paper}" if cell.paper else "", cell.compared, cell.verdict)
-    return [f"{cell.ours} ({cell.status}) {cell.ranks}".strip(), *filter(None, beside)]
+    others = (f"paper {cell.paper}" if cell.paper else "", cell.compared, cell.verdict)
+    return [f"{cell.ours} ({cell.status}) {cell.ranks}".strip(), *filter(None, others)]

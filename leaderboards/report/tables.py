@@ -32,12 +32,6 @@ class CellView:
 
 
 @dataclass(frozen=True)
-class RowView:
-    keys: Row
-    cells: tuple[CellView | None, ...]
-
-
-@dataclass(frozen=True)
 class TableView:
     """A table; ``small_print`` says what stands below ours, ``mark`` what comparison; ``unfilled`` is left out."""
 
@@ -45,7 +39,7 @@ class TableView:
     title: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
-    rows: tuple[RowView, ...]
+    rows: tuple[tuple[Row, tuple[CellView | None, ...]], ...]  # keys and cells
     small_print: str
     mark: str
     unfilled: tuple[str, ...]
@@ -63,7 +57,7 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
     for row in board.paper.rows:
         found = reader.of_row(board, row)
         numbers = {column: runs.setdefault(of, len(runs)) for column, of in found.items()}
-        rows.append(RowView(row, tuple(_view_cell(board, row, column, plots, numbers) for column in board.columns)))
+        rows.append((row, tuple(_view_cell(board, row, column, plots, numbers) for column in board.columns)))
     return TableView(
         name=board.table.name,
         title=board.table.item,
@@ -100,7 +94,7 @@ def _view_cell(
 
 
 def _name_small_print(board: Board) -> str:
-    """What stands below ours."""
+    """The names of the numbers below ours."""
     papers = ["the paper's number"] if board.has_paper else []
     if board.is_at_papers_scale:
         papers += ["ours minus the paper's"] if board.has_paper else []

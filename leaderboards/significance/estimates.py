@@ -49,9 +49,7 @@ class Sample:
     """One number by training seed."""
 
     values: Mapping[int, float]
-    networks: frozenset[str] = (
-        frozenset()
-    )  # those it was measured on, and their parents: samples that share one are paired
+    networks: frozenset[str] = frozenset()  # it was measured on, with their parents; samples that share one are paired
     least_sd: float = 0.0  # the smallest standard deviation that is believed
 
     @property

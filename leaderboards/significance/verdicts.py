@@ -141,24 +141,23 @@ def judge_claims(
     """The verdict of each claim of one paper at one scale, and the adjusted p-value behind it.
 
     Args:
-        claims: The effects of each claim, all of which must hold.
-        num_claims: The number of the paper's claims, where the scale shows fewer.
+        claims: the effects of each claim, all of which must hold.
+        num_claims: the number of the paper's claims, where the scale shows fewer.
     """
     enough = [i for i, effects in enumerate(claims) if min(effect.num_seeds for effect in effects) >= FEWEST_SEEDS]
     holds = holm([max(effect.p_holds for effect in claims[i]) for i in enough], num_claims)
     fails = holm([min(1.0, len(claims[i]) * min(effect.p_fails for effect in claims[i])) for i in enough], num_claims)
     verdicts = dict(zip(enough, map(_judge, (claims[i] for i in enough), holds, fails), strict=True))
-    return [verdicts.get(i) or (_too_few(effects), None) for i, effects in enumerate(claims)]
+    return [
+        verdicts.get(i) or ("too few seeds" if any(effect.num_seeds for effect in effects) else "no runs", None)
+        for i, effects in enumerate(claims)
+    ]
 
 
 def _judge(effects: Sequence[Measured], p_holds: float, p_fails: float) -> tuple[ClaimVerdict, float | None]:
     if p_holds < SIGNIFICANCE:
         return ("reproduced, smaller" if any(effect.is_smaller for effect in effects) else "reproduced"), p_holds
     return ("contradicted", p_fails) if p_fails < SIGNIFICANCE else ("undecided", p_holds)
-
-
-def _too_few(effects: Sequence[Measured]) -> ClaimVerdict:
-    return "too few seeds" if max(effect.num_seeds for effect in effects) else "no runs"
 
 
 def weakest(effects: Sequence[Measured]) -> Measured:

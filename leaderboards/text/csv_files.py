@@ -1,13 +1,9 @@
-"""Boards and their runs -> CSV: one file per table in the paper's own layout, a long one with a line per cell, and one
-with a line per finished run.
-
-None holds the date of its making, so that the same runs give the same bytes.
-"""
+"""Boards and their runs -> CSV: a file per table in the paper's own layout, a long one with a line per cell, one with a
+line per finished run. None has a date, so that the same runs give the same bytes."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import Cell
@@ -54,7 +50,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
     estimate, coverage, provenance, comparison = cell.estimate, cell.coverage, cell.provenance, cell.comparison
     interval = estimate.interval
     effect = board.effects.get((cell.row, cell.column))
-    difference = effect and effect.difference
+    difference = effect.difference if effect else None
     shown = difference if difference is not None and difference.is_usable else None
     effect_interval = shown and shown.interval
     best_rank, worst_rank = comparison.ranks or ("", "")
@@ -86,7 +82,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "best_rank": best_rank,
         "worst_rank": worst_rank,
         "status": coverage.status,
-        "chosen": " ".join(provenance.arms) if coverage.search and coverage.num_done else "",
+        "chosen": " ".join(provenance.configurations) if coverage.search and coverage.num_done else "",
         "num_evaluations": " ".join(map(str, provenance.num_evaluations)),
         "commits": " ".join(short_commit(commit) for commit in provenance.commits),
         **format_numbers(numbers),
@@ -105,16 +101,13 @@ RUN_COLUMNS = (
 
 def render_accounting(leaderboard: Leaderboard) -> str:
     """CSV with a line for each readable result of the leaderboard's runs."""
-    rows = map(_row, _readable_results(leaderboard))
-    return render_records(RUN_COLUMNS, ({name: row[name] for name in RUN_COLUMNS} for row in rows))
-
-
-def _readable_results(leaderboard: Leaderboard) -> Iterator[Result]:
+    records = []
     for run in leaderboard.ended_runs():
         with contextlib.suppress(RecordError):  # the leaderboard names it
-            result = run.read_result()
-            if result is not None:
-                yield result
+            if (result := run.read_result()) is not None:
+                row = _row(result)
+                records.append({name: row[name] for name in RUN_COLUMNS})
+    return render_records(RUN_COLUMNS, records)
 
 
 def _row(result: Result) -> dict[str, object]:

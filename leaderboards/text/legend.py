@@ -1,9 +1,9 @@
-"""Leaderboard -> paragraphs that tell its reader what numbers, marks and verdicts mean."""
+"""Leaderboard -> paragraphs that explain its numbers, marks and verdicts."""
 
 from __future__ import annotations
 
 from leaderboards.boards.board import Leaderboard
-from suite.spec.suite import Ranked, RankedWithin
+from suite.spec.suite import RankedWithin
 
 LEGEND = """\
 Ours is the mean over n training seeds ± half its 95 % confidence interval, conditional on this test set and on this
@@ -42,11 +42,10 @@ def _rank_legend(leaderboard: Leaderboard) -> list[str]:
     items: dict[str, list[str]] = {}
     for board in leaderboard.tables.values():
         if any(cell.comparison.ranks for cell in board.cells.values()):
-            items.setdefault(RANKS.format(group=_competitors(board.table.ranked)), []).append(board.table.item)
+            ranked = board.table.ranked
+            if isinstance(ranked, RankedWithin):
+                group = f"a column among the rows of one {' and '.join(ranked.row_keys)}"
+            else:
+                group = COMPETITORS[ranked]
+            items.setdefault(RANKS.format(group=group), []).append(board.table.item)
     return [f"{'; '.join(of)}: {said}" if len(items) > 1 else said for said, of in items.items()]
-
-
-def _competitors(ranked: Ranked) -> str:
-    if isinstance(ranked, RankedWithin):
-        return f"a column among the rows of one {' and '.join(ranked.row_keys)}"
-    return COMPETITORS[ranked]

@@ -1,7 +1,4 @@
-"""Leaderboard -> Markdown that reads well in a terminal too, with notes on the runs behind its numbers.
-
-It holds no date and no machine's name, so that the same runs give the same bytes.
-"""
+"""Leaderboard -> Markdown that is legible in a terminal too. It has no date: the same runs give the same bytes."""
 
 from __future__ import annotations
 
@@ -43,31 +40,25 @@ by Holm's method over a challenger's comparisons by one metric in a table)."""
 def render_markdown(leaderboard: Leaderboard) -> str:
     """The whole leaderboard: its scale, the tables, what failed, and the footnotes."""
     suite = leaderboard.suite
+    counts = ", ".join(f"{leaderboard.count(status)} {status}" for status in STATUSES)
     blocks = [
         f"# {suite.name}: ours beside {suite.paper}, {suite.item}",
         suite.question,
-        _scale_note(leaderboard),
+        "\n".join(f"> {line}" for line in _scale_lines(leaderboard)),
         "\n".join(filter(None, [f"Headline: {format_headline(leaderboard)}.", format_power(leaderboard)])),
-        _counts(leaderboard),
+        f"{leaderboard.num_cells} cells: {counts}.",
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
         *_custom_models(leaderboard),
         *explain(leaderboard),
-        *render_notes(leaderboard),
+        *(block for title, of in find_notes(leaderboard).items() for block in section(f"## {title}", map(_note, of))),
         *section("## Notes", suite.footnotes),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _scale_note(leaderboard: Leaderboard) -> str:
-    lines = [f"**{scale_title(leaderboard)}**"]
-    if leaderboard.profile.scale_note:
-        lines.append(f"{leaderboard.profile.scale_note.rstrip('.')}.")
-    return "\n".join(f"> {line}" for line in lines)
-
-
-def _counts(leaderboard: Leaderboard) -> str:
-    counts = ", ".join(f"{leaderboard.count(status)} {status}" for status in STATUSES)
-    return f"{leaderboard.num_cells} cells: {counts}."
+def _scale_lines(leaderboard: Leaderboard) -> list[str]:
+    note = leaderboard.profile.scale_note
+    return [f"**{scale_title(leaderboard)}**", *([f"{note.rstrip('.')}."] if note else [])]
 
 
 def _custom_models(leaderboard: Leaderboard) -> list[str]:
@@ -75,7 +66,7 @@ def _custom_models(leaderboard: Leaderboard) -> list[str]:
         return []
     lines = write_comparisons(leaderboard)
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
-    entered = (escape_markdown(challenger.describe()) for challenger in leaderboard.suite.custom_models)
+    entered = (escape_markdown(model.describe()) for model in leaderboard.suite.custom_models)
     return [*section("## Challengers", entered), CUSTOM_MODELS, *table]
 
 
@@ -115,7 +106,7 @@ def _table(board: Board, columns: Sequence[str]) -> str:
 
 
 def _parts(board: Board, column: str) -> list[str]:
-    """What stands side by side in a column: a difference to the paper only at its scale, else the effect."""
+    """The parts that stand side by side in a column: a difference to the paper only at its scale, else the effect."""
     if column in board.table.custom_columns:
         return ["ours"]
     parts = ["ours", "paper"] if board.has_paper else ["ours"]
@@ -156,16 +147,6 @@ def _ours(cell: Cell, decimals: int) -> str:
 
 def _is_numeric(lines: list[list[str]], index: int) -> bool:
     return all(line[index].replace(".", "", 1).isdecimal() for line in lines)
-
-
-# -- what was chosen, what failed, what waits, what is mixed
-
-
-def render_notes(leaderboard: Leaderboard) -> list[str]:
-    """The sections of notes; empty ones are left out."""
-    return [
-        block for title, notes in find_notes(leaderboard).items() for block in section(f"## {title}", map(_note, notes))
-    ]
 
 
 def _note(note: Note) -> str:

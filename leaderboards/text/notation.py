@@ -164,15 +164,10 @@ def format_comparison(board: Board, cell: Cell) -> str:
         return NOTHING if effect is None else "baseline"
     cell = effect.difference
     paper = "" if cell.paper is None else f" ({format_signed(cell.paper, paper_decimals(cell))})"
-    return format_effect_of(cell) + paper
-
-
-def format_effect_of(cell: Cell) -> str:
-    """A difference of two cells without unit and status: ``+2.0 ± 2.6``; a dash where one of them may not be shown."""
     if not cell.is_usable:
-        return NOTHING
+        return NOTHING + paper
     decimals = shown_decimals(cell, paper_decimals(cell))
-    return format_signed(cell.mean, decimals) + format_interval(cell, decimals)
+    return format_signed(cell.mean, decimals) + format_interval(cell, decimals) + paper
 
 
 def paper_decimals(cell: Cell) -> int:

@@ -1,7 +1,4 @@
-"""Leaderboard -> what its reader must know beside the numbers: what was chosen, what failed, what waits, what is mixed.
-
-As plain text: whoever shows it escapes it.
-"""
+"""Leaderboard -> notes on its numbers in plain text: what was chosen, what failed, what waits, what is mixed."""
 
 from __future__ import annotations
 
@@ -25,23 +22,24 @@ class Note:
 
 
 def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
-    """The notes by the title of their section; sections that have nothing to say are left out."""
+    """The notes by the title of their section; empty sections are left out."""
+    mixed = _by_cell(leaderboard, lambda cell: [(note, "") for note in cell.provenance.notes])
     found = {
         "Chosen by search": _by_cell(leaderboard, _chosen),
         "Best of several evaluations": _by_cell(leaderboard, _best),
         "Failed": _by_cell(leaderboard, _failures),
         "Waiting": _waiting(leaderboard),
-        "Mixed": [*_commits(leaderboard), *_by_cell(leaderboard, _mixed)],
+        "Mixed": [*_commits(leaderboard), *mixed],
     }
     return {title: notes for title, notes in found.items() if notes}
 
 
-def _by_cell(leaderboard: Leaderboard, tell: Callable[[Cell], Iterable[tuple[str, str]]]) -> list[Note]:
-    """Each thing told once, with the row and the columns that it is true of: a run may fill several columns."""
+def _by_cell(leaderboard: Leaderboard, find: Callable[[Cell], Iterable[tuple[str, str]]]) -> list[Note]:
+    """Each note once, with the row and the columns that it is about: a run may fill several columns."""
     columns: dict[tuple[str, Row, tuple[str, str]], list[str]] = {}
     for name, board in leaderboard.tables.items():
         for cell in board.cells.values():
-            for what in tell(cell):
+            for what in find(cell):
                 columns.setdefault((name, cell.row, what), []).append(cell.column)
     return [
         Note(f"{_place(leaderboard, table, row)}, {', '.join(names)}", *what)
@@ -50,7 +48,7 @@ def _by_cell(leaderboard: Leaderboard, tell: Callable[[Cell], Iterable[tuple[str
 
 
 def _place(leaderboard: Leaderboard, table: str, row: Row) -> str:
-    """The row, after its table's item where there are several tables to be told apart."""
+    """The row; where there are several tables, after its table's item."""
     item = f"{leaderboard.suite.table(table).item}, " if len(leaderboard.tables) > 1 else ""
     return item + " / ".join(filter(None, row))
 
@@ -67,7 +65,7 @@ def _chosen(cell: Cell) -> list[tuple[str, str]]:
 
 
 def _best(cell: Cell) -> list[tuple[str, str]]:
-    """Of how many the best accuracy of a training is the maximum: it flatters the more, the more there are."""
+    """The number of evaluations that a training's best accuracy is the maximum of: the more, the more it flatters."""
     if cell.last_top1_percent is None or not cell.coverage.num_done:
         return []
     counts = " or ".join(
@@ -83,18 +81,14 @@ def _failures(cell: Cell) -> list[tuple[str, str]]:
     ]
 
 
-def _mixed(cell: Cell) -> list[tuple[str, str]]:
-    return [(note, "") for note in cell.provenance.notes]
-
-
 def _commits(leaderboard: Leaderboard) -> list[Note]:
-    """Which versions of the code made the numbers, where these are several."""
+    """The versions of the code that made the numbers, where there are several."""
     cells = [cell for board in leaderboard.tables.values() for cell in board.cells.values()]
     counts = Counter(short_commit(commit) for cell in cells for commit in cell.provenance.commits)
     if len(counts) < 2:
         return []
-    told = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
-    return [Note("", f"versions of the code, all valid under this protocol: {told}")]
+    names = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
+    return [Note("", f"versions of the code, all valid under this protocol: {names}")]
 
 
 def _waiting(leaderboard: Leaderboard) -> list[Note]:

@@ -34,9 +34,9 @@ def print_summary(leaderboard: Leaderboard, messages: Sequence[str], markdown: P
     Rows without a run are counted below their table.
 
     Args:
-        leaderboard: The leaderboard of one suite at one scale.
-        messages: Lines below the headline: the published one, custom models, verdicts on claims.
-        markdown: The file of the whole leaderboard.
+        leaderboard: the leaderboard of one suite at one scale.
+        messages: lines below the headline: the published one, custom models, verdicts on claims.
+        markdown: the file of the whole leaderboard.
     """
     from rich.console import Console
 

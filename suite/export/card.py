@@ -22,9 +22,9 @@ def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
     """Write the Python lines that load the network of an exported folder.
 
     Args:
-        folder: The exported folder.
-        experiment: The experiment of the network; for a custom model the lines say that its code is trusted.
-        is_timms: Whether timm reads the folder by itself.
+        folder: the exported folder.
+        experiment: the experiment of the network; for a custom model the lines say that its code is trusted.
+        is_timms: whether timm reads the folder by itself.
     """
     if is_timms:
         place = json.dumps(f"local-dir:{folder}", ensure_ascii=False)

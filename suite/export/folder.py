@@ -92,7 +92,7 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
 
     Args:
         folder: A folder that ``export`` has written.
-        trust_code: Whether to run the Python code of a custom model, which lies in the folder.
+        trust_code: whether to run the Python code of a custom model, which lies in the folder.
 
     Raises:
         RecordError: The folder is not one of this suite's, is of a newer version, or its files do not fit each other.

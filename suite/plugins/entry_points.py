@@ -39,7 +39,7 @@ def load_plugin(kind: Kind, name: str) -> Any:
     """Load a plug-in.
 
     Args:
-        kind: The kind of plug-in, which chooses the group of entry points.
+        kind: the kind of plug-in, which chooses the group of entry points.
         name: ``FILE.py:ATTRIBUTE``, ``MODULE:ATTRIBUTE`` or the name of an entry point.
 
     Raises:

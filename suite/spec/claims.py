@@ -63,13 +63,13 @@ class Claim(Frozen):
     """One sentence of a paper about numbers that the leaderboards hold.
 
     Args:
-        name: Unique among all papers' claims; names the line in ``claims.csv``.
-        section: Where the paper claims it, such as "Sec. 4, Table 2".
-        statement: The claim in our words.
-        effects: Each of them must hold. They are written so that the paper finds them positive, or zero for "equal".
+        name: unique among all papers' claims; names the line in ``claims.csv``.
+        section: where the paper claims it, such as "Sec. 4, Table 2".
+        statement: the claim in our words.
+        effects: each of them must hold. They are written so that the paper finds them positive, or zero for "equal".
         relation: "greater": above zero; "equal": not farther from zero than ``margin``.
-        margin: The largest distance from zero that is "equal", in the effects' unit.
-        unit: The effects' unit: percentage points, or what the cells show.
+        margin: the largest distance from zero that is "equal", in the effects' unit.
+        unit: the effects' unit: percentage points, or what the cells show.
     """
 
     name: str

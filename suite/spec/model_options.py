@@ -27,9 +27,9 @@ class ModelOptions:
     """One model's keyword arguments beside ``num_classes`` and ``image_size``.
 
     Args:
-        module: The module of the model's family.
-        defaults: What the model's builder takes for options that are not given.
-        without_effect_on_flops: Options that leave the forward pass as it is.
+        module: the module of the model's family.
+        defaults: what the model's builder takes for options that are not given.
+        without_effect_on_flops: options that leave the forward pass as it is.
     """
 
     module: str
@@ -54,9 +54,9 @@ def changed_options(
     """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
 
     Args:
-        model: The name of one of ours.
-        options: Its options, each of which must have a default.
-        among: Names of the options that may be left out; None: all.
+        model: the name of one of ours.
+        options: its options, each of which must have a default.
+        among: names of the options that may be left out; None: all.
     """
     defaults = read_options()[model].defaults
     return {

@@ -15,7 +15,7 @@ class Paper(Frozen):
         title: how boards and pages call it; each of its suites has it as ``Suite.paper``.
         appeared: the month in which it appeared, "2021-03"; papers are listed in this order.
         citation: its entry in BibTeX.
-        coverage_note: What a reader of ``coverage.csv`` must know, such as whose numbers its figures bear.
+        coverage_note: what a reader of ``coverage.csv`` must know, such as whose numbers its figures bear.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")

@@ -74,8 +74,8 @@ def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> Non
     """Note that this attempt could not go on from its run's newest checkpoint.
 
     Args:
-        from_step: Step that it resumes from instead; 0 = the start.
-        num_unusable: Number of checkpoints that were passed over.
+        from_step: step that it resumes from instead; 0 = the start.
+        num_unusable: number of checkpoints that were passed over.
     """
     _append(run, from_step=from_step, num_unusable_checkpoints=num_unusable, **this_job())
 

@@ -68,7 +68,7 @@ class Heartbeat:
     """The first rank's side. The other ranks have one that writes nothing.
 
     Args:
-        run: Run whose ``heartbeat.json`` is written; None writes nothing.
+        run: run whose ``heartbeat.json`` is written; None writes nothing.
     """
 
     def __init__(self, run: RunDirectory | None) -> None:
@@ -130,8 +130,8 @@ class Watch:
     """Looks at a run's heartbeat from beside it, by a clock of its own.
 
     Args:
-        run: Run whose attempt has not begun yet: what is there now is of an earlier one.
-        more_s: Seconds of patience beyond the usual.
+        run: run whose attempt has not begun yet: what is there now is of an earlier one.
+        more_s: seconds of patience beyond the usual.
     """
 
     def __init__(self, run: RunDirectory, more_s: float = 0.0) -> None:
@@ -144,7 +144,7 @@ class Watch:
         """Say why the run counts as hanging, or "" while it lives; to be called every few seconds.
 
         Args:
-            less_s: Seconds to take off the patience beyond the usual.
+            less_s: seconds to take off the patience beyond the usual.
         """
         now, beat = time.monotonic(), read_beat(self._run)
         self._silent_s += min(now - self._looked_at, _LONGEST_LOOK_S)

@@ -61,9 +61,9 @@ def read_run_status(run: RunDirectory, parents: Mapping[str, RunStatus], *, is_o
     """Judge where a run stands. Reads files only.
 
     Args:
-        run: Its directory need not exist.
-        parents: Statuses of all runs that it depends on, by id.
-        is_ours: Whether this process has locked the run, so that its lock says nothing.
+        run: its directory need not exist.
+        parents: statuses of all runs that it depends on, by id.
+        is_ours: whether this process has locked the run, so that its lock says nothing.
     """
     own = _by_its_files(run, is_ours)
     if own.result is not None:

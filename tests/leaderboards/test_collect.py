@@ -16,7 +16,7 @@ def arm_id(table2, row=("5",)):
 
 
 def collect_first(table2, store, num_seeds=None):
-    return collect(table2.profiles["laptop"], store, num_seeds).arms[arm_id(table2)]
+    return collect(table2.profiles["laptop"], store, num_seeds).runs[arm_id(table2)]
 
 
 def test_the_fullest_cell_sets_the_planned_number_of_seeds(table2, finish, tmp_path):
@@ -30,7 +30,7 @@ def test_the_fullest_cell_sets_the_planned_number_of_seeds(table2, finish, tmp_p
 def test_an_empty_store_plans_one_seed_and_finds_nothing(table2, tmp_path):
     collection = collect(table2.profiles["laptop"], tmp_path)
     assert collection.num_planned == 1
-    assert all(not cell.values and not cell.failures for cell in collection.arms.values())
+    assert all(not cell.values and not cell.failures for cell in collection.runs.values())
 
 
 def test_seeds_beyond_the_planned_ones_are_read_too(table2, finish, tmp_path):

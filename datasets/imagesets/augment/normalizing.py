@@ -38,7 +38,7 @@ def normalize_on_cpu(images: Tensor, mean: Tensor, std: Tensor, turned: Tensor |
         images: (B, 3, S, S) uint8.
         mean, std: (3, 1, 1), as the images are scaled.
         turned: (B,) int64, each image's own place or, plus B, its mirror image's; None mirrors none.
-        buffers: The pool that the result is taken from.
+        buffers: the pool that the result is taken from.
 
     Returns:
         (B, 3, S, S) float32, contiguous.

@@ -1,4 +1,4 @@
-"""What several kinds of figure share.
+"""Parts that several kinds of figure share.
 
 style               the look: canvas, colours, legends
 runs                the finished runs behind a cell

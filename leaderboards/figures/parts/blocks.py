@@ -198,14 +198,11 @@ def _between(shown: Sequence[ShownMaps], corner: int) -> Blocks:
                 is_cut = 0 < corner < len(pixels)
                 tiles[row, 0] = Tile(pixels, (Box(0, 0, corner, corner, "red"),) if is_cut else ())
                 if is_cut:
-                    tiles[row, 1] = Tile(pixels[:corner, :corner], _diagonal(corner, columns))
+                    squares = (Box(i, i, columns, columns, "white") for i in range(0, corner - columns + 1, columns))
+                    tiles[row, 1] = Tile(pixels[:corner, :corner], tuple(squares))
         heads = ["All patches", f"The first {corner}"] if (0, 1) in tiles else [""]
         blocks.append(MapBlock(one.title, [f"Layer {row + 1}" for row in range(num_layers)], heads, _BETWEEN_IN, tiles))
     return blocks, _explain(shown[0].maps, max(sides, default=0), corner)
-
-
-def _diagonal(side: int, columns: int) -> tuple[Box, ...]:
-    return tuple(Box(i, i, columns, columns, "white") for i in range(0, side - columns + 1, columns))
 
 
 def _explain(maps: Recorded, side: int, corner: int) -> str:

@@ -95,21 +95,30 @@ def sheet_size(groups: Sequence[Group], columns: int, side: float) -> tuple[floa
 
 
 def draw_groups(canvas: Canvas, groups: Sequence[Group], columns: int, side: float) -> None:
-    """Fill the canvas's lower ``sheet_size`` with the groups, each on new rows, and the legend of the heads."""
-    canvas.set_layout_engine("none")
+    """Fill the canvas's lower ``sheet_size`` with rows of panels and the legend of the heads.
+
+    Args:
+        canvas: the canvas to draw on.
+        groups: the groups, each of which begins a new row.
+        columns: the largest number of panels in a row.
+        side: the side of a panel in inches.
+    """
+    canvas.set_layout_engine("none")  # layouts of Matplotlib do not keep squares of one size
+    width, height = canvas.get_size_inches()
     top = sheet_size(groups, columns, side)[1]
     for group in groups:
         for first in range(0, len(group.panels), columns):
             top -= side + _BELOW_IN + _ABOVE_IN
             for column, panel in enumerate(group.panels[first : first + columns]):
                 left = _LEFT_IN + column * (side + _GAP_IN)
-                axes = _add_axes(canvas, left, top + _BELOW_IN, side)
+                axes = canvas.add_axes((left / width, (top + _BELOW_IN) / height, side / width, side / height))
                 _draw_panel(axes, panel, group.half)
                 axes.set_ylabel(f"{group.label}\nRows (patches)" if column == 0 else "", fontsize=9)
                 axes.tick_params(labelsize=7, labelleft=column == 0)
                 if first + column + columns >= len(group.panels):
                     axes.set_xlabel("Columns (patches)", fontsize=9)
-    _add_legend(canvas, _count_heads(groups), columns + 2)
+    heads = [(f"Head {number}", mark) for number, mark in enumerate(head_marks(_count_heads(groups)), start=1)]
+    style.add_legend(canvas, style.legend_entries(heads, linestyle="", markersize=6), most=columns + 2)
 
 
 def head_marks(num: int) -> list[tuple[str, str]]:
@@ -121,12 +130,6 @@ def head_marks(num: int) -> list[tuple[str, str]]:
 def _count_heads(groups: Sequence[Group]) -> int:
     """The number of heads in the layer with the most."""
     return max(1, *(len(panel.heads.centers) for group in groups for panel in group.panels))
-
-
-def _add_axes(canvas: Canvas, left: float, bottom: float, side: float) -> Axes:
-    """Place a square by hand, as Matplotlib's layouts do not keep squares of one size."""
-    width, height = canvas.get_size_inches()
-    return canvas.add_axes((left / width, bottom / height, side / width, side / height))
 
 
 def _draw_panel(axes: Axes, panel: Panel, half: float) -> None:
@@ -168,11 +171,3 @@ def _number(axes: Axes, number: int, center: tuple[float, float], color: str) ->
         str(number), center, (2.5, 2.0), textcoords="offset points", fontsize=6.5, fontweight="bold", color=color,
         zorder=5, annotation_clip=True, path_effects=[withStroke(linewidth=1.5, foreground="white")],
     )  # fmt: skip
-
-
-def _add_legend(canvas: Canvas, num_heads: int, most: int) -> None:
-    heads = [
-        {"label": f"Head {number}", "color": color, "marker": marker, "linestyle": "", "markersize": 6}
-        for number, (color, marker) in enumerate(head_marks(num_heads), start=1)
-    ]
-    style.add_legend(canvas, heads, most=most)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -54,7 +53,10 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
     kinds = tuple(kinds)
     result = run.read_result()
     try:
-        _check_maps(run.maps_path, "" if result is None else result.maps_sha256)
+        expected = "" if result is None else result.maps_sha256  # "" is from before there was one
+        found = sha256_of(run.maps_path)  # fails if the path is no file
+        if expected and found != expected:
+            raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")
         with safe_open(run.maps_path, framework="numpy") as file:
             about = {key: read_json(value) for key, value in (file.metadata() or {}).items()}
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys() if name.endswith(kinds)}  # noqa: SIM118
@@ -65,10 +67,3 @@ def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
         raise RecordError(
             f"cannot read {run.maps_path}: {error}. Delete the run's folder; the next grid records its maps again."
         ) from error
-
-
-def _check_maps(path: Path, expected: str) -> None:
-    """Compare a file of maps, which has to be a file, with its result's digest; "" is from before there was one."""
-    found = sha256_of(path)
-    if expected and found != expected:
-        raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")

@@ -61,7 +61,14 @@ def write(canvas: Canvas, kind: str) -> bytes:
 
 
 def new_canvas(leaderboard: Leaderboard, figure: Figure, width: float, height: float, *notes: str) -> Canvas:
-    """Make a canvas with a header of question, item, scale and notes, above content of this size in inches."""
+    """Make a canvas with a header of question, item, scale and notes.
+
+    Args:
+        leaderboard: the leaderboard that the figure belongs to.
+        figure: the figure to draw.
+        width, height: the size in inches of the content below the header.
+        notes: sentences for the header; empty ones are left out.
+    """
     title = textwrap.wrap(leaderboard.suite.question, int(11 * width))
     paragraphs = (f"{leaderboard.suite.paper}, {figure.item}", scale_title(leaderboard), " ".join(filter(None, notes)))
     below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]
@@ -143,7 +150,7 @@ def say_nothing_there(axes: Axes, text: str = "no finished run yet") -> None:
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
 
 
-def entries_beside(width: float, labels: Sequence[str]) -> int:
+def entries_within(width: float, labels: Sequence[str]) -> int:
     """The number of legend entries that fit into ``width`` inches, at least one."""
     return max(1, int(width / (0.5 + 0.066 * max(len(label) for label in labels))))
 

@@ -87,7 +87,14 @@ class MapBlock:
         return _TITLE_IN * len(self.title_lines) + (_HEADS_IN if any(self.column_labels) else 0.08)
 
     def draw(self, axes: Axes, x: float, top: float, norm: LogNorm) -> None:
-        """Draw tiles and labels into axes in inches: labels from ``x`` on, tiles from ``top`` downwards."""
+        """Draw tiles and labels.
+
+        Args:
+            axes: axes in inches, downwards.
+            x: the left end of the labels.
+            top: the upper end of the tiles.
+            norm: the scale of the maps' colours.
+        """
         left = x + self.width - len(self.column_labels) * (self.tile_in + GAP_IN)
         step = self.tile_in + GAP_IN
         middle = (left + x + self.width) / 2

@@ -19,7 +19,7 @@ from suite.spec.figures import LineFigure
 from suite.spec.profile import Place
 
 METRICS = {"top1_percent": "Top-1 accuracy (%)", "test_loss": "Test loss", "loss": "Training loss"}
-MOST_LINES = 40  # runs of more arms are in the store
+MOST_LINES = 40  # a store may have runs of more configurations
 MOST_POINTS = 120  # of a line
 SHOWN_AT_FIRST = 7  # lines, which differ in colour
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -55,7 +55,7 @@ def find_charts(leaderboard: Leaderboard) -> list[Chart]:
 
 
 def _curves(leaderboard: Leaderboard) -> Chart | None:
-    names = _name_arms(leaderboard)
+    names = _name_configurations(leaderboard)
     found: dict[str, dict[str, Curve]] = {}
     for name, place in list(names.items())[:MOST_LINES]:
         curves = {metric: curve_behind(leaderboard, place, metric) for metric in METRICS}
@@ -79,7 +79,7 @@ def _curves(leaderboard: Leaderboard) -> Chart | None:
     return Chart(LEARNING_CURVES, "Learning curves", caption, tuple(lines), tuple(metrics), spec)
 
 
-def _name_arms(leaderboard: Leaderboard) -> dict[str, Place]:
+def _name_configurations(leaderboard: Leaderboard) -> dict[str, Place]:
     """A place of each configuration, by its row's name; with its first column where a row has several."""
     entries = leaderboard.profile.entries
     rows = [(leaderboard.suite.table(entry.table).name, entry.row) for entry in entries]
@@ -164,12 +164,12 @@ def _spec(
     """The chart's specification.
 
     Args:
-        lines: The lines that may be shown.
-        values: Points of a ``line`` and a ``metric``, at ``x``: ``ours`` from ``low`` to ``high``, or the ``paper``'s.
-        x_title: The title of the x axis.
-        metric: The metric that is shown first.
-        reach: Vega-Lite's mark from low to high.
-        log_x: Whether the x axis is logarithmic.
+        lines: the lines that may be shown.
+        values: points of a ``line`` and a ``metric``, at ``x``: ``ours`` from ``low`` to ``high``, or the ``paper``'s.
+        x_title: the title of the x axis.
+        metric: the metric that is shown first.
+        reach: vega-Lite's mark from low to high.
+        log_x: whether the x axis is logarithmic.
     """
     names = [line.name for line in lines]
     y_title = metric if {value["metric"] for value in values} == {metric} else None  # else it is chosen above

@@ -19,7 +19,7 @@ _EDGE = 5.0  # where the smallest and the largest number stand
 
 @dataclass(frozen=True)
 class Plot:
-    """What a plot shows, as numbers or as positions: ours, its interval, the paper's number and the zero of an effect;
+    """One plot, as numbers or as positions: ours, its interval, the paper's number and the zero of an effect;
     None where there is none."""
 
     ours: float | None
@@ -76,4 +76,5 @@ def _plot_effect_of(board: Board, cell: Cell) -> Plot | None:
 
 
 def _plot_numbers(mean: float | None, interval: Interval | None, paper: float | None, zero: float | None) -> Plot:
-    return Plot(mean, interval and interval.low, interval and interval.high, paper, zero)
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return Plot(mean, low, high, paper, zero)

@@ -46,15 +46,15 @@ class Scale:
     """The paper's models at one size and length.
 
     Args:
-        normalization: Normalization of the images; DeiT's code takes ImageNet's for CIFAR-100 too.
-        shortening: Divides every length of the paper.
-        warmup_epochs: Warm-up of every run, at this scale.
-        phase, deit, vit: Recipes at the paper's lengths.
-        schedule_unit: How often the learning rate changes; only that of whole epochs lags, as DeiT's.
-        rates: Learning rates that each phase searches.
-        models: Each phase's network.
-        size: Options of both phases' networks, such as the patch size.
-        deit_models: Name and options of the baselines' networks.
+        normalization: normalization of the images; DeiT's code takes ImageNet's for CIFAR-100 too.
+        shortening: divides every length of the paper.
+        warmup_epochs: warm-up of every run, at this scale.
+        phase, deit, vit: recipes at the paper's lengths.
+        schedule_unit: how often the learning rate changes; only that of whole epochs lags, as DeiT's.
+        rates: learning rates that each phase searches.
+        models: each phase's network.
+        size: options of both phases' networks, such as the patch size.
+        deit_models: name and options of the baselines' networks.
     """
 
     dataset: str = "cifar100"

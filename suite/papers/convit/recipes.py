@@ -81,9 +81,9 @@ class Scale(Protocol):
 
     Args:
         family: "deit" or "convit".
-        size: One of ``SIZES``.
-        fraction: Share of each class's images; they are seen as many times more often.
-        options: Options of the model, such as Table 3's switches; those at their default leave the experiment as it is.
+        size: one of ``SIZES``.
+        fraction: share of each class's images; they are seen as many times more often.
+        options: options of the model, such as Table 3's switches; those at their default leave the experiment as it is.
     """
 
     def __call__(self, family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment: ...

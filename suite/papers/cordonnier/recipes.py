@@ -45,11 +45,11 @@ class Scale:
     """The paper's networks at one size and length.
 
     Args:
-        name: Ends the names of its recipes.
-        shrinkage: Divides every length of the paper; 1 leaves its recipes as they are.
-        batch_size: Batch size of the shortened recipes.
-        attention, resnet_options: Options of the attention networks and of ResNet18.
-        pruning: Limits beyond which a head is degenerate.
+        name: ends the names of its recipes.
+        shrinkage: divides every length of the paper; 1 leaves its recipes as they are.
+        batch_size: batch size of the shortened recipes.
+        attention, resnet_options: options of the attention networks and of ResNet18.
+        pruning: limits beyond which a head is degenerate.
     """
 
     name: str = "paper"

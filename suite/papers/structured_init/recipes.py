@@ -157,10 +157,10 @@ def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **option
     """The paper's ViT on a set of 32 x 32 images.
 
     Args:
-        method: One of ``METHODS``.
-        model: One of the paper's sizes, "vit_t" or "vit_s".
+        method: one of ``METHODS``.
+        model: one of the paper's sizes, "vit_t" or "vit_s".
         dataset: A set of 32 x 32 images.
-        options: Options of the model; those at their default leave the experiment as it is.
+        options: options of the model; those at their default leave the experiment as it is.
     """
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
 

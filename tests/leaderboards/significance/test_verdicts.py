@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from leaderboards.significance.estimates import Sample, difference, single
-from leaderboards.significance.sequential import is_decided, widened
+from leaderboards.significance.power import is_decided, widened
 from leaderboards.significance.verdicts import (
     Measured,
     Printed,
