@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboards.boards.board import Leaderboard, make_leaderboard
+from leaderboards.boards.board import Leaderboard, enter_custom_models, make_leaderboard
 from leaderboards.boards.budget import Cost, estimate_cost
 from leaderboards.boards.cells import Cell
 from leaderboards.judged_claims import JudgedClaim, judge
