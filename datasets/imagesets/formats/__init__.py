@@ -1,6 +1,6 @@
 """How a storage format is looked up: a ``suite.spec.resources.StorageFormat`` -> the module here that serves it.
 
-    stored   what the loader asks of a format        sinks   what ``prepare`` asks of it, by ``portions`` of a split
+    stored   what the loader asks of a format        sinks   what ``prepare`` asks of it
 
 A format is one module of that name with a constant ``FORMAT``, and its name in ``StorageFormat``. It is imported when
 it is used: reading needs torch, which planning does without.

@@ -7,7 +7,6 @@ The file is laid out here, from FFCV's types. FFCV's ``DatasetWriter`` waits for
 from __future__ import annotations
 
 import io
-import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from imagesets.decode import decode
-from imagesets.fetch.storage import disk_error
+from imagesets.fetch.storage import naming_disk_errors
+from imagesets.formats.sinks import flush
 from imagesets.formats.stored import Pixels
 from imagesets.prepared import FFCV_MISSING
 from suite.base.errors import DataError
@@ -56,13 +56,9 @@ def write_beton(
     metadata = np.zeros(len(labels), get_metadata_type([RGBImageField(), IntField()]))
     images, metadata_labels = (metadata[name] for name in metadata.dtype.names)
     metadata_labels[:] = labels
-    try:
-        with path.open("wb") as file:
-            crc32s = _write_file(file, samples, images, metadata, page_size)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise disk_error(path, error) from error
+    with naming_disk_errors(path), path.open("wb") as file:
+        crc32s = _write_file(file, samples, images, metadata, page_size)
+        flush(file)
     return crc32s
 
 

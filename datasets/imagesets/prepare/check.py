@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.console import Console
 
 from imagesets.formats import find_format
-from imagesets.formats.stored import EncodedImages
 from imagesets.manifest import SPLITS, Manifest, check_bytes, read_index, read_manifest
 from imagesets.prepare.progress_bar import show_progress
 
@@ -33,8 +32,7 @@ def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
     with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
         for split in SPLITS:
             images = storage.open(folder, split, read_index(folder, split), manifest)
-            assert isinstance(images, EncodedImages)
             for index in range(len(images)):
-                images.encoded(index)
+                images.read(index)
                 advance(1)
     return manifest, len(paths) + sum(manifest.num_images.values())

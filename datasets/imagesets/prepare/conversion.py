@@ -21,8 +21,7 @@ from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
 from imagesets.fetch.storage import disk_error
 from imagesets.formats import find_format
-from imagesets.formats.portions import Collected
-from imagesets.formats.sinks import Output
+from imagesets.formats.sinks import Collected, Output
 from imagesets.manifest import (
     INDEX,
     MANIFEST,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from imagesets.fetch.storage import write_file
-from imagesets.formats.portions import Finished, Portion
+from imagesets.formats.sinks import Finished, Portion
 from suite.base.reading import read_model, read_object
 
 SETTINGS = "settings.json"

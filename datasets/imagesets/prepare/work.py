@@ -20,8 +20,7 @@ from typing import TypeVar
 import numpy as np
 from rich.console import Console
 
-from imagesets.formats.portions import Collected, Finished, Portion, collect, divide
-from imagesets.formats.sinks import Sink
+from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect, divide
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
 from imagesets.originals.treatment import Corrupt, Treated, Treatment, corrupt_error, treat_all
