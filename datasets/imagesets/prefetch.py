@@ -101,7 +101,7 @@ class Packed(Generic[Item]):
 
     Args:
         item: a tensor, or tuples and named tuples, as deep as need be, of tensors and of anything that stays as it is.
-        pinned: whether the buffer is in memory that a GPU reads by itself, so that ``to`` need not wait.
+        pinned: True puts the buffer in memory that a GPU reads by itself, so that ``to`` need not wait.
     """
 
     def __init__(self, item: Item, pinned: bool) -> None:
@@ -150,8 +150,6 @@ def stream_batches(
     Args:
         load: reads and draws, on the host; gives tensors on the CPU, as ``Packed`` takes them.
         finish: makes a batch of them on the device where they are, and asks nothing of the host.
-        items: what to load, in order.
-        device: where batches are finished.
     """
     if device is None or device.type == "cpu":
         return prepare_ahead(lambda item: finish(load(item)), items)

@@ -24,11 +24,8 @@ def open_splits(
 ) -> dict[Split, StoredImages]:
     """Open both splits of an image set.
 
-    Args:
-        info: of the set. Of one that is part of another, such as ImageNet-100, the whole of the other is opened where
-            it was not prepared by itself.
-        storage_format: the format that is read.
-        data_dir: where image sets are kept; None is the default.
+    Of a set that is part of another, such as ImageNet-100, the whole of the other is opened where the part was not
+    prepared by itself.
 
     Raises:
         DataError: if it is not there, incomplete, in another order than the set's own, or has labels that the set does

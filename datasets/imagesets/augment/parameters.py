@@ -28,8 +28,6 @@ def resized_crops(
     """The window of each image that is resized to the model's input (torchvision's RandomResizedCrop.get_params).
 
     Args:
-        seed: the experiment's.
-        samples: B of them.
         sizes_B2: height and width of each image, pixels.
         scale: range of the window's share of the image's area, drawn uniformly.
         ratio: range of width / height, drawn uniformly in its logarithm.
@@ -75,9 +73,7 @@ def erasing_boxes(seed: int, samples: Samples, probability: float, size: int) ->
     """The box of each image that becomes noise (timm's RandomErasing, one box of 0.02 to 1/3 of the image's area).
 
     Args:
-        seed: the experiment's.
-        samples: B of them.
-        probability: that an image is erased at all.
+        probability: probability that an image is erased at all.
         size: side of the square images, pixels.
 
     Returns:
@@ -103,23 +99,15 @@ class Mixing(NamedTuple):
 
 
 def mixing(
-    seed: int,
-    step: int,
-    groups: NDArray[np.int64],
-    mixup: float,
-    cutmix: float,
-    switch_probability: float,
-    size: int,
+    seed: int, step: int, groups: NDArray[np.int64], mixup: float, cutmix: float, switch_probability: float, size: int
 ) -> Mixing:
     """One step's mixing: one draw a group, the same on all ranks (timm's Mixup, mode "batch", probability 1).
 
     Args:
-        seed: the experiment's.
-        step: the optimizer's.
         groups: (B,), the group that each image belongs to; timm's is a process.
         mixup: alpha of the Beta(alpha, alpha) that mixup's ``lam`` comes from; 0 = no mixup.
         cutmix: the same for cutmix; one of both is above 0.
-        switch_probability: of cutmix, where both are on.
+        switch_probability: probability of cutmix, where both are on.
         size: side of the square images, pixels.
     """
     drawn, group_of_image = np.unique(groups, return_inverse=True)

@@ -37,8 +37,8 @@ def write_beton(
     JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored as pixels.
 
     Args:
-        path: written in place: give a temporary name and rename it.
-        samples: as many as labels, each a JPEG's or PNG's bytes, or (height, width, 3) uint8 pixels.
+        path: the file, written in place: give a temporary name and rename it.
+        samples: a JPEG's or PNG's bytes, or (height, width, 3) uint8 pixels, for each label.
         labels: (N,) classes.
         page_size: bytes, a power of two; doubled for a sample that is larger.
 

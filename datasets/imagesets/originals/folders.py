@@ -30,11 +30,11 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     """An image folder's samples: sorted classes, sorted files in each. What is passed over is counted in a note.
 
     Args:
-        source: what the user named.
+        source: the path that the user named.
         root: the folder that has ``train/``.
         num_kept: keep only so many of the sorted classes; None keeps all.
-        flat_labels: called where the test folder has no class folders; gives a function from a file's name to its
-            label, or to None where the file's class is not kept.
+        flat_labels: for a test folder without class folders: gives a function from a file's name to its label, or to
+            None where the file's class is not kept.
 
     Raises:
         DataError: no test folder, an empty class, other classes in the one than in the other.

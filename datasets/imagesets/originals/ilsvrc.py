@@ -29,11 +29,7 @@ _VAL_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG", re.IGNORECASE)
 
 
 def open_tars(source: Path, num_kept: int | None) -> Original:
-    """ImageNet in its tars.
-
-    Args:
-        source: the folder with the train tar, the validation tar and the devkit.
-        num_kept: keep only so many of the sorted classes; None keeps all.
+    """ImageNet in its tars; of its sorted classes the first ``num_kept``, or all for None.
 
     Raises:
         DataError: if a file is missing, cut short, or not laid out as distributed.

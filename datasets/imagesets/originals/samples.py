@@ -114,13 +114,9 @@ class PixelSamples(OriginalSamples):
 
 @dataclass
 class Original:
-    """An image set as it was found.
+    """An image set as it was found, its samples in the data set's own order, and ``notes`` for the user, a line each.
 
-    Attributes:
-        classes: names in composed Unicode, in the order of the labels; each could be a folder's.
-        source: its path, for the manifest.
-        samples: of each split, in the data set's own order.
-        notes: what the user should know, one line each.
+    ``classes`` are names in composed Unicode, in the order of the labels; each could be a folder's.
     """
 
     classes: tuple[str, ...]

@@ -43,9 +43,8 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
     """The samples of shards, in the order that they have there.
 
     Args:
-        folder: where the shards are.
-        num_classes: as many as there have to be; None takes what the labels say.
-        num_kept: keep only the samples of so many first classes; None keeps all.
+        num_classes: number of classes that there have to be; None takes it from the labels.
+        num_kept: number of first classes whose samples are kept; None keeps all.
 
     Raises:
         DataError: if a split has no shards, or a shard is cut short or has a member that cannot be trusted, an image

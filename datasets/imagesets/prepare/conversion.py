@@ -25,10 +25,13 @@ from imagesets.formats.sinks import Collected, Output
 from imagesets.manifest import (
     INDEX,
     MANIFEST,
+    SPLITS,
     Manifest,
     Split,
+    check_bytes,
     describe_file,
     partial_folder,
+    read_index,
     read_manifest,
     write_index,
     write_manifest,
@@ -37,12 +40,11 @@ from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.journal import Journal
-from imagesets.prepare.progress_bar import show_status
+from imagesets.prepare.progress_bar import show_progress, show_status
 from imagesets.prepare.settings import Prepared, PrepareSettings
 from imagesets.prepare.work import convert_splits
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
-from suite.spec.resources import StorageFormat
 
 
 def prepare(settings: PrepareSettings, console: Console) -> Prepared:
@@ -54,7 +56,8 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
         DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
             that has something else in it.
     """
-    find_format(settings.storage_format).check_writer()  # before hours of work, not after
+    if check_writer := find_format(settings.storage_format).check_writer:
+        check_writer()  # before hours of work, not after
     target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         original = open_original(settings.dataset, settings.source, settings.out)
@@ -134,6 +137,7 @@ def _convert(
     folder = target if sink.in_place else journal.ready
     write_index(folder, {split: collected.index for split, collected in splits.items()})
     files[INDEX] = describe_file(folder / INDEX)
+    packages = ("convolutional-prior-suite", "numpy", "pillow", *find_format(settings.storage_format).packages)
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
     manifest = Manifest(
         dataset=settings.dataset,
@@ -149,7 +153,7 @@ def _convert(
         fingerprints=inputs["samples"],
         root=sink.root,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        made_by=_describe_tools(settings.storage_format),
+        made_by=", ".join(f"{name} {version(name)}" for name in packages),
     )
     write_manifest(folder, manifest)
     if not sink.in_place:
@@ -218,6 +222,28 @@ def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:
                 )
 
 
-def _describe_tools(storage_format: StorageFormat) -> str:
-    packages = ["convolutional-prior-suite", "numpy", "pillow", *find_format(storage_format).packages]
-    return ", ".join(f"{name} {version(name)}" for name in packages)
+def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
+    """Hold every byte of a prepared set against its manifest.
+
+    Returns:
+        The manifest, and the number of files that were read: without shards that are kept elsewhere.
+
+    Raises:
+        DataError: at the first file that is not what the manifest says.
+    """
+    manifest = read_manifest(folder)
+    paths = [folder / name for name in manifest.files if (folder / name).exists()]
+    with show_progress("checking files", 0, len(paths), console) as advance:
+        for path in paths:
+            check_bytes(path, manifest.files[path.relative_to(folder).as_posix()])
+            advance(1)
+    storage = find_format(manifest.format)
+    if not storage.has_apart:
+        return manifest, len(paths)
+    with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
+        for split in SPLITS:
+            images = storage.open(folder, split, read_index(folder, split), manifest)
+            for index in range(len(images)):
+                images.read(index)
+                advance(1)
+    return manifest, len(paths) + sum(manifest.num_images.values())

@@ -19,10 +19,8 @@ def show_progress(title: str, num_done: int, num_all: int, console: Console) -> 
     """Show a bar on the terminal: done, all, time gone and left.
 
     Args:
-        title: stands before the bar.
         num_done: images of an earlier start.
         num_all: images in all.
-        console: where the bar is shown, if it is a terminal.
 
     Yields:
         A function to call with the number of images just done.

@@ -23,7 +23,7 @@ from rich.console import Console
 from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect, divide
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
-from imagesets.originals.treatment import Corrupt, Treated, Treatment, corrupt_error, treat_all
+from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
 from imagesets.prepare.journal import Journal
 from imagesets.prepare.progress_bar import show_progress
 from imagesets.prepare.settings import PrepareSettings
@@ -43,11 +43,8 @@ def convert_splits(
     """Work through all portions that are not done.
 
     Args:
-        settings: what to prepare, and how.
-        original: the samples of both splits.
         sink: writes the portions.
         journal: remembers those that are done.
-        console: shows how far the work is.
     """
     portions = [
         portion
@@ -72,9 +69,7 @@ def convert_splits(
             show_progress(f"{settings.dataset} {settings.storage_format}", num_all - num_todo, num_all, console)
         )
         for portion in todo:
-            done[portion] = _convert_portion(
-                portion, results, sink, advance, functools.partial(_skip, settings, original)
-            )
+            done[portion] = _convert_portion(portion, original, results, sink, advance, settings.skip_corrupt)
             journal.write(portion, done[portion])
     return {
         split: collect(samples, [(portion, done[portion]) for portion in portions if portion.split == split])
@@ -95,10 +90,11 @@ def _find_done(portions: list[Portion], sink: Sink, journal: Journal, skip_corru
 
 def _convert_portion(
     portion: Portion,
+    original: Original,
     results: Iterator[list[Treated | Corrupt]],
     sink: Sink,
     advance: Callable[[int], None],
-    skip: Callable[[Portion, int, str], None],
+    skip_corrupt: bool,
 ) -> Finished:
     sizes: list[tuple[int, int]] = []
     crc32s: list[int] = []  # of what is stored
@@ -108,7 +104,12 @@ def _convert_portion(
         for indexes in _tasks(portion):
             for index, outcome in zip(indexes, next(results), strict=True):
                 if isinstance(outcome, Corrupt):
-                    skip(portion, index, outcome.reason)
+                    if not skip_corrupt:
+                        raise DataError(
+                            f"{original.samples[portion.split].names[index]} in {original.source} cannot be decoded: "
+                            f"{outcome.reason}. Replace it, or leave corrupt images out with --skip-corrupt; what is "
+                            "done so far is kept."
+                        )
                     skipped[index] = outcome.reason
                 else:
                     sizes.append(outcome.size)
@@ -127,18 +128,10 @@ def _tasks(portion: Portion) -> list[range]:
     return [range(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def _skip(settings: PrepareSettings, original: Original, portion: Portion, index: int, reason: str) -> None:
-    if not settings.skip_corrupt:
-        raise corrupt_error(original.samples[portion.split].names[index], original.source, reason)
-
-
 def map_in_order(function: Callable[[Task], Returned], tasks: Iterable[Task], num_workers: int) -> Generator[Returned]:
     """Apply a function to many tasks in several processes; results come in order, and few of them wait.
 
-    Args:
-        function: importable by name, so that a fresh process finds it.
-        tasks: read as they are needed.
-        num_workers: processes; with one, the work is done here.
+    With one worker the work is done here; else ``function`` is importable by name, so that a fresh process finds it.
 
     Raises:
         DataError: if a process was killed, and what ``function`` raises.
