@@ -80,26 +80,21 @@ def find_prepared(
     for folder in folders:
         if folder.is_dir():
             manifest = read_manifest(folder)
-            _check_identity(folder, manifest)
+            found, expected = (manifest.dataset, manifest.format), (folder.parent.name, folder.name)
+            if found != expected:  # it was renamed, or copied to another set's place
+                raise DataError(
+                    f"{folder} holds {found[0]} in format {found[1]}, by its manifest; expected {expected[0]} in "
+                    f"format {expected[1]}. Give the folder its name back, or prepare the image set."
+                )
+            if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
+                raise DataError(
+                    f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} "
+                    f"of {manifest.dataset}. Prepare the image set again."
+                )
             return folder, manifest
     if storage_format == "memory" and (info.can_be_fetched or info.packaged):
         return None
     return folders[0], read_manifest(folders[0])  # says what is missing
-
-
-def _check_identity(folder: Path, manifest: Manifest) -> None:
-    """A folder that was renamed, or copied to another set's place, is not what it is called."""
-    found, expected = (manifest.dataset, manifest.format), (folder.parent.name, folder.name)
-    if found != expected:
-        raise DataError(
-            f"{folder} holds {found[0]} in format {found[1]}, by its manifest; expected {expected[0]} in format "
-            f"{expected[1]}. Give the folder its name back, or prepare the image set."
-        )
-    if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
-        raise DataError(
-            f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} of "
-            f"{manifest.dataset}. Prepare the image set again."
-        )
 
 
 def check_order(

@@ -22,7 +22,7 @@ from imagesets.augment import parameters, policies
 from imagesets.augment.erasing import Boxes, arrange_boxes, erase_
 from imagesets.augment.mixing import Pairs, mix_, pair_images
 from imagesets.augment.operations import Grouped, apply_operations, group_operations
-from imagesets.augment.policies import Operations, RandAugment
+from imagesets.augment.policies import RandAugment
 from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import RGB
 from imagesets.randomness import Samples
@@ -97,7 +97,11 @@ class Augmentation:
         if recipe.flip_probability:
             flipped = parameters.flips(seed, samples, recipe.flip_probability) if flipped is None else flipped
             turned = torch.from_numpy(np.arange(num) + num * flipped)
-        operations = self._draw_operations(samples)
+        operations = None
+        if self._policy is not None:
+            operations = policies.rand_augment(seed, samples, self._policy)
+        elif recipe.color_jitter:
+            operations = policies.color_jitter(seed, samples, recipe.color_jitter)
         if recipe.random_erasing:
             boxes = arrange_boxes(parameters.erasing_boxes(seed, samples, recipe.random_erasing, size), samples)
         if recipe.mixup or recipe.cutmix:
@@ -146,13 +150,6 @@ class Augmentation:
             fill, statistics = self._constants_on[torch.device("cpu")]
             self._constants_on[device] = fill.to(device), statistics.to(device)
         return self._constants_on[device]
-
-    def _draw_operations(self, samples: Samples) -> Operations | None:
-        if self._policy is not None:
-            return policies.rand_augment(self.seed, samples, self._policy)
-        if self.recipe.color_jitter:
-            return policies.color_jitter(self.seed, samples, self.recipe.color_jitter)
-        return None
 
 
 def mirror_images(images: Tensor, turned: Tensor | None) -> Tensor:

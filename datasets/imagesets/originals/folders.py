@@ -48,7 +48,13 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     tested, beside = _list_folders(test)
     classes = sort_classes(train)[:num_kept]
     if tested:
-        _check_same(classes, sort_classes(tested)[:num_kept], root / "train", test)
+        test_classes = sort_classes(tested)[:num_kept]
+        if differing := sorted(set(classes) ^ set(test_classes)):
+            only = root / "train" if differing[0] in classes else test
+            raise DataError(
+                f"{root / 'train'} has {len(classes)} classes and {test} has {len(test_classes)}, and they differ: "
+                f"{differing[0]!r} is only in {only}. Both need the same class folders."
+            )
         passed += beside
         test_samples = _list_classes(root, tested, classes, passed)
     else:
@@ -128,13 +134,3 @@ def _list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
         elif found.setdefault(class_name(entry.name), shown) != shown:
             raise DataError(f"{folder} has {entry.name!r} in composed and in decomposed Unicode. Make the two one.")
     return found, beside
-
-
-def _check_same(train: list[str], test: list[str], train_folder: Path, test_folder: Path) -> None:
-    differing = sorted(set(train) ^ set(test))
-    if differing:
-        only = train_folder if differing[0] in train else test_folder
-        raise DataError(
-            f"{train_folder} has {len(train)} classes and {test_folder} has {len(test)}, and they differ: "
-            f"{differing[0]!r} is only in {only}. Both need the same class folders."
-        )

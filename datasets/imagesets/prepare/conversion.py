@@ -39,10 +39,8 @@ from imagesets.manifest import (
 from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
-from imagesets.prepare.journal import Journal
-from imagesets.prepare.progress_bar import show_progress, show_status
 from imagesets.prepare.settings import Prepared, PrepareSettings
-from imagesets.prepare.work import convert_splits
+from imagesets.prepare.work import Journal, convert_splits, show_progress, show_status
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
 
@@ -61,7 +59,14 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         original = open_original(settings.dataset, settings.source, settings.out)
-        inputs = _inputs(settings, original)
+        inputs: dict[str, Any] = {  # all that the half-made files depend on
+            "source": original.source,
+            "samples": _fingerprints(original),
+            "classes": len(original.classes),
+            "max_side": settings.max_side,
+            "quality": settings.quality,
+            "samples_per_shard": settings.samples_per_shard,
+        }
     labels = {split: samples.labels for split, samples in original.samples.items()}
     original.notes += check_order(settings.dataset, original.source, original.classes, labels)
     for note in original.notes:
@@ -87,23 +92,14 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
         manifest = read_manifest(target)
     except DataError as error:
         raise DataError(f"{str(error).rpartition('. ')[0]}. Delete {stale} and prepare it again.") from error
-    found: dict[str, Any] = {
-        "--source": manifest.source,
-        "--max-side": manifest.max_side,
-        "--quality": manifest.quality,
+    options = {
+        "--source": (manifest.source, original.source),
+        "--max-side": (manifest.max_side, settings.max_side),
+        "--quality": (manifest.quality, settings.stored_quality),
     }
-    wanted: dict[str, Any] = {
-        "--source": original.source,
-        "--max-side": settings.max_side,
-        "--quality": settings.stored_quality,
-    }
-    found |= manifest.fingerprints
-    wanted |= {key: inputs["samples"][key] for key in manifest.fingerprints}
-    differing = {
-        f"{key} {value}" if key.startswith("--") else "the images in --source have changed since"
-        for key, value in found.items()
-        if value != wanted[key]
-    }
+    differing = [f"{option} {found}" for option, (found, wanted) in options.items() if found != wanted]
+    if any(digest != inputs["samples"][key] for key, digest in manifest.fingerprints.items()):
+        differing.append("the images in --source have changed since")
     if differing and (not is_source or manifest.source == original.source):
         raise DataError(
             f"{settings.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
@@ -184,30 +180,17 @@ def _fingerprints(original: Original) -> dict[str, str]:
         if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
         for index in range(len(samples))
     }
+    states = []
     try:
-        states = [
-            (path, state.st_size, state.st_mtime_ns)
-            for path in sorted(files)
-            for state in (os.stat(path),)  # noqa: PTH116  # a million texts become no Path first
-        ]
+        for path in sorted(files):
+            state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
+            states.append((path, state.st_size, state.st_mtime_ns))
     except OSError as error:
         raise DataError(
             f"{error.filename} cannot be read: {error.strerror}. Make it readable, or remove it."
         ) from error
     listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
     return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
-
-
-def _inputs(settings: PrepareSettings, original: Original) -> dict[str, Any]:
-    """All that the half-made files depend on."""
-    return {
-        "source": original.source,
-        "samples": _fingerprints(original),
-        "classes": len(original.classes),
-        "max_side": settings.max_side,
-        "quality": settings.quality,
-        "samples_per_shard": settings.samples_per_shard,
-    }
 
 
 def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:

@@ -6,8 +6,10 @@ import collections
 import contextlib
 import functools
 import itertools
+import json
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import zlib
@@ -15,19 +17,21 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from imagesets.fetch.storage import write_file
 from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect, divide
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
 from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
-from imagesets.prepare.journal import Journal
-from imagesets.prepare.progress_bar import show_progress
 from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import DataError
+from suite.base.reading import read_model, read_object
 
 Task = TypeVar("Task")
 Returned = TypeVar("Returned")
@@ -35,6 +39,46 @@ Returned = TypeVar("Returned")
 _IMAGES_PER_TASK = 32
 _MIN_IMAGES_PER_WORKER = 500  # a process takes seconds to start
 _TASKS_AHEAD_PER_WORKER = 4
+
+
+class Journal:
+    """Notes in a working folder of the portions that are done, so that a killed conversion goes on.
+
+    A portion is noted only once all that it wrote is on the disk, and a conversion with other settings starts over.
+    ``ready`` is the folder below it that becomes the prepared one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.ready = folder, folder / "ready"
+
+    def open(self, settings: dict[str, Any]) -> str | None:
+        """Start, or go on if all settings are the same. Returns the settings that made it drop earlier work, if any."""
+        path, text, changed = self.folder / "settings.json", json.dumps(settings, indent=1), None
+        if self.folder.exists():
+            try:
+                earlier = read_object(path.read_bytes())
+            except (OSError, ValueError):
+                earlier = {}
+            if earlier == json.loads(text):
+                return None
+            changed = ", ".join(key for key in earlier if earlier[key] != settings.get(key)) or None
+            shutil.rmtree(self.folder)
+        self.ready.mkdir(parents=True)
+        write_file(path, text.encode())
+        return changed
+
+    def read(self, portion: Portion) -> Finished | None:
+        """A portion's note; None where it is not done."""
+        try:
+            return read_model(Finished, self._path(portion).read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def write(self, portion: Portion, finished: Finished) -> None:
+        write_file(self._path(portion), finished.model_dump_json().encode())
+
+    def _path(self, portion: Portion) -> Path:
+        return self.folder / f"{portion.stem}.json"
 
 
 def convert_splits(
@@ -169,3 +213,25 @@ def _start_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, args=(parent.sentinel,), daemon=True).start()
+
+
+def show_status(text: str, console: Console) -> contextlib.AbstractContextManager[object]:
+    """A line on the terminal about work of unknown length."""
+    return console.status(text) if console.is_terminal else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def show_progress(title: str, num_done: int, num_all: int, console: Console) -> Iterator[Callable[[int], None]]:
+    """Show a bar on the terminal: done, all, time gone and left.
+
+    Args:
+        num_done: images of an earlier start.
+        num_all: images in all.
+
+    Yields:
+        A function to call with the number of images just done.
+    """
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=num_all, completed=num_done)
+        yield lambda count: progress.advance(task, count)
