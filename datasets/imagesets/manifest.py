@@ -87,7 +87,7 @@ class Index:
     Attributes:
         labels: (N,) int64 classes.
         sizes: (N, 2) int32 height and width of the original image, before any resize of the stored one.
-        names: names of N files, for messages and, in format "folder", to find them.
+        names: file names, N of them, for messages and, in format "folder", to find them.
         places: numbers by which a format finds a sample, such as shard, offset and length: (N,) each. In format
             "folder" they are what a file has to be: num_bytes and crc32.
     """

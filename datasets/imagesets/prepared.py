@@ -159,7 +159,7 @@ def check_side(experiment: Experiment, side: int | None) -> None:
 def check_sides(experiments: Iterable[Experiment], storage_format: StorageFormat, data_dir: Path | None) -> None:
     """``check_side`` for all experiments, before any is started, as far as their images are prepared."""
     for experiment in {(e.dataset, e.image_size): e for e in experiments if e.recipe.crop == "pad"}.values():
-        with contextlib.suppress(DataError, OSError):  # told where images that are not there are made ready
+        with contextlib.suppress(DataError, OSError):  # make_ready reports images that are not there
             if found := find_prepared(experiment.dataset, storage_format, data_dir):
                 check_side(experiment, find_side(found[1], read_index(found[0], "train")))
 

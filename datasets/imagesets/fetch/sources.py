@@ -36,7 +36,7 @@ from suite.base.errors import DataError
 
 Source = Callable[[], dict[str, convert.Array]]
 
-CONNECT_TIMEOUT_S = 10.0  # also the longest silence in mid-transfer
+CONNECT_TIMEOUT_S = 10.0  # also for each read in mid-transfer
 _CHUNK_BYTES = 1 << 18
 # Narrower than OSError: a full disk must stop the whole fetch, not lead to the next source.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)

@@ -31,9 +31,9 @@ class Format:
         open: reads one split of a prepared folder: (folder, split, index, manifest) -> its images.
         make_sink: chooses what writes the samples of an original; raises SpecError where it cannot be written so.
         check_writer: raises DataError where something that writes it is not installed, before hours of work.
-        has_apart: its images are files of their own, which are not in the manifest.
+        has_apart: images are files of their own, which are not in the manifest.
         has_jpegs: the quality of JPEGs says something about it.
-        has_shards: its files may be fetched one by one, from ``Manifest.shards_url``.
+        has_shards: files may be fetched one by one, from ``Manifest.shards_url``.
         packages: packages that write it, whose versions the manifest notes.
     """
 

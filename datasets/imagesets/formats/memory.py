@@ -81,10 +81,13 @@ class Rows(Sink):
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         for split, collected in splits.items():
             del collected.index.places["side"]
-            path = self._file(split)
+            path, header = self._file(split), io.BytesIO()
+            shape = (self._num_rows[split], self._side, self._side, 3)
+            np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            assert len(header.getvalue()) == _HEADER_BYTES
             with naming_disk_errors(path), path.open("r+b") as file:
                 file.truncate(self._end(split))
-                file.write(self._header(self._num_rows[split]))
+                file.write(header.getvalue())
                 flush(file)
         return {path.name: describe_file(path) for path in map(self._file, splits)}
 
@@ -94,12 +97,6 @@ class Rows(Sink):
     def _end(self, split: Split) -> int:
         """The byte that the next row starts at."""
         return _HEADER_BYTES + self._num_rows[split] * self._side**2 * 3
-
-    def _header(self, num_rows: int) -> bytes:
-        file, shape = io.BytesIO(), (num_rows, self._side, self._side, 3)
-        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        assert len(file.getvalue()) == _HEADER_BYTES
-        return file.getvalue()
 
     def _check_size(self, height: int, width: int, name: str) -> None:
         self._side = self._side or height

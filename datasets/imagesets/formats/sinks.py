@@ -51,7 +51,7 @@ class Finished(Frozen):
         skipped: the reason for each corrupt image, by its index among the split's samples.
         sizes: original height and width.
         places: the numbers that the index is to hold.
-        names: names that differ from the source's.
+        names: new names, if they differ from the source's.
         file: the file that has just this portion, if there is one.
     """
 

@@ -14,7 +14,7 @@ import resource
 import threading
 import uuid
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -117,9 +117,14 @@ class Shards(Sink):
     wanted: ClassVar[Wanted] = "encoded"
 
     def write(self, portion: Portion, images: Images) -> Written:
+        from webdataset.writer import TarWriter  # imports torch
+
         path = self.path(portion)
-        with replacing(path) as file:
-            _write_tar(file, images, self.original.samples[portion.split].labels.tolist())
+        labels = self.original.samples[portion.split].labels.tolist()
+        with replacing(path) as file, TarWriter(file, user="", group="", mtime=0, encoder=False) as tar:
+            for index, image in images:
+                sample = {image.extension: image.data, "cls": str(labels[index]).encode()}
+                tar.write({"__key__": f"{index:09d}", **sample})
         members = [member for member in list_members(path) if not member.name.endswith(".cls")]
         places = [(portion.number, member.offset, member.length) for member in members]
         return Written(_by_name(places), file=describe_file(path))
@@ -153,14 +158,6 @@ class ShardsInPlace(Shards):
         samples = self.original.samples[portion.split]
         assert isinstance(samples, MemberSamples)
         return samples.tars[portion.number]
-
-
-def _write_tar(file: BinaryIO, images: Images, labels: list[int]) -> None:
-    from webdataset.writer import TarWriter  # imports torch
-
-    with TarWriter(file, user="", group="", mtime=0, encoder=False) as tar:
-        for index, image in images:
-            tar.write({"__key__": f"{index:09d}", image.extension: image.data, "cls": str(labels[index]).encode()})
 
 
 def _by_name(places: list[tuple[int, int, int]]) -> dict[str, list[int]]:

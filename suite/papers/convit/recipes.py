@@ -60,8 +60,8 @@ def gain_figure(
     """One of Fig. 11's three: accuracies of both families over the epochs, and the gains of ConViT.
 
     Args:
-        letter: its letter, "a" to "c".
-        pairs: its lines by their labels.
+        letter: "a" to "c".
+        pairs: runs and gains by their labels.
     """
     return PairFigure(
         name=f"figure11{letter}",
