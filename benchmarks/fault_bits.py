@@ -25,7 +25,7 @@ from rich.console import Console
 from imagesets.catalog import CATALOG
 from imagesets.fetch import ensure, storage
 from imagesets.formats.stored import StoredImages
-from imagesets.prepare.check import check_prepared
+from imagesets.prepare.conversion import check_prepared
 from imagesets.stored_split import open_splits
 from leaderboards.figures.parts.recorded import read_recorded
 from suite.base.errors import SuiteError

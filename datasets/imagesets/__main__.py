@@ -6,7 +6,6 @@ import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a whi
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from imagesets import fetch
 from imagesets.catalog import CATALOG, get_info
@@ -27,24 +26,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=a_path, help="where to keep it (default: $IMAGESETS_DIR or your cache)")
     options = parser.parse_args(argv)
     try:
-        _fetch_and_print(options.name, options.data_dir)
+        info, path = get_info(options.name), fetch.ensure(options.name, options.data_dir)
+        arrays, metadata = storage.open_arrays(path), storage.read_metadata(path)
+        storage.check_arrays(arrays, info)
+        print(f"{path}\n{info.num_train:,} train and {info.num_test:,} test images of {info.num_classes} classes")
+        for array, digest in storage.compute_sha256(arrays).items():
+            if digest != metadata.get(f"sha256.{array}"):
+                raise DataError(f"{path} has changed since it was written ({array}). Delete it and fetch it again.")
+            print(f"{digest}  {array}")
     except SpecError as error:
         parser.error(str(error))
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
         return Exit.FAILED
     return Exit.DONE
-
-
-def _fetch_and_print(name: str, data_dir: Path | None) -> None:
-    info, path = get_info(name), fetch.ensure(name, data_dir)
-    arrays, metadata = storage.open_arrays(path), storage.read_metadata(path)
-    storage.check_arrays(arrays, info)
-    print(f"{path}\n{info.num_train:,} train and {info.num_test:,} test images of {info.num_classes} classes")
-    for array, digest in storage.compute_sha256(arrays).items():
-        if digest != metadata.get(f"sha256.{array}"):
-            raise DataError(f"{path} has changed since it was written ({array}). Delete it and fetch it again.")
-        print(f"{digest}  {array}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Before ``fetch`` on the data's path. No torch and no numpy here, so that plannin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from suite.base.errors import SpecError, check_name
 from suite.plugins.entry_points import list_plugins, load_plugin
@@ -85,9 +85,6 @@ class ImageSetInfo:
         return self.archive is not None or self.mat_files is not None
 
 
-_CIFAR10_MEAN: RGB = (0.49140, 0.48216, 0.44653)
-_CIFAR10_STD: RGB = (0.24703, 0.24349, 0.26159)
-_CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _CIFAR100_CLASSES = tuple(
     (  # noqa: SIM905 - as a list these are a hundred lines
         "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can "
@@ -107,9 +104,9 @@ _CIFAR10 = ImageSetInfo(
     image_size=32,
     num_train=50_000,
     num_test=10_000,
-    mean=_CIFAR10_MEAN,
-    std=_CIFAR10_STD,
-    class_names=_CIFAR10_CLASSES,
+    mean=(0.49140, 0.48216, 0.44653),
+    std=(0.24703, 0.24349, 0.26159),
+    class_names=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     archive=Archive(
         url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
         md5="c58f30108f718f92721af3b95e74349a",
@@ -133,16 +130,14 @@ _CIFAR10 = ImageSetInfo(
     },
 )
 
-_CIFAR10_SAMPLE = ImageSetInfo(
+_CIFAR10_SAMPLE = replace(
+    _CIFAR10,
     name="cifar10_sample",
     title="CIFAR-10, the first images of each class",
-    num_classes=10,
-    image_size=32,
     num_train=320,
     num_test=100,
-    mean=_CIFAR10_MEAN,
-    std=_CIFAR10_STD,
-    class_names=_CIFAR10_CLASSES,
+    archive=None,
+    npm_package=None,
     sha256={
         "train_images": "817a6837b21ec276f445818801b8cfce56916e5dc2d014de3033ec651fe0afc1",
         "train_labels": "7de283ad049ce392fb24e8477f62c2cadca1d59a0c3b57ea0cb33e6dd0831f4a",
@@ -201,15 +196,13 @@ _IMAGENET = ImageSetInfo(
     classes_sha256="385e0240499426c022b773be1ae4da780f057b89c9694c7f47199f62746b6edd",
 )
 
-_IMAGENET100 = ImageSetInfo(
+_IMAGENET100 = replace(
+    _IMAGENET,
     name="imagenet100",
     title="ImageNet-100 (the first 100 classes of ILSVRC 2012)",
     num_classes=100,
-    image_size=224,
     num_train=129_395,  # as reported; no copy was at hand to count
     num_test=5_000,
-    mean=_IMAGENET.mean,
-    std=_IMAGENET.std,
     subset_of="imagenet",
     classes_sha256="e685f52fed1378fd4f7c3edbc80cf62403ad8fef69c03faef471d8a42c5289df",
 )

@@ -166,13 +166,10 @@ def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -
     """Decode for evaluation: the shorter side resized to ``resize``, then the central window, as torchvision does.
 
     Args:
-        data: as for ``decode_window``.
+        data: the bytes of a JPEG or PNG.
         resize: the shorter side after resizing; the longer one is rounded down.
         size: S, the side of the window, at most ``resize``.
         out: (S, S, 3) uint8, filled here.
-
-    Raises:
-        ValueError: as ``decode``.
     """
     resize_centered(_decode_box(data, (0, 0, *read_size(data))), resize, size, out)
 
@@ -182,7 +179,6 @@ def resize_window(pixels: Pixels, box: Box, size: int, out: Pixels, interpolatio
 
     Args:
         pixels: (H, W, 3), the whole image.
-        box, size, out, interpolation: as for ``decode_window``.
     """
     assert out.shape == (size, size, 3), f"out is {out.shape}, expected {(size, size, 3)}"
     top, left, height, width = box
@@ -194,7 +190,6 @@ def resize_centered(pixels: Pixels, resize: int, size: int, out: Pixels) -> None
 
     Args:
         pixels: (H, W, 3), the whole image.
-        resize, size, out: as for ``decode_centered``.
     """
     assert size <= resize, f"a window of {size} in an image of {resize}"
     cut_y, cut_x = (max(0, side - _MAX_ASPECT * min(pixels.shape[:2])) // 2 for side in pixels.shape[:2])

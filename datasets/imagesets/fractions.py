@@ -12,13 +12,9 @@ from suite.base.errors import DataError
 
 
 def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> NDArray[np.int64]:
-    """Indices of the first floor(n * fraction) samples of each class, ascending.
+    """Indices of the first floor(n * fraction) samples of each class, ascending, by the training samples' labels (N,).
 
     The order is the data set's own, so that smaller fractions lie within larger ones.
-
-    Args:
-        labels: (N,) class of each training sample.
-        fraction: in (0, 1].
 
     Raises:
         DataError: if a class would keep no sample.

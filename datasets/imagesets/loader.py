@@ -79,10 +79,6 @@ class _Loaded(NamedTuple):
 class ImageLoader:
     """An experiment's training and test images.
 
-    Args:
-        experiment: gives data set, fraction, normalization, seed, augmentation, image and batch size.
-        resources: give the format, where it lies, the threads that decode, and what to do with corrupt images.
-
     Attributes:
         corrupt: (split, sample) of every image that could not be decoded, where they are skipped.
 
@@ -106,14 +102,13 @@ class ImageLoader:
         self._tests_whole = self._size in (self._test.common_size, self._test.stored_side if pads else None)
         mean, std = statistics(info, experiment.normalization)
         self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
-        self._order = lru_cache(maxsize=2)(self._epoch_order)
+        self._order = lru_cache(maxsize=2)(lambda epoch: epoch_order(self._seed, epoch, self.num_train))
         self._chosen_of_block = lru_cache(maxsize=2)(self._choose_block)
         self._skip_corrupt = resources.skip_corrupt
         self.corrupt: set[tuple[str, int]] = set()
-        num_workers = resources.num_workers or resources.threads_per_rank
-        self._workers = start_threads(num_workers, "decode")
+        self._num_workers = resources.num_workers or resources.threads_per_rank
+        self._workers = start_threads(self._num_workers, "decode")
         self._buffers = BufferPool()
-        self._num_workers = num_workers
 
     @property
     def num_train(self) -> int:
@@ -148,8 +143,8 @@ class ImageLoader:
 
         Args:
             first, last: the steps, from the first to the one before the last.
-            rank, num_ranks: which share.
-            device: where batches are finished; None is the CPU.
+            rank, num_ranks: the share.
+            device: the device that batches are finished on; None is the CPU.
         """
         return stream_batches(
             lambda step: self._load(step, rank, num_ranks), self._augmented, range(first, last), device
@@ -248,16 +243,17 @@ class ImageLoader:
         there only for that, and images that cannot be decoded, have the label -1: they do not count.
 
         Args:
-            batch_size: of one rank.
-            rank, num_ranks: which share.
-            device: where batches are finished; None is the CPU.
+            batch_size: the batch size of one rank.
+            rank, num_ranks: the share.
+            device: the device that batches are finished on; None is the CPU.
         """
         starts = range(rank * batch_size, self.num_test + rank * batch_size, num_ranks * batch_size)
-        return stream_batches(lambda start: self._load_test(start, batch_size), self._normalized, starts, device)
+        chosen = (self._tested[start : start + batch_size] for start in starts)
+        return stream_batches(self._load_chosen, self._normalized, chosen, device)
 
     def test_batch(self, start: int, batch_size: int) -> Batch:
         """Test images from ``start`` on, as far as there are; past the end, one that does not count."""
-        return self._normalized(self._load_test(start, batch_size))
+        return self._normalized(self._load_chosen(self._tested[start : start + batch_size]))
 
     def spread_batch(self, count: int) -> Batch:
         """Test images of all classes, to look at what a network does: the first of each class, then the second, and so
@@ -287,10 +283,6 @@ class ImageLoader:
 
     def _normalized(self, loaded: _Loaded) -> Batch:
         return Batch(self._augment.normalize(_channels_first(loaded.images)), loaded.labels)
-
-    def _load_test(self, start: int, batch_size: int) -> _Loaded:
-        """``test_batch`` as it is read."""
-        return self._load_chosen(self._tested[start : start + batch_size])
 
     def _load_chosen(self, chosen: NDArray[np.int64]) -> _Loaded:
         """These stored test images as they are read; of none, one that does not count."""
@@ -338,9 +330,6 @@ class ImageLoader:
         for done in [self._workers.submit(read_share, worker) for worker in range(self._num_workers)]:
             done.result()
         return out
-
-    def _epoch_order(self, epoch: int) -> NDArray[np.int64]:
-        return epoch_order(self._seed, epoch, self.num_train)
 
 
 def _channels_first(images: Tensor) -> Tensor:

@@ -87,9 +87,9 @@ class Index:
     Attributes:
         labels: (N,) int64 classes.
         sizes: (N, 2) int32 height and width of the original image, before any resize of the stored one.
-        names: of N files, for messages and, in format "folder", to find them.
-        places: what a format needs to find a sample, such as shard, offset and length: (N,) each. In format "folder"
-            they are what a file has to be: num_bytes and crc32.
+        names: file names, N of them, for messages and, in format "folder", to find them.
+        places: numbers by which a format finds a sample, such as shard, offset and length: (N,) each. In format
+            "folder" they are what a file has to be: num_bytes and crc32.
     """
 
     labels: NDArray[np.int64]
@@ -202,11 +202,7 @@ def _check_size(path: Path, expected: StoredFile, may_be_elsewhere: bool) -> Non
 
 
 def check_bytes(path: Path, expected: StoredFile) -> None:
-    """Read a whole file and hold it against the manifest.
-
-    Raises:
-        DataError: if its checksum is another one.
-    """
+    """Read a whole file; raise DataError if its checksum is not the manifest's."""
     found = describe_file(path)
     if found != expected:
         raise DataError(

@@ -101,7 +101,7 @@ class Packed(Generic[Item]):
 
     Args:
         item: a tensor, or tuples and named tuples, as deep as need be, of tensors and of anything that stays as it is.
-        pinned: whether the buffer is in memory that a GPU reads by itself, so that ``to`` need not wait.
+        pinned: True puts the buffer in memory that a GPU reads by itself, so that ``to`` need not wait.
     """
 
     def __init__(self, item: Item, pinned: bool) -> None:
@@ -150,8 +150,6 @@ def stream_batches(
     Args:
         load: reads and draws, on the host; gives tensors on the CPU, as ``Packed`` takes them.
         finish: makes a batch of them on the device where they are, and asks nothing of the host.
-        items: what to load, in order.
-        device: where batches are finished.
     """
     if device is None or device.type == "cpu":
         return prepare_ahead(lambda item: finish(load(item)), items)
@@ -166,18 +164,18 @@ def _feed(
     if device.type != "cuda":
         yield from map(send, prepared)
         return
-    beside, main = side_stream(device), torch.cuda.current_stream(device)
+    side, main = side_stream(device), torch.cuda.current_stream(device)
     following: Finished | None = None
     for item in prepared:
         current = following
         if current is not None:
-            _hand_over(current, beside, main)
-        with torch.cuda.stream(beside):
+            _hand_over(current, side, main)
+        with torch.cuda.stream(side):
             following = send(item)
         if current is not None:
             yield current
     if following is not None:
-        _hand_over(following, beside, main)
+        _hand_over(following, side, main)
         yield following
 
 
@@ -190,9 +188,9 @@ def side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
 
 
-def _hand_over(tensors: tuple[Tensor, ...], beside: torch.cuda.Stream, main: torch.cuda.Stream) -> None:
+def _hand_over(tensors: tuple[Tensor, ...], side: torch.cuda.Stream, main: torch.cuda.Stream) -> None:
     """Let the model's stream wait for the tensors, and their memory be kept until it is done with them."""
-    main.wait_stream(beside)
+    main.wait_stream(side)
     for tensor in tensors:
         tensor.record_stream(main)
 

@@ -19,8 +19,6 @@ from suite.base.errors import DataError, SpecError
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
-IMAGENET_MEAN, IMAGENET_STD = CATALOG["imagenet"].mean, CATALOG["imagenet"].std
-
 FFCV_MISSING = (
     "FFCV is not installed. On Debian or Ubuntu: `sudo apt-get install libopencv-dev libturbojpeg0-dev pkg-config "
     'libgl1 libglib2.0-0`, then `pip install ".[ffcv]"`; or choose another --loader (--format).'
@@ -28,10 +26,7 @@ FFCV_MISSING = (
 
 
 def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFormat | None = None) -> ImageSetInfo:
-    """The facts of an image set: the catalog's, or of a set of the user's own, its manifest's.
-
-    Args:
-        storage_format: the format that is read; None takes what there is.
+    """The facts of an image set: the catalog's, or of a set of the user's own, its manifest's in any format for None.
 
     Raises:
         SpecError: if neither knows it, or it is there in other formats alone.
@@ -42,7 +37,17 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
     formats = [one for one, folder in folders.items() if (folder / MANIFEST).exists()]
     for one in formats:
         if storage_format in (None, one):
-            return _info_of(read_manifest(folders[one]))
+            manifest = read_manifest(folders[one])
+            return ImageSetInfo(
+                name=manifest.dataset,
+                title=manifest.dataset,
+                num_classes=len(manifest.classes),
+                image_size=manifest.max_side or 224,
+                num_train=manifest.num_images["train"],
+                num_test=manifest.num_images["test"],
+                mean=CATALOG["imagenet"].mean,
+                std=CATALOG["imagenet"].std,
+            )
     try:
         return get_info(name)
     except SpecError as error:
@@ -52,19 +57,6 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
             f"{name} is prepared in {folders[formats[0]].parent} for --loader {' and '.join(formats)}, not for "
             f"{storage_format}: choose --loader {formats[0]}, or prepare it with --format {storage_format}"
         ) from error
-
-
-def _info_of(manifest: Manifest) -> ImageSetInfo:
-    return ImageSetInfo(
-        name=manifest.dataset,
-        title=manifest.dataset,
-        num_classes=len(manifest.classes),
-        image_size=manifest.max_side or 224,
-        num_train=manifest.num_images["train"],
-        num_test=manifest.num_images["test"],
-        mean=IMAGENET_MEAN,
-        std=IMAGENET_STD,
-    )
 
 
 def find_prepared(
@@ -88,26 +80,21 @@ def find_prepared(
     for folder in folders:
         if folder.is_dir():
             manifest = read_manifest(folder)
-            _check_identity(folder, manifest)
+            found, expected = (manifest.dataset, manifest.format), (folder.parent.name, folder.name)
+            if found != expected:  # it was renamed, or copied to another set's place
+                raise DataError(
+                    f"{folder} holds {found[0]} in format {found[1]}, by its manifest; expected {expected[0]} in "
+                    f"format {expected[1]}. Give the folder its name back, or prepare the image set."
+                )
+            if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
+                raise DataError(
+                    f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} "
+                    f"of {manifest.dataset}. Prepare the image set again."
+                )
             return folder, manifest
     if storage_format == "memory" and (info.can_be_fetched or info.packaged):
         return None
     return folders[0], read_manifest(folders[0])  # says what is missing
-
-
-def _check_identity(folder: Path, manifest: Manifest) -> None:
-    """A folder that was renamed, or copied to another set's place, is not what it is called."""
-    found, expected = (manifest.dataset, manifest.format), (folder.parent.name, folder.name)
-    if found != expected:
-        raise DataError(
-            f"{folder} holds {found[0]} in format {found[1]}, by its manifest; expected {expected[0]} in format "
-            f"{expected[1]}. Give the folder its name back, or prepare the image set."
-        )
-    if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
-        raise DataError(
-            f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} of "
-            f"{manifest.dataset}. Prepare the image set again."
-        )
 
 
 def check_order(
@@ -116,13 +103,12 @@ def check_order(
     """Hold a set that bears a catalog's name against it: its classes, and the order of its images.
 
     Args:
-        dataset: the name; a set that the catalog does not know is let pass.
+        dataset: the name; a set that the catalog does not know passes.
         where: the folder that messages name.
         classes: the names of the classes, or their numbers where they have none.
-        labels: the labels of each split, in order.
 
     Returns:
-        What the user should know, where the catalog does not know the order.
+        Warnings for the user, where the catalog does not know the order.
 
     Raises:
         DataError: if it is not that set: its runs would bear the ids of that set's, and have other numbers.
@@ -173,16 +159,12 @@ def check_side(experiment: Experiment, side: int | None) -> None:
 def check_sides(experiments: Iterable[Experiment], storage_format: StorageFormat, data_dir: Path | None) -> None:
     """``check_side`` for all experiments, before any is started, as far as their images are prepared."""
     for experiment in {(e.dataset, e.image_size): e for e in experiments if e.recipe.crop == "pad"}.values():
-        with contextlib.suppress(DataError, OSError):  # told where images that are not there are made ready
+        with contextlib.suppress(DataError, OSError):  # make_ready reports images that are not there
             if found := find_prepared(experiment.dataset, storage_format, data_dir):
                 check_side(experiment, find_side(found[1], read_index(found[0], "train")))
 
 
 def make_ready(name: str, storage_format: StorageFormat, data_dir: Path | None = None) -> None:
-    """Make sure, before anything is started, that a set can be opened; fetch what can be fetched.
-
-    Raises:
-        DataError: if it cannot.
-    """
+    """Fetch what can be fetched, before anything is started; raise DataError if a set cannot be opened."""
     if find_prepared(name, storage_format, data_dir) is None:
         ensure(name, data_dir)

@@ -75,10 +75,9 @@ def random_words(seed: int, purpose: Purpose, samples: Samples, num: int = 4) ->
     """Draw random 32-bit words for each sample, (B, num): counter (index, epoch, repeat, block), four words per block.
 
     Args:
-        seed: of the run, half of the key.
-        purpose: the other half.
-        samples: B of them.
-        num: words for each.
+        seed, purpose: the two halves of the key.
+        samples: B samples.
+        num: number of words for each.
     """
     epoch, index, repeat = (field.astype(np.uint64)[:, None] for field in samples)
     blocks = np.arange(-(-num // 4), dtype=np.uint64)[None]
@@ -90,7 +89,7 @@ def uniforms(seed: int, purpose: Purpose, samples: Samples, num: int = 4) -> NDA
     """Draw uniform numbers in [0, 1) for each sample, (B, num); fewer of them are the first of more.
 
     Args:
-        seed, purpose, samples, num: as for ``random_words``.
+        seed, purpose, samples, num: the arguments of ``random_words``.
     """
     return random_words(seed, purpose, samples, num) / 2.0**32
 

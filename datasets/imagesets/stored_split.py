@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import numpy as np
+
 from imagesets.catalog import ImageSetInfo
 from imagesets.fetch import ensure
 from imagesets.fetch.storage import open_arrays
 from imagesets.formats import find_format
 from imagesets.formats.memory import MemoryImages
 from imagesets.formats.stored import StoredImages
-from imagesets.manifest import SPLITS, Manifest, Split, read_index
+from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
 from imagesets.prepared import check_order, find_prepared, find_side
 from suite.base.errors import DataError
 from suite.spec.resources import StorageFormat
@@ -22,11 +24,8 @@ def open_splits(
 ) -> dict[Split, StoredImages]:
     """Open both splits of an image set.
 
-    Args:
-        info: of the set. Of one that is part of another, such as ImageNet-100, the whole of the other is opened where
-            it was not prepared by itself.
-        storage_format: the format that is read.
-        data_dir: where image sets are kept; None is the default.
+    Of a set that is part of another, such as ImageNet-100, the whole of the other is opened where the part was not
+    prepared by itself.
 
     Raises:
         DataError: if it is not there, incomplete, in another order than the set's own, or has labels that the set does
@@ -37,7 +36,9 @@ def open_splits(
         arrays = open_arrays(ensure(info.name, data_dir))  # of which every byte has been checked
         fetched: dict[Split, StoredImages] = {}
         for split in SPLITS:
-            fetched[split] = MemoryImages(arrays[f"{split}_images"], arrays[f"{split}_labels"])
+            labels = arrays[f"{split}_labels"]
+            sizes = np.full((len(labels), 2), info.image_size, np.int32)
+            fetched[split] = MemoryImages(arrays[f"{split}_images"], Index(labels, sizes, Index.encode_names([])))
             fetched[split].stored_side = info.image_size
         return fetched
     path, manifest = found

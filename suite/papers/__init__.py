@@ -61,21 +61,16 @@ def list_papers() -> list[Paper]:
 
 def list_claims() -> list[PaperClaims]:
     """Each paper's claims of numbers, judged or not; a paper without claims is left out."""
-    papers = [name for name, package in _packages().items() if "claims" in _modules_of(package)]
-    return [_claims(name) for name in papers]
+    return [_claims(name) for name, package in _packages().items() if "claims" in _modules_of(package)]
 
 
 @functools.cache
 def _claims(name: str) -> PaperClaims:
     """One paper's claims, always the same object: a verdict belongs to the paper that it is asked for."""
     claims: PaperClaims = importlib.import_module(f"{_packages()[name].__name__}.claims").CLAIMS
-    not_judged = (*claims.not_judged, *_read_not_judged(name))
-    return claims.model_copy(update={"not_judged": not_judged})
-
-
-def _read_not_judged(name: str) -> list[NotJudged]:
     lines = _read_csv(name, "not_judged.csv", ("section", "statement", "reason"))
-    return [NotJudged(section=line["section"], statement=line["statement"], reason=line["reason"]) for line in lines]
+    not_judged = (*claims.not_judged, *(NotJudged.model_validate(line) for line in lines))
+    return claims.model_copy(update={"not_judged": not_judged})
 
 
 def _modules_of(package: ModuleType) -> list[str]:

@@ -1,8 +1,7 @@
 """From a loader's crop to what the model sees: augmentation of training images, from counter-based parameters.
 
-``parameters`` and ``policies`` say what to do (NumPy), ``grouping`` lays it out for a batch; ``operations``,
-``bicubic``, ``erasing`` and ``mixing`` do it (torch, any device), and ``pipeline`` puts them together. Loaders take
-their crops from ``parameters``.
+``parameters`` and ``policies`` say what to do (NumPy); ``operations``, ``bicubic``, ``erasing`` and ``mixing`` do it
+(torch, any device), and ``pipeline`` puts them together. Loaders take their crops from ``parameters``.
 """
 
 from suite.base.torchvision_ops import make_torchvision_importable

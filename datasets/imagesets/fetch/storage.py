@@ -7,9 +7,10 @@ its metadata are the set's name, where it came from, and the SHA-256 of each arr
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,17 +30,6 @@ ARRAY_NAMES = ("train_images", "train_labels", "test_images", "test_labels")
 _DTYPES: dict[str, npt.DTypeLike] = {"U8": np.uint8, "I64": np.int64}
 
 
-def expected_shapes(info: ImageSetInfo) -> dict[str, tuple[int, ...]]:
-    """The shape of each array of this set, under the array's name."""
-    pixels = (info.image_size, info.image_size, 3)
-    return {
-        "train_images": (info.num_train, *pixels),
-        "train_labels": (info.num_train,),
-        "test_images": (info.num_test, *pixels),
-        "test_labels": (info.num_test,),
-    }
-
-
 def compute_sha256(arrays: Mapping[str, Array]) -> dict[str, str]:
     """The digest of each array's bytes as uint8: labels are hashed in one byte each, as they were published."""
     return {
@@ -54,8 +44,11 @@ def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo) -> None:
     Raises:
         DataError: at the first difference.
     """
-    for name, shape in expected_shapes(info).items():
-        array, dtype = arrays[name], np.dtype(np.int64 if name.endswith("labels") else np.uint8)
+    for name in ARRAY_NAMES:
+        array = arrays[name]
+        num_images = info.num_train if name.startswith("train") else info.num_test
+        shape = (num_images,) if name.endswith("labels") else (num_images, info.image_size, info.image_size, 3)
+        dtype = np.dtype(np.int64 if name.endswith("labels") else np.uint8)
         if array.shape != shape or array.dtype != dtype:
             raise DataError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
         if name.endswith("labels") and (array.min() < 0 or array.max() >= info.num_classes):
@@ -71,10 +64,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str
     """Write the four arrays and their metadata; a reader sees all of the file or none.
 
     Args:
-        path: of the file.
         arrays: images and labels of both splits.
-        name: of the set.
-        source: the words that name where it came from.
+        source: the words that name where the set came from.
 
     Raises:
         DataError: if the disk is full or the folder cannot be written.
@@ -102,6 +93,15 @@ def disk_error(path: Path, error: BaseException | None) -> DataError:
         f"cannot write {path}: {error}. Free space, or choose another folder (--data-dir, or --out), then run the "
         "same command again."
     )
+
+
+@contextlib.contextmanager
+def naming_disk_errors(path: Path) -> Iterator[None]:
+    """Raise ``disk_error`` where a write fails."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(path, error) from error
 
 
 def open_arrays(path: Path) -> dict[str, Array]:

@@ -1,6 +1,6 @@
 """How a storage format is looked up: a ``suite.spec.resources.StorageFormat`` -> the module here that serves it.
 
-    stored   what the loader asks of a format        sinks   what ``prepare`` asks of it, by ``portions`` of a split
+    stored   what the loader asks of a format        sinks   what ``prepare`` asks of it
 
 A format is one module of that name with a constant ``FORMAT``, and its name in ``StorageFormat``. It is imported when
 it is used: reading needs torch, which planning does without.
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from imagesets.originals.samples import Original
 
 
-def _no_check() -> None:
-    """Accept the machine as it is: most formats need no more than is always installed."""
-
-
 @dataclass(frozen=True)
 class Format:
     """One storage format.
@@ -34,16 +30,16 @@ class Format:
     Attributes:
         open: reads one split of a prepared folder: (folder, split, index, manifest) -> its images.
         make_sink: chooses what writes the samples of an original; raises SpecError where it cannot be written so.
-        check_writer: called before hours of work; raises DataError where something is not installed.
-        has_apart: whether its images are files of their own, which are not in the manifest.
-        has_jpegs: whether the quality of JPEGs says anything about it.
-        has_shards: whether its files may be fetched one by one, from ``Manifest.shards_url``.
-        packages: those that write it, whose versions the manifest notes.
+        check_writer: raises DataError where something that writes it is not installed, before hours of work.
+        has_apart: images are files of their own, which are not in the manifest.
+        has_jpegs: the quality of JPEGs says something about it.
+        has_shards: files may be fetched one by one, from ``Manifest.shards_url``.
+        packages: packages that write it, whose versions the manifest notes.
     """
 
     open: Callable[[Path, Split, Index, Manifest], StoredImages]
     make_sink: Callable[[Original, Output], Sink]
-    check_writer: Callable[[], None] = _no_check
+    check_writer: Callable[[], None] | None = None
     has_apart: bool = False
     has_jpegs: bool = True
     has_shards: bool = False

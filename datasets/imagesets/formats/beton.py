@@ -7,7 +7,6 @@ The file is laid out here, from FFCV's types. FFCV's ``DatasetWriter`` waits for
 from __future__ import annotations
 
 import io
-import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from imagesets.decode import decode
-from imagesets.fetch.storage import disk_error
+from imagesets.fetch.storage import naming_disk_errors
+from imagesets.formats.sinks import flush
 from imagesets.formats.stored import Pixels
 from imagesets.prepared import FFCV_MISSING
 from suite.base.errors import DataError
@@ -37,8 +37,8 @@ def write_beton(
     JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored as pixels.
 
     Args:
-        path: written in place: give a temporary name and rename it.
-        samples: as many as labels, each a JPEG's or PNG's bytes, or (height, width, 3) uint8 pixels.
+        path: the file, written in place: give a temporary name and rename it.
+        samples: a JPEG's or PNG's bytes, or (height, width, 3) uint8 pixels, for each label.
         labels: (N,) classes.
         page_size: bytes, a power of two; doubled for a sample that is larger.
 
@@ -56,13 +56,9 @@ def write_beton(
     metadata = np.zeros(len(labels), get_metadata_type([RGBImageField(), IntField()]))
     images, metadata_labels = (metadata[name] for name in metadata.dtype.names)
     metadata_labels[:] = labels
-    try:
-        with path.open("wb") as file:
-            crc32s = _write_file(file, samples, images, metadata, page_size)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise disk_error(path, error) from error
+    with naming_disk_errors(path), path.open("wb") as file:
+        crc32s = _write_file(file, samples, images, metadata, page_size)
+        flush(file)
     return crc32s
 
 

@@ -17,24 +17,22 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from imagesets.decode import Interpolation
 from imagesets.formats import Format, beton
-from imagesets.formats.portions import Collected, Finished, Portion
-from imagesets.formats.sinks import Images, Output, Sink, Written, has_file, replacing
-from imagesets.formats.stored import DecodedImages, EncodedImages, Pixels
+from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
+from imagesets.formats.stored import Pixels, StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import ByteRange, Original
 from imagesets.originals.treatment import Wanted, decodable
 
 
-class FfcvImages(EncodedImages, DecodedImages):
+class FfcvImages(StoredImages):
     """Samples of ``folder/SPLIT.beton``.
 
     Raises:
         DataError: if FFCV is not installed, or the file is broken or not the index's.
     """
 
-    def __init__(self, folder: Path, split: Split, index: Index) -> None:
+    def __init__(self, folder: Path, split: Split, index: Index, manifest: Manifest | None = None) -> None:
         super().__init__(index)
         self._path = folder / f"{split}.beton"
         images, labels, table = beton.read_beton(self._path)
@@ -51,15 +49,10 @@ class FfcvImages(EncodedImages, DecodedImages):
     def name(self, index: int) -> str:
         return f"{self._path}: {super().name(index)}"
 
-    def encoded(self, index: int) -> NDArray[np.uint8]:
+    def read(self, index: int) -> NDArray[np.uint8]:
         data = self._bytes[self._starts[index] : self._ends[index]]
         self._check(index, data)
-        return data
-
-    def whole(self, index: int) -> Pixels:
-        if self._is_raw[index]:
-            return self.encoded(index).reshape(*self._shapes[index], 3)
-        return super().whole(index)
+        return data.reshape(*self._shapes[index], 3) if self._is_raw[index] else data
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
         if not self._is_regular:
@@ -68,16 +61,6 @@ class FfcvImages(EncodedImages, DecodedImages):
         windows = sliding_window_view(self._bytes, height * width * 3)  # of any start: samples keep off page borders
         images = windows[self._starts[indices]].reshape(-1, height, width, 3)
         return images if self._are_whole(indices.tolist(), images) else None
-
-    def window(
-        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
-    ) -> None:
-        kind = DecodedImages if self._is_raw[index] else EncodedImages
-        kind.window(self, index, box, size, out, interpolation)
-
-    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
-        kind = DecodedImages if self._is_raw[index] else EncodedImages
-        kind.centered(self, index, resize, size, out)
 
 
 class Beton(Sink):
@@ -109,38 +92,27 @@ class EncodedBeton(Beton):
 
     wanted = "encoded"
 
-    def __init__(self, ready: Path, original: Original) -> None:
-        super().__init__(ready, original)
-        self._folder = ready.parent
-
     def write(self, portion: Portion, images: Images) -> Written:
-        path, lengths = self._path(portion), []
+        path, lengths = self.path(portion), []
         with replacing(path) as file:
             for _, image in images:
                 assert isinstance(image.data, bytes)
                 lengths.append(file.write(image.data))
         return Written({"length": lengths}, file=describe_file(path))
 
-    def has(self, portion: Portion, finished: Finished) -> bool:
-        return has_file(self._path(portion), finished)
-
     def _read_all(self, split: Split, collected: Collected) -> Iterator[bytes | Pixels]:
         for portion, finished in collected.portions:
             offset = 0
             for length in finished.places["length"]:
-                yield ByteRange(str(self._path(portion)), offset, length).read()
+                yield ByteRange(str(self.path(portion)), offset, length).read()
                 offset += length
 
-    def _path(self, portion: Portion) -> Path:
-        return self._folder / f"{portion.stem}.images"
-
-
-def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> FfcvImages:
-    return FfcvImages(folder, split, index)
+    def path(self, portion: Portion) -> Path:
+        return self.ready.parent / f"{portion.stem}.images"
 
 
 def _make_sink(original: Original, output: Output) -> Beton:
-    return (EncodedBeton if output.changes_images else Beton)(output.ready, original)
+    return (EncodedBeton if output.changes_images else Beton)(original, output)
 
 
-FORMAT = Format(open=_open, make_sink=_make_sink, check_writer=beton.import_ffcv, packages=("ffcv",))
+FORMAT = Format(open=FfcvImages, make_sink=_make_sink, check_writer=beton.import_ffcv, packages=("ffcv",))

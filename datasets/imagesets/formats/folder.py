@@ -10,28 +10,28 @@ from pathlib import Path
 
 import numpy as np
 
+from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
-from imagesets.formats.portions import Portion
-from imagesets.formats.sinks import Images, Output, Sink, Written, naming_disk_errors
-from imagesets.formats.stored import CHANGED, EncodedImages
+from imagesets.formats.sinks import Images, Output, Portion, Sink, Written
+from imagesets.formats.stored import CHANGED, StoredImages
 from imagesets.manifest import Index, Manifest, Split
 from imagesets.originals.samples import FileSamples, Original
 from suite.base.errors import DataError
 from suite.base.files import read_file
 
 
-class FolderImages(EncodedImages):
-    """Files ``root / name`` of one split."""
+class FolderImages(StoredImages):
+    """Files of one split, in the folder that the manifest names or else in ``folder``."""
 
-    def __init__(self, root: Path, index: Index) -> None:
+    def __init__(self, folder: Path, split: Split, index: Index, manifest: Manifest) -> None:
         super().__init__(index)
-        self._root = root
+        self._root = Path(manifest.root) if manifest.root else folder
         self._sums = np.stack([index.places["num_bytes"], index.places["crc32"]], axis=1)
 
     def name(self, index: int) -> str:
         return str(self._root / super().name(index))
 
-    def encoded(self, index: int) -> bytes:
+    def read(self, index: int) -> bytes:
         try:
             data = read_file(Path(self.name(index)))
         except OSError as error:
@@ -50,9 +50,11 @@ class FilesInPlace(Sink):
 
     wanted = "unchanged"
 
-    def __init__(self, ready: Path, original: Original, root: Path) -> None:
-        super().__init__(ready, original)
-        self.root = str(root)
+    def __init__(self, original: Original, output: Output) -> None:
+        super().__init__(original, output)
+        train = original.samples["train"]
+        assert isinstance(train, FileSamples)
+        self.root = str(train.root)
 
     def write(self, portion: Portion, images: Images) -> Written:
         return Written({"num_bytes": [image.num_bytes for _, image in images]})
@@ -78,15 +80,9 @@ class Files(Sink):
         return Written({"num_bytes": num_bytes}, names)
 
 
-def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> FolderImages:
-    return FolderImages(Path(manifest.root) if manifest.root else folder, index)
-
-
 def _make_sink(original: Original, output: Output) -> Sink:
-    train = original.samples["train"]
-    if output.changes_images or not isinstance(train, FileSamples):
-        return Files(output.ready, original)
-    return FilesInPlace(output.ready, original, train.root)
+    are_files = isinstance(original.samples["train"], FileSamples)
+    return (FilesInPlace if are_files and not output.changes_images else Files)(original, output)
 
 
-FORMAT = Format(open=_open, make_sink=_make_sink, has_apart=True)
+FORMAT = Format(open=FolderImages, make_sink=_make_sink, has_apart=True)

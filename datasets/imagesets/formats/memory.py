@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
-from imagesets.formats.portions import Collected, Finished, Portion
-from imagesets.formats.sinks import Images, Output, Sink, Written, flush, naming_disk_errors
-from imagesets.formats.stored import DecodedImages, Pixels
+from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, Written, flush
+from imagesets.formats.stored import Pixels, StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import Original
 from suite.base.errors import DataError
@@ -22,45 +22,12 @@ from suite.base.errors import DataError
 _HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to grow
 
 
-class MemoryImages(DecodedImages):
-    """Images in one array, in memory or mapped from a file.
+class MemoryImages(StoredImages):
+    """Images in one array (N, S, S, 3) uint8, in memory or mapped from the file ``path``."""
 
-    Args:
-        pixels: (N, S, S, 3) uint8.
-        labels: (N,) classes.
-        sizes: (N, 2) height and width of the originals; None = as stored.
-    """
-
-    _path: Path | None = None
-
-    def __init__(
-        self, pixels: NDArray[np.uint8], labels: NDArray[np.int64], sizes: NDArray[np.int32] | None = None
-    ) -> None:
-        if sizes is None:
-            sizes = np.broadcast_to(np.array(pixels.shape[1:3], np.int32), (len(pixels), 2))
-        super().__init__(labels, sizes)
-        self._pixels = np.asarray(pixels)  # not as a memmap, whose every slice costs microseconds
-
-    @classmethod
-    def open(cls, folder: Path, split: Split, index: Index) -> MemoryImages:
-        """Map what ``prepare`` wrote to ``folder``.
-
-        Raises:
-            DataError: if the array is not of the index's length.
-        """
-        path = folder / f"{split}.npy"
-        try:
-            pixels = np.load(path, mmap_mode="r")
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path} is no array of images: {error}. Prepare the image set again.") from error
-        if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
-            raise DataError(
-                f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images. "
-                "Prepare the image set again."
-            )
-        images = cls(pixels, index.labels, index.sizes)
-        images._path, images._crc32s = path, index.places.get("crc32")
-        return images
+    def __init__(self, pixels: NDArray[np.uint8], index: Index, path: Path | None = None) -> None:
+        super().__init__(index)
+        self._pixels, self._path = np.asarray(pixels), path  # not as a memmap, whose every slice costs microseconds
 
     @property
     def common_size(self) -> int | None:
@@ -69,7 +36,7 @@ class MemoryImages(DecodedImages):
     def name(self, index: int) -> str:
         return str(self._path)
 
-    def whole(self, index: int) -> Pixels:
+    def read(self, index: int) -> Pixels:
         image: Pixels = self._pixels[index]
         self._check(index, image)
         return image
@@ -84,12 +51,12 @@ class Rows(Sink):
 
     wanted = "square"
 
-    def __init__(self, ready: Path, original: Original) -> None:
-        super().__init__(ready, original)
+    def __init__(self, original: Original, output: Output) -> None:
+        super().__init__(original, output)
         self._side, self._num_rows = 0, dict.fromkeys(original.samples, 0)
 
     def write(self, portion: Portion, images: Images) -> Written:
-        path, samples, num_rows = self._path(portion.split), self.original.samples[portion.split], 0
+        path, samples, num_rows = self._file(portion.split), self.original.samples[portion.split], 0
         with naming_disk_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
             file.seek(self._end(portion.split))
             for index, image in images:
@@ -105,7 +72,7 @@ class Rows(Sink):
         if finished.num_kept:
             self._side = finished.places["side"][0]
         self._num_rows[portion.split] += finished.num_kept
-        path = self._path(portion.split)
+        path = self._file(portion.split)
         if path.exists() and path.stat().st_size >= self._end(portion.split):
             return True
         self._num_rows[portion.split] -= finished.num_kept
@@ -114,25 +81,22 @@ class Rows(Sink):
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         for split, collected in splits.items():
             del collected.index.places["side"]
-            path = self._path(split)
+            path, header = self._file(split), io.BytesIO()
+            shape = (self._num_rows[split], self._side, self._side, 3)
+            np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            assert len(header.getvalue()) == _HEADER_BYTES
             with naming_disk_errors(path), path.open("r+b") as file:
                 file.truncate(self._end(split))
-                file.write(self._header(self._num_rows[split]))
+                file.write(header.getvalue())
                 flush(file)
-        return {path.name: describe_file(path) for path in map(self._path, splits)}
+        return {path.name: describe_file(path) for path in map(self._file, splits)}
 
-    def _path(self, split: Split) -> Path:
+    def _file(self, split: Split) -> Path:
         return self.ready / f"{split}.npy"
 
     def _end(self, split: Split) -> int:
         """The byte that the next row starts at."""
         return _HEADER_BYTES + self._num_rows[split] * self._side**2 * 3
-
-    def _header(self, num_rows: int) -> bytes:
-        file, shape = io.BytesIO(), (num_rows, self._side, self._side, 3)
-        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        assert len(file.getvalue()) == _HEADER_BYTES
-        return file.getvalue()
 
     def _check_size(self, height: int, width: int, name: str) -> None:
         self._side = self._side or height
@@ -144,11 +108,17 @@ class Rows(Sink):
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> MemoryImages:
-    return MemoryImages.open(folder, split, index)
+    path = folder / f"{split}.npy"
+    try:
+        pixels = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is no array of images: {error}. Prepare the image set again.") from error
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
+        raise DataError(
+            f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images. "
+            "Prepare the image set again."
+        )
+    return MemoryImages(pixels, index, path)
 
 
-def _make_sink(original: Original, output: Output) -> Rows:
-    return Rows(output.ready, original)
-
-
-FORMAT = Format(open=_open, make_sink=_make_sink, has_jpegs=False)
+FORMAT = Format(open=_open, make_sink=Rows, has_jpegs=False)

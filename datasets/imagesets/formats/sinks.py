@@ -1,6 +1,7 @@
 """Sinks: what ``prepare`` asks of a format, which takes treated images a portion at a time.
 
-After ``originals.treatment`` on the data's path. ``Format.make_sink`` chooses the sink; the journal notes what it says.
+A portion is a run of samples of one split: a shard, where there are shards. ``Format.make_sink`` chooses the sink; the
+journal notes what came of each portion.
 """
 
 from __future__ import annotations
@@ -11,15 +12,96 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import Annotated, BinaryIO, ClassVar
 
-from imagesets.fetch.storage import disk_error
-from imagesets.formats.portions import Collected, Finished, Portion
-from imagesets.manifest import Split, StoredFile
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from imagesets.fetch.storage import naming_disk_errors
+from imagesets.manifest import Index, Split, StoredFile
 from imagesets.originals.samples import Original, OriginalSamples
 from imagesets.originals.treatment import Treated, Wanted
+from suite.base.frozen import Frozen
 
 Images = Iterator[tuple[int, Treated]]  # with their indexes among the split's samples
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Samples ``start`` to ``stop`` of a split; ``number`` counts from 0 in each."""
+
+    split: Split
+    number: int
+    start: int
+    stop: int
+
+    @property
+    def stem(self) -> str:
+        return f"{self.split}-{self.number:06d}"
+
+
+_Pixels = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class Finished(Frozen):
+    """The outcome of a portion. Lists have one entry for each image that was kept.
+
+    Attributes:
+        skipped: the reason for each corrupt image, by its index among the split's samples.
+        sizes: original height and width.
+        places: the numbers that the index is to hold.
+        names: new names, if they differ from the source's.
+        file: the file that has just this portion, if there is one.
+    """
+
+    skipped: dict[int, str]
+    sizes: list[tuple[_Pixels, _Pixels]]
+    places: dict[str, list[int]]
+    names: list[str] | None = None
+    file: StoredFile | None = None
+
+    @property
+    def num_kept(self) -> int:
+        return len(self.sizes)
+
+
+def divide(split: Split, lengths: list[int]) -> Iterator[Portion]:
+    """Portions of these lengths, one after the other."""
+    start = 0
+    for number, length in enumerate(lengths):
+        yield Portion(split, number, start, start + length)
+        start += length
+
+
+@dataclass
+class Collected:
+    """A split as it is stored.
+
+    Attributes:
+        kept: (M,) indexes among the source's samples of those that are stored.
+        skipped: the name and the reason of each corrupt image that was left out.
+    """
+
+    portions: list[tuple[Portion, Finished]]
+    kept: NDArray[np.int64]
+    index: Index
+    skipped: list[tuple[str, str]]
+
+
+def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) -> Collected:
+    """Join what is known of a split's portions."""
+    reasons = {index: reason for _, finished in portions for index, reason in finished.skipped.items()}
+    kept = np.setdiff1d(np.arange(len(samples)), np.array(list(reasons), np.int64), assume_unique=True)
+    sizes = [size for _, finished in portions for size in finished.sizes]
+    stored = [name for _, finished in portions for name in finished.names or ()]
+    names = stored or [samples.names[index] for index in kept.tolist()]
+    places = {
+        name: np.array([value for _, finished in portions for value in finished.places[name]], np.int64)
+        for name in portions[0][1].places
+    }
+    index = Index(samples.labels[kept], np.array(sizes, np.int32).reshape(-1, 2), Index.encode_names(names), places)
+    return Collected(portions, kept, index, [(samples.names[index], reason) for index, reason in reasons.items()])
 
 
 @dataclass(frozen=True)
@@ -29,7 +111,7 @@ class Output:
     Attributes:
         target: the prepared folder; behind a link, the one that it leads to.
         ready: the folder that gets its name once it is complete.
-        changes_images: whether more is asked for than the source's own bytes.
+        changes_images: more is asked for than the source's own bytes.
     """
 
     target: Path
@@ -50,8 +132,8 @@ class Sink(ABC):
     """One format's output.
 
     Attributes:
-        wanted: what it needs of an image, see ``Treatment``.
-        in_place: whether the source stays and becomes the prepared folder.
+        wanted: the form of an image that it needs, see ``Treatment``.
+        in_place: the source stays and becomes the prepared folder.
         ready: the folder to write in.
         root: the folder that the names in the index start from, where it is not the prepared one.
     """
@@ -60,8 +142,8 @@ class Sink(ABC):
     in_place: ClassVar[bool] = False
     root: str | None = None
 
-    def __init__(self, ready: Path, original: Original) -> None:
-        self.ready, self.original = ready, original
+    def __init__(self, original: Original, output: Output) -> None:
+        self.ready, self.original = output.ready, original
 
     def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
         """The lengths of the portions to divide a split's samples into."""
@@ -72,9 +154,14 @@ class Sink(ABC):
     def write(self, portion: Portion, images: Images) -> Written:
         """Take all images of a portion. When this returns, they are on the disk."""
 
+    def path(self, portion: Portion) -> Path | None:
+        """The file that has just this portion, in a format with such files."""
+        return None
+
     def has(self, portion: Portion, finished: Finished) -> bool:
         """Whether a portion that an earlier process wrote is still there. Asked in order, before any writing."""
-        return True
+        path, file = self.path(portion), finished.file
+        return path is None or (file is not None and path.exists() and path.stat().st_size == file.num_bytes)
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         """Complete the output, and return its files for the manifest."""
@@ -100,16 +187,3 @@ def flush(file: BinaryIO) -> None:
     """Wait until it is on the disk."""
     file.flush()
     os.fsync(file.fileno())
-
-
-def has_file(path: Path, finished: Finished) -> bool:
-    """Whether the file of a finished portion is there and has its size."""
-    return finished.file is not None and path.exists() and path.stat().st_size == finished.file.num_bytes
-
-
-@contextlib.contextmanager
-def naming_disk_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(path, error) from error

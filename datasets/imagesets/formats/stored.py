@@ -10,6 +10,7 @@ import contextlib
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +38,16 @@ class CorruptImageError(DataError):
 
 class StoredImages(ABC):
     """One split. ``sizes`` are the original images' height and width, (N, 2); stored ones may be smaller: where they
-    are, no side is over ``max_side``. ``stored_side`` is theirs, where all are squares of one size. ``crc32s`` (N,) are
-    of what is stored, and checked when it is first read."""
+    are, no side is over ``max_side``. ``stored_side`` is theirs, where all are squares of one size. The index's
+    checksums are of what is stored, and checked when it is first read."""
 
     max_side: int | None = None
     stored_side: int | None = None
 
-    def __init__(
-        self, labels: NDArray[np.int64], sizes: NDArray[np.int32], crc32s: NDArray[np.int64] | None = None
-    ) -> None:
-        self.labels, self.sizes, self._crc32s = labels, sizes, crc32s
-        self._is_unread = np.ones(len(labels), bool)
+    def __init__(self, index: Index) -> None:
+        self._index, self.labels, self.sizes = index, index.labels, index.sizes
+        self._crc32s = index.places.get("crc32")
+        self._is_unread = np.ones(len(index.labels), bool)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -59,18 +59,65 @@ class StoredImages(ABC):
         was_shrunk = self.max_side is not None and self.max_side < first
         return first if bool((self.sizes == first).all()) and not was_shrunk else None
 
-    @abstractmethod
     def name(self, index: int) -> str:
         """The file that one image comes from, for messages."""
+        return self._index.names[index]
 
     @abstractmethod
+    def read(self, index: int) -> Encoded | Pixels:
+        """What is stored of one image: pixels, or a JPEG's or PNG's bytes.
+
+        Raises:
+            CorruptImageError: if they have changed since the image set was prepared.
+        """
+
     def whole(self, index: int) -> Pixels:
         """All pixels of one image, as stored."""
+        with self._naming(index):
+            data = self.read(index)
+            return data if _is_decoded(data) else decode(data)
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
         """All pixels of several images at once, (B, height, width, 3), where a format can do that faster and they are
         whole."""
         return None
+
+    def window(
+        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
+    ) -> None:
+        """Write a box of one image, resized by antialiased interpolation, into ``out``.
+
+        Args:
+            box: (top, left, height, width) in pixels of the original image.
+            size: S, the side of the result.
+            out: (S, S, 3) uint8.
+            interpolation: the filter that resizes.
+        """
+        with self._naming(index):
+            data = self.read(index)
+            if _is_decoded(data):
+                resize_window(data, scale_box(box, self.sizes[index], data.shape[:2]), size, out, interpolation)
+            else:
+                decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
+
+    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
+        """Write one image for evaluation into ``out``: its shorter side resized, then the central window.
+
+        Args:
+            resize: the shorter side after resizing.
+            size: S, the side of the window.
+            out: (S, S, 3) uint8.
+        """
+        with self._naming(index):
+            data, (height, width) = self.read(index), self.sizes[index].tolist()
+            if not _is_decoded(data):
+                decode_centered(data, resize, size, out)
+            elif data.shape[:2] == (height, width):
+                resize_centered(data, resize, size, out)
+            else:  # stored as a square: the same window, but for rounding
+                side = round(min(height, width) * size / resize)
+                box = np.array([(height - side) // 2, (width - side) // 2, side, side])
+                self.window(index, box, size, out)
 
     def _check(self, index: int, data: Encoded) -> None:
         if not self._are_whole([index], [data]):
@@ -90,86 +137,16 @@ class StoredImages(ABC):
             "again, which says what to delete first, or go on without it: --skip-corrupt."
         )
 
-    @abstractmethod
-    def window(
-        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
-    ) -> None:
-        """Write a box of one image, resized by antialiased interpolation, into ``out``.
-
-        Args:
-            index: of the image.
-            box: (top, left, height, width) in its pixels.
-            size: S, the side of the result.
-            out: (S, S, 3) uint8.
-            interpolation: the filter that resizes.
-        """
-
-    @abstractmethod
-    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
-        """Write one image for evaluation into ``out``: its shorter side resized, then the central window.
-
-        Args:
-            index: of the image.
-            resize: the shorter side after resizing.
-            size: S, the side of the window.
-            out: (S, S, 3) uint8.
-        """
-
-
-class DecodedImages(StoredImages):
-    """Images whose pixels are at hand."""
-
-    def window(
-        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
-    ) -> None:
-        pixels = self.whole(index)
-        resize_window(pixels, scale_box(box, self.sizes[index], pixels.shape[:2]), size, out, interpolation)
-
-    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
-        pixels, (height, width) = self.whole(index), self.sizes[index].tolist()
-        if pixels.shape[:2] == (height, width):
-            resize_centered(pixels, resize, size, out)
-        else:  # stored as a square: the same window, but for rounding
-            side = round(min(height, width) * size / resize)
-            box = np.array([(height - side) // 2, (width - side) // 2, side, side])
-            self.window(index, box, size, out)
-
-
-class EncodedImages(StoredImages):
-    """JPEGs and PNGs."""
-
-    def __init__(self, index: Index) -> None:
-        super().__init__(index.labels, index.sizes, index.places.get("crc32"))
-        self._index = index
-
-    @abstractmethod
-    def encoded(self, index: int) -> Encoded:
-        """One image's bytes."""
-
-    def name(self, index: int) -> str:
-        return self._index.names[index]
-
-    def whole(self, index: int) -> Pixels:
-        with self._naming(index):
-            return decode(self.encoded(index))
-
-    def window(
-        self, index: int, box: NDArray[np.int64], size: int, out: Pixels, interpolation: Interpolation = "bicubic"
-    ) -> None:
-        with self._naming(index):
-            data = self.encoded(index)
-            decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
-
-    def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
-        with self._naming(index):
-            decode_centered(self.encoded(index), resize, size, out)
-
     @contextlib.contextmanager
     def _naming(self, index: int) -> Iterator[None]:
         try:
             yield
         except ValueError as error:
             raise self._corrupt(index, error) from error
+
+
+def _is_decoded(data: Encoded | Pixels) -> TypeGuard[Pixels]:
+    return isinstance(data, np.ndarray) and data.ndim == 3
 
 
 def scale_box(

@@ -14,14 +14,13 @@ import resource
 import threading
 import uuid
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from imagesets.formats import Format
-from imagesets.formats.portions import Collected, Finished, Portion
-from imagesets.formats.sinks import Images, Output, Sink, Written, has_file, replacing
-from imagesets.formats.stored import EncodedImages
+from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
+from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import MemberSamples, Original, OriginalSamples
 from imagesets.originals.tars import list_members
@@ -31,7 +30,7 @@ from suite.base.errors import DataError, SpecError
 _PLACE = ("shard", "offset", "length")
 
 
-class ShardImages(EncodedImages):
+class ShardImages(StoredImages):
     """Samples of ``folder``'s shards. Shards that lie elsewhere are fetched when first read, and checked."""
 
     def __init__(self, folder: Path, split: Split, index: Index, manifest: Manifest) -> None:
@@ -51,7 +50,7 @@ class ShardImages(EncodedImages):
     def name(self, index: int) -> str:
         return f"{self._folder / self._shards[self._places[index, 0]]}: {super().name(index)}"
 
-    def encoded(self, index: int) -> bytes:
+    def read(self, index: int) -> bytes:
         shard, offset, length = self._places[index].tolist()
         descriptor = self._descriptors.get(shard)
         if descriptor is None:
@@ -118,21 +117,23 @@ class Shards(Sink):
     wanted: ClassVar[Wanted] = "encoded"
 
     def write(self, portion: Portion, images: Images) -> Written:
-        path = self._path(portion)
-        with replacing(path) as file:
-            _write_tar(file, images, self.original.samples[portion.split].labels.tolist())
+        from webdataset.writer import TarWriter  # imports torch
+
+        path = self.path(portion)
+        labels = self.original.samples[portion.split].labels.tolist()
+        with replacing(path) as file, TarWriter(file, user="", group="", mtime=0, encoder=False) as tar:
+            for index, image in images:
+                sample = {image.extension: image.data, "cls": str(labels[index]).encode()}
+                tar.write({"__key__": f"{index:09d}", **sample})
         members = [member for member in list_members(path) if not member.name.endswith(".cls")]
         places = [(portion.number, member.offset, member.length) for member in members]
         return Written(_by_name(places), file=describe_file(path))
 
-    def has(self, portion: Portion, finished: Finished) -> bool:
-        return has_file(self._path(portion), finished)
-
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         finished = [pair for collected in splits.values() for pair in collected.portions]
-        return {self._path(portion).name: done.file for portion, done in finished if done.file is not None}
+        return {self.path(portion).name: done.file for portion, done in finished if done.file is not None}
 
-    def _path(self, portion: Portion) -> Path:
+    def path(self, portion: Portion) -> Path:
         return self.ready / f"{portion.stem}.tar"
 
 
@@ -151,20 +152,12 @@ class ShardsInPlace(Shards):
         samples = self.original.samples[portion.split]
         assert isinstance(samples, MemberSamples)
         places = [samples.places[index].tolist() for index, _ in images]
-        return Written(_by_name(places), file=describe_file(self._path(portion)))
+        return Written(_by_name(places), file=describe_file(self.path(portion)))
 
-    def _path(self, portion: Portion) -> Path:
+    def path(self, portion: Portion) -> Path:
         samples = self.original.samples[portion.split]
         assert isinstance(samples, MemberSamples)
         return samples.tars[portion.number]
-
-
-def _write_tar(file: BinaryIO, images: Images, labels: list[int]) -> None:
-    from webdataset.writer import TarWriter  # imports torch
-
-    with TarWriter(file, user="", group="", mtime=0, encoder=False) as tar:
-        for index, image in images:
-            tar.write({"__key__": f"{index:09d}", image.extension: image.data, "cls": str(labels[index]).encode()})
 
 
 def _by_name(places: list[tuple[int, int, int]]) -> dict[str, list[int]]:
@@ -173,10 +166,10 @@ def _by_name(places: list[tuple[int, int, int]]) -> dict[str, list[int]]:
 
 def _make_sink(original: Original, output: Output) -> Shards:
     if Path(original.source).resolve() != output.target:
-        return Shards(output.ready, original)
+        return Shards(original, output)
     if output.changes_images:
         raise SpecError(f"{output.target} is source and target: its images cannot be changed. Choose another --out.")
-    return ShardsInPlace(output.ready, original)
+    return ShardsInPlace(original, output)
 
 
 FORMAT = Format(open=ShardImages, make_sink=_make_sink, has_shards=True, packages=("webdataset",))

@@ -25,10 +25,8 @@ _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
     """The samples of an image set, in its own order.
 
-    Args:
-        dataset: a name in the catalog, or one that the user gives to an image folder.
-        source: where the originals are; None where ``fetch`` can get them.
-        data_dir: where ``fetch`` keeps what it gets.
+    ``dataset`` is a name in the catalog, or one that the user gives to an image folder. Without a ``source``, a folder,
+    ``fetch`` gets the originals into ``data_dir``.
 
     Raises:
         SpecError: if the name cannot be, or nothing can be fetched under it.
@@ -36,7 +34,11 @@ def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
     """
     info = CATALOG.get(dataset)
     if source is None:
-        return _open_arrays(_info_of_fetched(dataset, info), data_dir, None)
+        check_name("dataset", dataset, CATALOG)
+        info = CATALOG[dataset]
+        if not (info.can_be_fetched or info.packaged):
+            raise SpecError(f"{dataset} cannot be fetched. Name the folder that has it: --source DIR.")
+        return _open_arrays(info, data_dir, None)
     if _FREE_NAME.fullmatch(dataset) is None:
         raise SpecError(f"--dataset {dataset!r} cannot be a folder's name here. Use letters, digits, _ and -.")
     folder = _find_source(source)
@@ -51,15 +53,6 @@ def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
     else:
         original.notes += _compare(original, info)
     return original
-
-
-def _info_of_fetched(dataset: str, info: ImageSetInfo | None) -> ImageSetInfo:
-    if info is None:
-        check_name("dataset", dataset, CATALOG)
-    assert info is not None
-    if not (info.can_be_fetched or info.packaged):
-        raise SpecError(f"{dataset} cannot be fetched. Name the folder that has it: --source DIR.")
-    return info
 
 
 def _find_source(source: str) -> Path:
@@ -118,7 +111,9 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
         return original
     found = shards.find_shards(folder)
     if found["train"] and (file is None or any(source in paths for paths in found.values())):
-        return shards.open_shards(folder, _num_labels(info), num_kept)
+        # labels may go up to those of a set that this one is part of
+        num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
+        return shards.open_shards(folder, num_labels, num_kept)
     expected = "train/ and val/ with a folder for each class, or shards train-*.tar and val-*.tar"
     if info is not None and "imagenet" in (info.name, info.subset_of):
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
@@ -128,13 +123,6 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
         expected += f", or {' and '.join(info.mat_files.file_names)}"
     there = "a file" if file else list_some(sorted(os.listdir(folder))) or "nothing"
     raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
-
-
-def _num_labels(info: ImageSetInfo | None) -> int | None:
-    """How many classes shards of this set may have: those of a set that it is part of, where it is."""
-    if info is None:
-        return None
-    return CATALOG[info.subset_of].num_classes if info.subset_of else info.num_classes
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:

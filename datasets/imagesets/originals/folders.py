@@ -30,11 +30,11 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     """An image folder's samples: sorted classes, sorted files in each. What is passed over is counted in a note.
 
     Args:
-        source: what the user named.
+        source: the path that the user named.
         root: the folder that has ``train/``.
         num_kept: keep only so many of the sorted classes; None keeps all.
-        flat_labels: called where the test folder has no class folders; gives a function from a file's name to its
-            label, or to None where the file's class is not kept.
+        flat_labels: makes, for a test folder without class folders, a function from a file's name to its label, or to
+            None where the file's class is not kept.
 
     Raises:
         DataError: no test folder, an empty class, other classes in the one than in the other.
@@ -45,11 +45,17 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     train, passed = _list_folders(root / "train")
     if not train:
         raise DataError(f"{root / 'train'} has no folders. Expected one for each class, with its images.")
-    tested, beside = _list_folders(test)
+    tested, other_files = _list_folders(test)
     classes = sort_classes(train)[:num_kept]
     if tested:
-        _check_same(classes, sort_classes(tested)[:num_kept], root / "train", test)
-        passed += beside
+        test_classes = sort_classes(tested)[:num_kept]
+        if differing := sorted(set(classes) ^ set(test_classes)):
+            only = root / "train" if differing[0] in classes else test
+            raise DataError(
+                f"{root / 'train'} has {len(classes)} classes and {test} has {len(test_classes)}, and they differ: "
+                f"{differing[0]!r} is only in {only}. Both need the same class folders."
+            )
+        passed += other_files
         test_samples = _list_classes(root, tested, classes, passed)
     else:
         test_samples = _list_flat(root, test, flat_labels(source, tuple(classes)), passed)
@@ -111,30 +117,20 @@ def _refuse(error: OSError) -> None:
 
 
 def _list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """The class folders in a split's folder, {name of the class: path from its root}, and what is beside them.
+    """The class folders in a split's folder, {name of the class: path from its root}, and the other files there.
 
     Raises:
         DataError: the name of one cannot be a class's, or two are one name, composed and decomposed.
     """
     found: dict[str, str] = {}
-    beside = []
+    other_files = []
     with os.scandir(folder) as entries:
         visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda entry: entry.name)
     for entry in visible:
         shown = f"{folder.name}/{entry.name}"
         if not entry.is_dir():
             is_there = os.path.exists(entry)  # noqa: PTH110  # pathlib's raises where a link's folder is closed to us
-            beside.append(shown if is_there else f"{shown} (a link to nothing)")
+            other_files.append(shown if is_there else f"{shown} (a link to nothing)")
         elif found.setdefault(class_name(entry.name), shown) != shown:
             raise DataError(f"{folder} has {entry.name!r} in composed and in decomposed Unicode. Make the two one.")
-    return found, beside
-
-
-def _check_same(train: list[str], test: list[str], train_folder: Path, test_folder: Path) -> None:
-    differing = sorted(set(train) ^ set(test))
-    if differing:
-        only = train_folder if differing[0] in train else test_folder
-        raise DataError(
-            f"{train_folder} has {len(train)} classes and {test_folder} has {len(test)}, and they differ: "
-            f"{differing[0]!r} is only in {only}. Both need the same class folders."
-        )
+    return found, other_files

@@ -5,11 +5,10 @@ The labels are not the devkit's ids: they are the places of the WordNet ids in s
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from imagesets.fetch.convert import read_members, refusing_broken
@@ -29,11 +28,7 @@ _VAL_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG", re.IGNORECASE)
 
 
 def open_tars(source: Path, num_kept: int | None) -> Original:
-    """ImageNet in its tars.
-
-    Args:
-        source: the folder with the train tar, the validation tar and the devkit.
-        num_kept: keep only so many of the sorted classes; None keeps all.
+    """ImageNet in its tars; of its sorted classes the first ``num_kept``, or all for None.
 
     Raises:
         DataError: if a file is missing, cut short, or not laid out as distributed.
@@ -101,16 +96,13 @@ def read_val_labels(source: Path, classes: tuple[str, ...], all_kept: bool = Tru
 def _read_ground_truth(source: Path) -> tuple[dict[int, str], Path]:
     """The WordNet id of each validation image, by the number in its name; and the file that said so."""
     for folder in (source, *source.absolute().parents[:3]):
-        if (path := folder / _DEVKIT_TAR).is_file():
-            with _naming(path):
-                members = read_members(path, {f"{DEVKIT}/{_META}", f"{DEVKIT}/{_GROUND_TRUTH}"})
-                return _join(members[f"{DEVKIT}/{_META}"], members[f"{DEVKIT}/{_GROUND_TRUTH}"]), path
-        if (path := folder / DEVKIT).is_dir():
-            with _naming(path):
-                return _join((path / _META).read_bytes(), (path / _GROUND_TRUTH).read_bytes()), path
-        if (path := folder / _KAGGLE).is_file():
-            with _naming(path):
-                return _read_kaggle(path), path
+        for name, read in ((_DEVKIT_TAR, _read_devkit), (DEVKIT, _read_devkit), (_KAGGLE, _read_kaggle)):
+            if (path := folder / name).exists():
+                try:
+                    with refusing_broken():
+                        return read(path), path
+                except (DataError, csv.Error) as error:
+                    raise DataError(f"{path}: {error}") from error
     raise DataError(
         f"the validation images are not in class folders, and nothing says their classes. Put {_DEVKIT_TAR}, or "
         f"Kaggle's {_KAGGLE}, into {source}."
@@ -130,19 +122,15 @@ def _read_kaggle(path: Path) -> dict[int, str]:
     return wnids
 
 
-def _join(meta: bytes, ground_truth: bytes) -> dict[int, str]:
-    """The devkit's two files: ids of WordNet ids, and one id a line for the images in order."""
+def _read_devkit(path: Path) -> dict[int, str]:
+    """The same from two files of the devkit or its tar: ids of WordNet ids, and one id a line, the images in order."""
     import scipy.io  # slow to import, and few need it
 
+    if path.is_dir():
+        meta, ground_truth = (path / _META).read_bytes(), (path / _GROUND_TRUTH).read_bytes()
+    else:
+        members = read_members(path, {f"{DEVKIT}/{_META}", f"{DEVKIT}/{_GROUND_TRUTH}"})
+        meta, ground_truth = members[f"{DEVKIT}/{_META}"], members[f"{DEVKIT}/{_GROUND_TRUTH}"]
     synsets = scipy.io.loadmat(io.BytesIO(meta), squeeze_me=True, variable_names=["synsets"])["synsets"]
     wnid_of = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in synsets if int(row["num_children"]) == 0}
     return {number: wnid_of[int(line)] for number, line in enumerate(ground_truth.split(), start=1)}
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        with refusing_broken():
-            yield
-    except (DataError, csv.Error) as error:
-        raise DataError(f"{path}: {error}") from error

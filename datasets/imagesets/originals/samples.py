@@ -54,7 +54,9 @@ class OriginalSamples(ABC):
 
     def __init__(self, names: list[str], labels: Sequence[int] | NDArray[np.int64]) -> None:
         self.names, self.labels = names, np.asarray(labels, np.int64)
-        _check_names(names)
+        for name in names:  # the index keeps them as lines of UTF-8
+            if "\n" in name or name.encode(errors="ignore").decode() != name:
+                raise DataError(f"{name!r} has bytes that are not UTF-8, or a line break. Rename it.")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -114,13 +116,9 @@ class PixelSamples(OriginalSamples):
 
 @dataclass
 class Original:
-    """An image set as it was found.
+    """An image set as it was found, its samples in the data set's own order, and ``notes`` for the user, a line each.
 
-    Attributes:
-        classes: names in composed Unicode, in the order of the labels; each could be a folder's.
-        source: its path, for the manifest.
-        samples: of each split, in the data set's own order.
-        notes: what the user should know, one line each.
+    ``classes`` are names in composed Unicode, in the order of the labels; each could be a folder's.
     """
 
     classes: tuple[str, ...]
@@ -159,14 +157,3 @@ def list_some(names: Sequence[str], most: int = 5) -> str:
     """The first of some names in one line, with the number of the others."""
     shown = ", ".join(name if name.isprintable() else repr(name) for name in names[:most])
     return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
-
-
-def _check_names(names: list[str]) -> None:
-    """The index keeps names as lines of UTF-8."""
-    for name in names:
-        try:
-            broken = b"\n" in name.encode()
-        except UnicodeEncodeError:
-            broken = True
-        if broken:
-            raise DataError(f"{name!r} has bytes that are not UTF-8, or a line break. Rename it.")

@@ -6,11 +6,12 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
-from imagesets.originals.samples import ByteRange, MemberSamples, Original, list_some
+from imagesets.originals.samples import ByteRange, MemberSamples, Original, OriginalSamples, list_some
 from imagesets.originals.tars import Member, list_members
 from suite.base.errors import DataError
 from suite.base.files import read_file
@@ -20,14 +21,6 @@ _LABEL = "cls"
 _PICKLES = ("pyd", "pickle", "pkl", "pth", "pt")
 _LABEL_FORM = re.compile(rb"\s*([0-9]{1,9})\s*")  # int() would read "1_0" as 10
 _MAX_LABEL_BYTES = 20
-
-
-@dataclass
-class _Listing:
-    names: list[str] = field(default_factory=list)
-    labels: list[int] = field(default_factory=list)
-    places: list[tuple[int, int, int]] = field(default_factory=list)
-    passed: list[str] = field(default_factory=list)  # members of no sample
 
 
 def find_shards(folder: Path) -> dict[Split, list[Path]]:
@@ -43,9 +36,8 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
     """The samples of shards, in the order that they have there.
 
     Args:
-        folder: where the shards are.
-        num_classes: as many as there have to be; None takes what the labels say.
-        num_kept: keep only the samples of so many first classes; None keeps all.
+        num_classes: number of classes that there have to be; None takes it from the labels.
+        num_kept: number of first classes whose samples are kept; None keeps all.
 
     Raises:
         DataError: if a split has no shards, or a shard is cut short or has a member that cannot be trusted, an image
@@ -59,19 +51,20 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
     classes = _read_classes(folder, notes)
     if num_classes is None and classes:
         num_classes = len(classes)
-    listings = {split: _list_split(paths, num_classes, num_kept) for split, paths in shards.items()}
-    labels = {label for listing in listings.values() for label in listing.labels}
-    num_found = num_kept or num_classes or max(labels, default=-1) + 1
-    for split, listing in listings.items():
-        with_images = sorted(set(listing.labels))
+    passed: list[str] = []  # members of no sample
+    samples: dict[Split, OriginalSamples] = {}
+    for split, paths in shards.items():
+        samples[split] = _list_split(paths, num_classes, num_kept, passed)
+    num_found = num_kept or num_classes or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
+    for split, listed in samples.items():
+        with_images = np.unique(listed.labels).tolist()
         if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
             missing = next((label for label, found in enumerate(with_images) if label != found), len(with_images))
             raise DataError(f"class {missing} has no images in {folder}'s {split} shards: {shards[split][0].name} …")
     names = (classes or tuple(str(label) for label in range(num_found)))[:num_found]
-    samples = {s: MemberSamples(shards[s], li.names, li.labels, li.places) for s, li in listings.items()}
-    if passed := [name for listing in listings.values() for name in listing.passed]:
+    if passed:
         notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
-    return Original(names, str(folder), dict(samples), notes)
+    return Original(names, str(folder), samples, notes)
 
 
 def _read_classes(folder: Path, notes: list[str]) -> tuple[str, ...]:
@@ -89,16 +82,16 @@ def _read_classes(folder: Path, notes: list[str]) -> tuple[str, ...]:
     return ()
 
 
-def _list_split(shards: list[Path], num_classes: int | None, num_kept: int | None) -> _Listing:
-    listing = _Listing()
+def _list_split(shards: list[Path], num_classes: int | None, num_kept: int | None, passed: list[str]) -> MemberSamples:
+    names, labels, places = [], [], []
     for number, shard in enumerate(shards):
-        for key, members in _group(shard, listing.passed):
+        for key, members in _group(shard, passed):
             label, image = _read_label(shard, key, members, num_classes), _find_image(shard, key, members)
             if num_kept is None or label < num_kept:
-                listing.names.append(f"{shard.name}/{image.name}")
-                listing.labels.append(label)
-                listing.places.append((number, image.offset, image.length))
-    return listing
+                names.append(f"{shard.name}/{image.name}")
+                labels.append(label)
+                places.append((number, image.offset, image.length))
+    return MemberSamples(shards, names, labels, places)
 
 
 def _group(shard: Path, passed: list[str]) -> Iterator[tuple[str, dict[str, Member]]]:

@@ -22,10 +22,6 @@ class Member:
     offset: int
     length: int
 
-    @property
-    def end(self) -> int:
-        return self.offset + self.length
-
 
 class _Part:
     """A file that ends where a member of it does."""
@@ -49,7 +45,8 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
     names = set[str]()
     with _naming(shown), open_file(path) as file:
         file.seek(within.offset if within else 0)
-        source = cast(BinaryIO, _Part(file, within.end)) if within else file  # offsets stay absolute
+        end = within.offset + within.length if within else 0
+        source = cast(BinaryIO, _Part(file, end)) if within else file  # offsets stay absolute
         with tarfile.open(fileobj=source, mode="r:", tarinfo=StrictHeader) as tar:
             while (info := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # a million of them would fill the memory

@@ -15,13 +15,11 @@ from PIL import Image, UnidentifiedImageError
 
 from imagesets.decode import decode, to_rgb
 from imagesets.originals.samples import ByteRange, Pixels
-from suite.base.errors import DataError
 
 DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
 
 _OTHER_FORMATS = ("BMP", "GIF", "PPM", "TIFF", "WEBP")
 _EXTENSIONS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
-
 
 Wanted = Literal["encoded", "square", "checked", "unchanged"]
 
@@ -34,8 +32,8 @@ class Treatment:
         wanted: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
             that is given; "checked" gives nothing back, nor does "unchanged", which takes JPEGs and PNGs only, since
             readers are to open the source's own file.
-        max_side: of longer images the longer side becomes this long, in pixels; None leaves them.
-        quality: every JPEG is encoded again; None keeps the bytes of those that need no shrinking.
+        max_side: the longer side of longer images becomes this long, in pixels; None leaves them.
+        quality: every JPEG is encoded again with it; None keeps the bytes of those that need no shrinking.
     """
 
     wanted: Wanted
@@ -147,11 +145,3 @@ def _encode(pixels: Pixels, quality: int | None) -> bytes:
 
 def _extension(data: bytes) -> str | None:
     return next((extension for magic, extension in _EXTENSIONS.items() if data.startswith(magic)), None)
-
-
-def corrupt_error(name: str, source: str, reason: str) -> DataError:
-    """For the first corrupt image, where they are not to be skipped."""
-    return DataError(
-        f"{name} in {source} cannot be decoded: {reason}. Replace it, or leave corrupt images out with --skip-corrupt; "
-        "what is done so far is kept."
-    )

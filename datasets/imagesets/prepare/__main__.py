@@ -14,9 +14,8 @@ from rich.console import Console
 
 from imagesets.catalog import CATALOG
 from imagesets.fetch import default_data_dir
-from imagesets.manifest import Manifest, prepared_folder
-from imagesets.prepare.check import check_prepared
-from imagesets.prepare.conversion import prepare
+from imagesets.manifest import Manifest
+from imagesets.prepare.conversion import check_prepared, prepare
 from imagesets.prepare.settings import Prepared, PrepareSettings
 from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
@@ -31,15 +30,18 @@ _MAX_LISTED = 20
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare or check one image set. The status is 1 for data that is missing or broken, 130 where it was stopped."""
     parser = _make_parser()
-    options = parser.parse_args(argv)
-    options.out = (options.out or default_data_dir()).absolute()
+    options = vars(parser.parse_args(argv))
+    only_check = options.pop("check")
+    options["out"] = (options["out"] or default_data_dir()).absolute()
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
-        if options.check:
-            _check(options, console)
+        settings = PrepareSettings(**options)
+        if only_check:
+            manifest, num_files = check_prepared(settings.target, console)
+            print(f"{settings.target}\n{_describe(manifest)}\n{num_files:,} files are as the manifest says")
         else:
             started = time.monotonic()
-            _print_prepared(prepare(_settings(options), console), time.monotonic() - started)
+            _print_prepared(prepare(settings, console), time.monotonic() - started)
     except SpecError as error:
         parser.error(str(error))
     except DataError as error:
@@ -68,7 +70,15 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="encode every JPEG again with this quality (default: keep its bytes; 90 for those that are shrunk)",
     )
-    parser.add_argument("--workers", type=positive, metavar="N", help="processes (default: one per core)")
+    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        dest="num_workers",
+        default=num_cores,
+        metavar="N",
+        help="processes (default: one per core)",
+    )
     parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
     parser.add_argument("--samples-per-shard", type=positive, default=PrepareSettings.samples_per_shard, metavar="N")
     parser.add_argument(
@@ -85,31 +95,6 @@ def _quality(text: str) -> int:
     if not 1 <= number <= 100:
         raise argparse.ArgumentTypeError(f"{number} is not within 1..100")
     return number
-
-
-def _settings(options: argparse.Namespace) -> PrepareSettings:
-    return PrepareSettings(
-        dataset=options.dataset,
-        source=options.source,
-        storage_format=options.storage_format,
-        out=options.out,
-        max_side=options.max_side,
-        quality=options.quality,
-        num_workers=options.workers or _count_cores(),
-        skip_corrupt=options.skip_corrupt,
-        samples_per_shard=options.samples_per_shard,
-        shards_url=options.shards_url,
-    )
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _check(options: argparse.Namespace, console: Console) -> None:
-    folder = prepared_folder(options.out, options.dataset, options.storage_format)
-    manifest, num_files = check_prepared(folder, console)
-    print(f"{folder}\n{_describe(manifest)}\n{num_files:,} files are as the manifest says")
 
 
 def _print_prepared(prepared: Prepared, seconds: float) -> None:

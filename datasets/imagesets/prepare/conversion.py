@@ -21,15 +21,17 @@ from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
 from imagesets.fetch.storage import disk_error
 from imagesets.formats import find_format
-from imagesets.formats.portions import Collected
-from imagesets.formats.sinks import Output
+from imagesets.formats.sinks import Collected, Output
 from imagesets.manifest import (
     INDEX,
     MANIFEST,
+    SPLITS,
     Manifest,
     Split,
+    check_bytes,
     describe_file,
     partial_folder,
+    read_index,
     read_manifest,
     write_index,
     write_manifest,
@@ -37,13 +39,10 @@ from imagesets.manifest import (
 from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
-from imagesets.prepare.journal import Journal
-from imagesets.prepare.progress_bar import show_status
 from imagesets.prepare.settings import Prepared, PrepareSettings
-from imagesets.prepare.work import convert_splits
+from imagesets.prepare.work import Journal, convert_splits, show_progress, show_status
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
-from suite.spec.resources import StorageFormat
 
 
 def prepare(settings: PrepareSettings, console: Console) -> Prepared:
@@ -55,11 +54,19 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
         DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
             that has something else in it.
     """
-    find_format(settings.storage_format).check_writer()  # before hours of work, not after
+    if check_writer := find_format(settings.storage_format).check_writer:
+        check_writer()  # before hours of work, not after
     target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         original = open_original(settings.dataset, settings.source, settings.out)
-        inputs = _inputs(settings, original)
+        inputs: dict[str, Any] = {  # all that the half-made files depend on
+            "source": original.source,
+            "samples": _fingerprints(original),
+            "classes": len(original.classes),
+            "max_side": settings.max_side,
+            "quality": settings.quality,
+            "samples_per_shard": settings.samples_per_shard,
+        }
     labels = {split: samples.labels for split, samples in original.samples.items()}
     original.notes += check_order(settings.dataset, original.source, original.classes, labels)
     for note in original.notes:
@@ -85,23 +92,14 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
         manifest = read_manifest(target)
     except DataError as error:
         raise DataError(f"{str(error).rpartition('. ')[0]}. Delete {stale} and prepare it again.") from error
-    found: dict[str, Any] = {
-        "--source": manifest.source,
-        "--max-side": manifest.max_side,
-        "--quality": manifest.quality,
+    options = {
+        "--source": (manifest.source, original.source),
+        "--max-side": (manifest.max_side, settings.max_side),
+        "--quality": (manifest.quality, settings.stored_quality),
     }
-    wanted: dict[str, Any] = {
-        "--source": original.source,
-        "--max-side": settings.max_side,
-        "--quality": settings.stored_quality,
-    }
-    found |= manifest.fingerprints
-    wanted |= {key: inputs["samples"][key] for key in manifest.fingerprints}
-    differing = {
-        f"{key} {value}" if key.startswith("--") else "the images in --source have changed since"
-        for key, value in found.items()
-        if value != wanted[key]
-    }
+    differing = [f"{option} {found}" for option, (found, wanted) in options.items() if found != wanted]
+    if any(digest != inputs["samples"][key] for key, digest in manifest.fingerprints.items()):
+        differing.append("the images in --source have changed since")
     if differing and (not is_source or manifest.source == original.source):
         raise DataError(
             f"{settings.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
@@ -135,6 +133,7 @@ def _convert(
     folder = target if sink.in_place else journal.ready
     write_index(folder, {split: collected.index for split, collected in splits.items()})
     files[INDEX] = describe_file(folder / INDEX)
+    packages = ("convolutional-prior-suite", "numpy", "pillow", *find_format(settings.storage_format).packages)
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
     manifest = Manifest(
         dataset=settings.dataset,
@@ -150,7 +149,7 @@ def _convert(
         fingerprints=inputs["samples"],
         root=sink.root,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        made_by=_describe_tools(settings.storage_format),
+        made_by=", ".join(f"{name} {version(name)}" for name in packages),
     )
     write_manifest(folder, manifest)
     if not sink.in_place:
@@ -181,30 +180,17 @@ def _fingerprints(original: Original) -> dict[str, str]:
         if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
         for index in range(len(samples))
     }
+    states = []
     try:
-        states = [
-            (path, state.st_size, state.st_mtime_ns)
-            for path in sorted(files)
-            for state in (os.stat(path),)  # noqa: PTH116  # a million texts become no Path first
-        ]
+        for path in sorted(files):
+            state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
+            states.append((path, state.st_size, state.st_mtime_ns))
     except OSError as error:
         raise DataError(
             f"{error.filename} cannot be read: {error.strerror}. Make it readable, or remove it."
         ) from error
     listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
     return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
-
-
-def _inputs(settings: PrepareSettings, original: Original) -> dict[str, Any]:
-    """All that the half-made files depend on."""
-    return {
-        "source": original.source,
-        "samples": _fingerprints(original),
-        "classes": len(original.classes),
-        "max_side": settings.max_side,
-        "quality": settings.quality,
-        "samples_per_shard": settings.samples_per_shard,
-    }
 
 
 def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:
@@ -219,6 +205,28 @@ def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:
                 )
 
 
-def _describe_tools(storage_format: StorageFormat) -> str:
-    packages = ["convolutional-prior-suite", "numpy", "pillow", *find_format(storage_format).packages]
-    return ", ".join(f"{name} {version(name)}" for name in packages)
+def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
+    """Hold every byte of a prepared set against its manifest.
+
+    Returns:
+        The manifest, and the number of files that were read: without shards that are kept elsewhere.
+
+    Raises:
+        DataError: at the first file that is not what the manifest says.
+    """
+    manifest = read_manifest(folder)
+    paths = [folder / name for name in manifest.files if (folder / name).exists()]
+    with show_progress("checking files", 0, len(paths), console) as advance:
+        for path in paths:
+            check_bytes(path, manifest.files[path.relative_to(folder).as_posix()])
+            advance(1)
+    storage = find_format(manifest.format)
+    if not storage.has_apart:
+        return manifest, len(paths)
+    with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
+        for split in SPLITS:
+            images = storage.open(folder, split, read_index(folder, split), manifest)
+            for index in range(len(images)):
+                images.read(index)
+                advance(1)
+    return manifest, len(paths) + sum(manifest.num_images.values())

@@ -22,12 +22,11 @@ class PrepareSettings:
     Attributes:
         source: a folder; None where the set can be fetched.
         out: the data folder; the set lands in ``out/dataset/format``.
-        max_side: of stored images, in pixels; see ``originals.treatment.Treatment``.
-        quality: of all JPEGs, encoded again; None keeps their bytes.
+        max_side: the longest side of stored images, in pixels; see ``originals.treatment.Treatment``.
+        quality: the quality of all JPEGs, encoded again; None keeps their bytes.
         num_workers: processes that decode and encode. No output depends on it.
-        skip_corrupt: leave out what cannot be decoded, instead of ending there.
-        samples_per_shard: also how much is lost by a kill, at most.
-        shards_url: where shards will be served from to readers that do not have them.
+        samples_per_shard: a kill loses the work on as many, at most.
+        shards_url: the address that shards will be served from to readers that do not have them.
 
     Raises:
         SpecError: options that contradict each other.
@@ -81,7 +80,7 @@ class Prepared:
     """A prepared image set.
 
     Attributes:
-        skipped: name and reason of each corrupt image that was left out.
+        skipped: the name and the reason of each corrupt image that was left out.
         was_there: nothing had to be done.
     """
 

@@ -6,8 +6,10 @@ import collections
 import contextlib
 import functools
 import itertools
+import json
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import zlib
@@ -15,20 +17,21 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from imagesets.formats.portions import Collected, Finished, Portion, collect, divide
-from imagesets.formats.sinks import Sink
+from imagesets.fetch.storage import write_file
+from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect, divide
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
-from imagesets.originals.treatment import Corrupt, Treated, Treatment, corrupt_error, treat_all
-from imagesets.prepare.journal import Journal
-from imagesets.prepare.progress_bar import show_progress
+from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
 from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import DataError
+from suite.base.reading import read_model, read_object
 
 Task = TypeVar("Task")
 Returned = TypeVar("Returned")
@@ -38,17 +41,54 @@ _MIN_IMAGES_PER_WORKER = 500  # a process takes seconds to start
 _TASKS_AHEAD_PER_WORKER = 4
 
 
+class Journal:
+    """Notes in a working folder of the portions that are done, so that a killed conversion goes on.
+
+    A portion is noted only once all that it wrote is on the disk, and a conversion with other settings starts over.
+    ``ready`` is the folder below it that becomes the prepared one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.ready = folder, folder / "ready"
+
+    def open(self, settings: dict[str, Any]) -> str | None:
+        """Start, or go on if all settings are the same. Returns the settings that made it drop earlier work, if any."""
+        path, text, changed = self.folder / "settings.json", json.dumps(settings, indent=1), None
+        if self.folder.exists():
+            try:
+                earlier = read_object(path.read_bytes())
+            except (OSError, ValueError):
+                earlier = {}
+            if earlier == json.loads(text):
+                return None
+            changed = ", ".join(key for key in earlier if earlier[key] != settings.get(key)) or None
+            shutil.rmtree(self.folder)
+        self.ready.mkdir(parents=True)
+        write_file(path, text.encode())
+        return changed
+
+    def read(self, portion: Portion) -> Finished | None:
+        """A portion's note; None where it is not done."""
+        try:
+            return read_model(Finished, self._path(portion).read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def write(self, portion: Portion, finished: Finished) -> None:
+        write_file(self._path(portion), finished.model_dump_json().encode())
+
+    def _path(self, portion: Portion) -> Path:
+        return self.folder / f"{portion.stem}.json"
+
+
 def convert_splits(
     settings: PrepareSettings, original: Original, sink: Sink, journal: Journal, console: Console
 ) -> dict[Split, Collected]:
     """Work through all portions that are not done.
 
     Args:
-        settings: what to prepare, and how.
-        original: the samples of both splits.
         sink: writes the portions.
         journal: remembers those that are done.
-        console: shows how far the work is.
     """
     portions = [
         portion
@@ -73,9 +113,7 @@ def convert_splits(
             show_progress(f"{settings.dataset} {settings.storage_format}", num_all - num_todo, num_all, console)
         )
         for portion in todo:
-            done[portion] = _convert_portion(
-                portion, results, sink, advance, functools.partial(_skip, settings, original)
-            )
+            done[portion] = _convert_portion(portion, original, results, sink, advance, settings.skip_corrupt)
             journal.write(portion, done[portion])
     return {
         split: collect(samples, [(portion, done[portion]) for portion in portions if portion.split == split])
@@ -96,10 +134,11 @@ def _find_done(portions: list[Portion], sink: Sink, journal: Journal, skip_corru
 
 def _convert_portion(
     portion: Portion,
+    original: Original,
     results: Iterator[list[Treated | Corrupt]],
     sink: Sink,
     advance: Callable[[int], None],
-    skip: Callable[[Portion, int, str], None],
+    skip_corrupt: bool,
 ) -> Finished:
     sizes: list[tuple[int, int]] = []
     crc32s: list[int] = []  # of what is stored
@@ -109,7 +148,12 @@ def _convert_portion(
         for indexes in _tasks(portion):
             for index, outcome in zip(indexes, next(results), strict=True):
                 if isinstance(outcome, Corrupt):
-                    skip(portion, index, outcome.reason)
+                    if not skip_corrupt:
+                        raise DataError(
+                            f"{original.samples[portion.split].names[index]} in {original.source} cannot be decoded: "
+                            f"{outcome.reason}. Replace it, or leave corrupt images out with --skip-corrupt; what is "
+                            "done so far is kept."
+                        )
                     skipped[index] = outcome.reason
                 else:
                     sizes.append(outcome.size)
@@ -128,18 +172,10 @@ def _tasks(portion: Portion) -> list[range]:
     return [range(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def _skip(settings: PrepareSettings, original: Original, portion: Portion, index: int, reason: str) -> None:
-    if not settings.skip_corrupt:
-        raise corrupt_error(original.samples[portion.split].names[index], original.source, reason)
-
-
 def map_in_order(function: Callable[[Task], Returned], tasks: Iterable[Task], num_workers: int) -> Generator[Returned]:
     """Apply a function to many tasks in several processes; results come in order, and few of them wait.
 
-    Args:
-        function: importable by name, so that a fresh process finds it.
-        tasks: read as they are needed.
-        num_workers: processes; with one, the work is done here.
+    With one worker the work is done here; else ``function`` is importable by name, so that a fresh process finds it.
 
     Raises:
         DataError: if a process was killed, and what ``function`` raises.
@@ -177,3 +213,25 @@ def _start_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, args=(parent.sentinel,), daemon=True).start()
+
+
+def show_status(text: str, console: Console) -> contextlib.AbstractContextManager[object]:
+    """A line on the terminal about work of unknown length."""
+    return console.status(text) if console.is_terminal else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def show_progress(title: str, num_done: int, num_all: int, console: Console) -> Iterator[Callable[[int], None]]:
+    """Show a bar on the terminal: done, all, time gone and left.
+
+    Args:
+        num_done: images of an earlier start.
+        num_all: images in all.
+
+    Yields:
+        A function to call with the number of images just done.
+    """
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=num_all, completed=num_done)
+        yield lambda count: progress.advance(task, count)

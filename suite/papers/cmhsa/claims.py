@@ -95,8 +95,4 @@ _WARMUP = (
     ),
 )
 
-CLAIMS = PaperClaims(
-    name=PAPER.name,
-    title=PAPER.title,
-    claims=(*_TABLE_1, *_WARMUP),
-)
+CLAIMS = PaperClaims(name=PAPER.name, title=PAPER.title, claims=(*_TABLE_1, *_WARMUP))

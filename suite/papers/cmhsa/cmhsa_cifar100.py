@@ -6,19 +6,16 @@ learning rates: the second one starts from the most accurate of the first, and a
 
 Where the paper leaves room (there is no public code):
 
-- Both 1.00 of the relative training time are the paper's; here DeiT-base is the unit. A search's other candidates do
-  not count; a two-phase row counts both phases.
-- The position bias starts with M = 10. The proof's M = 40 leaves attention frozen at the convolution, while the text
-  wants it to learn; which M was trained with is not stated. W_Q and W_K start small and random, as at zero, where the
-  proof has them, both would have no gradient for ever.
+- W_Q and W_K start small and random, as at zero, where the proof has them, both would have no gradient for ever. Which
+  M the position bias was trained with is not stated: see ``recipes.BIAS_STRENGTH``.
 - Where a head's target lies outside the image, its query looks at one more key, of value 0, and so finds what the
   convolution's padding has there; by the proof's Eq. 10 alone it would look everywhere alike.
 - Images are enlarged as in DeiT's code: by the random resized crop, for the test to 256 pixels of which the central
-  224 are kept. They are normalized by ImageNet's mean and deviation, in ``laptop`` by CIFAR-10's own.
+  224 are kept.
 - Learning rates of the baselines: DeiT's rule, 1.25e-4. ViT-base is DeiT-base's network without DeiT's augmentation
   and regularization, with random resized crop and flip. Weight decay, the smallest learning rate and the like are
   DeiT's.
-- The search takes test accuracy, as nothing is said of a validation set; so its rows flatter themselves a little.
+- The search takes test accuracy; so its rows flatter themselves a little.
 """
 
 from suite.papers.cmhsa import PAPER, recipes

@@ -4,8 +4,7 @@ The self-attention phase of CMHSA-5 trains with and without its five epochs of w
 from a random initialization. The runs with warm-up from the convolution phase are those of ``cmhsa_cifar100``.
 
 Where the paper leaves room: it keeps "all the other hyperparameters", whose learning rate it does not state; here each
-of the four searches the paper's grid. All are 200 epochs long, a phase's length, also those from a random
-initialization; the paper's figure shows the first 100. Its "validation loss" is ours on the test set.
+of the four searches the paper's grid. All are as long as a phase. Its "validation loss" is ours on the test set.
 """
 
 from suite.papers.cmhsa import PAPER, recipes

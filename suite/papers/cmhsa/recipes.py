@@ -69,9 +69,7 @@ class Scale:
     rates: Mapping[Phase, tuple[float, ...]] = field(
         default_factory=lambda: {"convolution": (1e-4, 3e-4, 5e-4), "attention": (1e-5, 3e-5, 5e-5, 7e-5)}
     )
-    models: Mapping[Phase, str] = field(
-        default_factory=lambda: {"convolution": "cmhsa_conv", "attention": "cmhsa"},
-    )
+    models: Mapping[Phase, str] = field(default_factory=lambda: {"convolution": "cmhsa_conv", "attention": "cmhsa"})
     size: Mapping[str, Scalar] = field(default_factory=dict)
     deit_models: Mapping[str, tuple[str, Mapping[str, Scalar]]] = field(
         default_factory=lambda: {"base": ("deit_b", {}), "small": ("deit_s", {})}

@@ -354,18 +354,14 @@ _ROWS = {row[0][0]: row for row in ROWS.values()}
 """Table 3's rows by their letters."""
 
 
-def _full(better: str, baseline: str) -> Effect:
+def _table3(better: str, baseline: str, column: str = "full_data_top1") -> Effect:
     """Between two rows of Table 3, on all images."""
-    return _table3(better, baseline, "full_data_top1")
+    return number("convit_ablation", _ROWS[better], column) - number("convit_ablation", _ROWS[baseline], column)
 
 
 def _tenth(better: str, baseline: str) -> Effect:
-    """On a tenth of them."""
+    """The same on a tenth of them."""
     return _table3(better, baseline, "ten_percent_data_top1")
-
-
-def _table3(better: str, baseline: str, column: str) -> Effect:
-    return number("convit_ablation", _ROWS[better], column) - number("convit_ablation", _ROWS[baseline], column)
 
 
 _ABLATION = (
@@ -374,13 +370,13 @@ _ABLATION = (
         section="Sec. 4, Table 3",
         statement="On all images GPSA layers without gates or convolutional start bring 2.5 points over DeiT; that "
         "start adds a little (2.9), and gates a little more to it (3.1).",
-        effects=(_full("d", "e"), _full("b", "d"), _full("a", "b")),
+        effects=(_table3("d", "e"), _table3("b", "d"), _table3("a", "b")),
     ),
     Claim(
         name="gates_alone_are_no_help",
         section="Sec. 4, Table 3",
         statement="On all images gates without the convolutional start make no difference.",
-        effects=(_full("c", "d"),),
+        effects=(_table3("c", "d"),),
         relation="equal",
     ),
     Claim(
@@ -401,20 +397,20 @@ _ABLATION = (
         name="gates_and_start_matter_more_on_few_images",
         section="Sec. 4, Table 3",
         statement="What gates, the convolutional start and both add is more on a tenth of the images than on all.",
-        effects=tuple(_tenth(row, "d") - _full(row, "d") for row in "cba"),
+        effects=tuple(_tenth(row, "d") - _table3(row, "d") for row in "cba"),
     ),
     Claim(
         name="frozen_random_attention_is_far_worse",
         section="Sec. 4, Table 3",
         statement="On all images GPSA layers that are frozen at random weights lose 5.4 points to DeiT.",
-        effects=(_full("e", "g"),),
+        effects=(_table3("e", "g"),),
     ),
     Claim(
         name="frozen_convolutions_almost_equal_deit",
         section="Sec. 4, Table 3",
         statement="On all images GPSA layers that are frozen at random convolutions nearly equal DeiT, 0.5 points "
         "below.",
-        effects=(_full("f", "e"),),
+        effects=(_table3("f", "e"),),
         relation="equal",
     ),
     Claim(

@@ -4,16 +4,14 @@ The "+" models of both families train on CIFAR-100 upsampled to 224 pixels for 3
 The figure draws accuracy over the epochs, and how much the best of ConViT exceeds the best of DeiT.
 
 Where text and code leave room: upsampling is done by the random resized crop; test images go to 256 pixels and lose a
-border of 16, and all are normalized by ImageNet's mean and deviation, as in DeiT's code. Warm-up stays at 5 epochs. The
-other profiles normalize by their sets' own, and the laptop shows whole images in training and test.
+border of 16, as in DeiT's code; the laptop shows whole images in training and test. Warm-up stays at 5 epochs.
 """
 
 from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
-from suite.spec.figures import Pair, PairFigure
 from suite.spec.profile import Entry, Place, Profile
-from suite.spec.suite import Headline, RelativeGain, Suite, Table
+from suite.spec.suite import Headline, Suite, Table
 
 
 def _laptop(family: recipes.Family, size: str) -> Experiment:
@@ -37,14 +35,6 @@ def _fill(size: str, family: recipes.Family, experiment: Experiment) -> Entry:
     return Entry(row=(size,), columns=columns, experiment=experiment)
 
 
-def _pair(size: str) -> Pair:
-    return Pair(
-        baseline=Place(row=(size,), column="deit_top1"),
-        better=Place(row=(size,), column="convit_top1"),
-        gain=Place(row=(size,), column="gain_percent"),
-    )
-
-
 _CELLS = [(size, family) for size in recipes.PLUS_SIZES for family in recipes.TITLES]
 
 SUITE = Suite(
@@ -58,7 +48,7 @@ SUITE = Suite(
             item="Fig. 11a",
             row_keys=("size",),
             ranked="in_rows",
-            derived=(RelativeGain(column="gain_percent", better="convit_best_top1", baseline="deit_best_top1"),),
+            derived=(recipes.BEST_GAIN,),
         ),
     ),
     profiles={
@@ -77,17 +67,7 @@ SUITE = Suite(
         better=Place(row=("B+",), column="convit_best_top1"),
         baseline=Place(row=("B+",), column="deit_best_top1"),
     ),
-    figures=(
-        PairFigure(
-            name="figure11a",
-            item="Fig. 11a",
-            gain_label="Relative gain of the best accuracy (%)",
-            pairs={size: _pair(size) for size in recipes.PLUS_SIZES},
-            pairs_label="Size",
-            baseline="DeiT",
-            better="ConViT",
-        ),
-    ),
+    figures=(recipes.gain_figure("a", {size: recipes.gain_pair((size,)) for size in recipes.PLUS_SIZES}),),
     footnotes=(
         "Images are normalized by ImageNet's mean and deviation in profile paper, by their set's own in the others.",
         (

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.resnet import resnet18
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure, LayerFigure
 from suite.spec.profile import Entry, Place, Profile
@@ -54,7 +55,7 @@ SUITE = Suite(
             "sixteenth of the width",
         ),
         "gpu": Profile.gpu(
-            _entries(recipes.gpu, recipes.gpu_teacher()),
+            _entries(recipes.gpu, resnet18()),
             "CIFAR-10 at 32 pixels, the paper's models with 4x4 patches, 300 epochs; the teacher is a ResNet18",
         ),
         "paper": Profile.paper(_entries(recipes.paper, "regnety_160")),

@@ -5,19 +5,17 @@ with half the batch at a learning rate of 4e-4.
 
 Where text and code leave room: the paper quotes DeiT-Ti, S and B from DeiT's authors, here they are trained like the
 others. 4e-4 is the peak learning rate. A FLOP of the table is a multiply-add in a linear layer or convolution, which
-alone fits its numbers. Parameters are counted with the classifier, without which the table's fit. Speed is that of
-the last evaluation's forward passes on the machine at hand, at that evaluation's batch. Figure 11b's relative gain is
-between the best accuracies seen, as its caption says; everywhere else the last weights count.
+alone fits its numbers. Figure 11b's relative gain is between the best accuracies seen, as its caption says; everywhere
+else the last weights count.
 
-Not covered: Fig. 2b's models of other papers, whose numbers it quotes and which nobody trains here; Figs 1 and 4, which
-are sketches.
+Not covered: Fig. 2b's models of other papers; Figs 1 and 4, which are sketches.
 """
 
 from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
-from suite.spec.figures import Pair, PairFigure, ScatterFigure
+from suite.spec.figures import Pair, ScatterFigure
 from suite.spec.profile import Entry, Place, Profile
-from suite.spec.suite import Headline, RankedWithin, RelativeGain, Suite, Table
+from suite.spec.suite import Headline, RankedWithin, Suite, Table
 
 _COLUMNS = {
     "params_m": "num_parameters_millions",
@@ -72,7 +70,7 @@ SUITE = Suite(
             row_keys=("size",),
             columns=("deit_best_top1", "convit_best_top1", "gain_percent"),
             ranked="in_rows",
-            derived=(RelativeGain(column="gain_percent", better="convit_best_top1", baseline="deit_best_top1"),),
+            derived=(recipes.BEST_GAIN,),
         ),
     ),
     profiles={
@@ -98,15 +96,7 @@ SUITE = Suite(
             group_key="model",
             label_key="size",
         ),
-        PairFigure(
-            name="figure11b",
-            item="Fig. 11b",
-            gain_label="Relative gain of the best accuracy (%)",
-            pairs={size: _pair(size) for size in recipes.PLUS_SIZES},
-            pairs_label="Size",
-            baseline="DeiT",
-            better="ConViT",
-        ),
+        recipes.gain_figure("b", {size: _pair(size) for size in recipes.PLUS_SIZES}),
     ),
     footnotes=(
         "S: Table 1 says 79.8 and 81.3, the paper's Table 2 says 79.9 and 81.4 for the same models.",

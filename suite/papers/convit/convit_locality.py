@@ -4,10 +4,9 @@ ConViT-S+ with 0, 3, 6 and 9 GPSA layers and locality strengths 0.01, 0.1 and 1 
 ImageNet for 300 epochs. Fig. 8 right shows accuracy on the way, after 20 to 295 epochs, against the number of GPSA
 layers; Fig. 12 left the same runs over the epochs.
 
-Where text and code leave room: Fig. 8's and Fig. 12's captions say S+, the text says S; S+ is trained, by the recipe
-of the "+" models. Without GPSA layers there is no strength: one run fills that row, a ConViT whose class token is
-there from the first block, not a DeiT. The strength of Fig. 8 right and of the curves is not given; it is 1, the
-ConViT's own. Networks are evaluated at other epochs than Fig. 8 right's: of those, the nearest are drawn.
+Where text and code leave room: networks train by the recipe of the "+" models. The one without GPSA layers is a ConViT
+whose class token is there from the first block, not a DeiT. The strength of Fig. 8 right and of the curves is not
+given; it is 1, the ConViT's own.
 """
 
 from suite.papers.convit import PAPER, recipes

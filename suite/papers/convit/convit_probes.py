@@ -4,8 +4,7 @@ For DeiT and ConViT of sizes Ti, S and B, trained as in Table 1: nonlocality (Eq
 each head after every epoch, and attention maps of Ti and S before and after training. Fig. 3 shows networks that
 nobody trains: the first layer of a ConViT-Ti without GPSA layers, and with positional attention of two strengths.
 
-Where text and code leave room: Eq. 8 is measured on each layer's own input, where the authors' logging fed the
-embedded patches to every layer; attention to the class token counts as no distance. Fig. 15's DeiT has no size; three
+Where text and code leave room: attention to the class token counts as no distance. Fig. 15's DeiT has no size; three
 heads are drawn, which is Ti. Fig. 3's network has no size either; four heads are Ti, or Ti+. Its positional layers are
 vanilla PSA (Eq. 4) started by Eq. 5, but for queries and keys, which are small and random as in every network here:
 what they add to the position cannot be seen. Images are of all classes in turn, maps of ImageNet of every tenth

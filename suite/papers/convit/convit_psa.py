@@ -3,8 +3,7 @@
 ConViT-B with vanilla positional self-attention, which adds content and position before one softmax, beside DeiT-B,
 on ImageNet for 300 epochs. It should lead early and fall behind late, staying local.
 
-Where text and code leave room: the authors' code has no vanilla PSA. It starts convolutional by Eq. 5 with strength 1,
-but its queries and keys start random: at zero, as in Eq. 5, both would have no gradient for ever.
+Where text and code leave room: the authors' code has no vanilla PSA. It starts convolutional by Eq. 5 with strength 1.
 """
 
 from suite.papers.convit import PAPER, recipes

@@ -9,11 +9,12 @@ from typing import Literal, NamedTuple, Protocol
 
 from suite.base.frozen import Scalar
 from suite.papers.shared.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE
-from suite.papers.shared.resnet import resnet18
 from suite.spec.experiment import Experiment
+from suite.spec.figures import Pair, PairFigure
 from suite.spec.model_options import changed_options
-from suite.spec.profile import Row
+from suite.spec.profile import Place, Row
 from suite.spec.recipe import Recipe
+from suite.spec.suite import RelativeGain
 
 Family = Literal["deit", "convit"]
 TITLES: dict[Family, str] = {"deit": "DeiT", "convit": "ConViT"}
@@ -41,6 +42,37 @@ def row_of_table1(size: str, family: Family) -> Row:
     """The key of a model's row: its size, name, heads and width."""
     num_heads, dim = SHAPES[size, family]
     return (size, TITLES[family], str(num_heads), str(dim))
+
+
+BEST_GAIN = RelativeGain(column="gain_percent", better="convit_best_top1", baseline="deit_best_top1")
+"""Fig. 11's gains: between the best accuracies."""
+
+
+def gain_pair(row: Row, table: str = "") -> Pair:
+    """Both families' accuracies in a row, and their gain in the same row of ``table``."""
+    baseline, better = (Place(row=row, column=f"{family}_top1") for family in TITLES)
+    return Pair(baseline=baseline, better=better, gain=Place(row=row, column="gain_percent", table=table))
+
+
+def gain_figure(
+    letter: str, pairs: dict[str, Pair], pairs_label: str = "Size", over_whole_sets: bool = False
+) -> PairFigure:
+    """One of Fig. 11's three: accuracies of both families over the epochs, and the gains of ConViT.
+
+    Args:
+        letter: "a" to "c".
+        pairs: runs and gains by their labels.
+    """
+    return PairFigure(
+        name=f"figure11{letter}",
+        item=f"Fig. 11{letter}",
+        gain_label="Relative gain of the best accuracy (%)",
+        pairs=pairs,
+        pairs_label=pairs_label,
+        baseline="DeiT",
+        better="ConViT",
+        over_whole_sets=over_whole_sets,
+    )
 
 
 class Length(NamedTuple):
@@ -77,13 +109,10 @@ _SWITCHES = ("attention", "locality_strength", "conv_init", "train_gates", "trai
 
 
 class Scale(Protocol):
-    """One of ``laptop``, ``desktop``, ``gpu`` and ``paper``.
+    """One of ``laptop``, ``desktop``, ``gpu`` and ``paper``: makes the experiment of a family at one of ``SIZES``.
 
-    Args:
-        family: "deit" or "convit".
-        size: one of ``SIZES``.
-        fraction: share of each class's images; they are seen as many times more often.
-        options: options of the model, such as Table 3's switches; those at their default leave the experiment as it is.
+    Each class's images are a ``fraction`` of all, which are seen as many times more often. ``options`` of the model,
+    such as Table 3's switches, that are at their default leave the experiment as it is.
     """
 
     def __call__(self, family: Family, size: str, *, fraction: float = 1.0, **options: Scalar) -> Experiment: ...
@@ -144,11 +173,6 @@ def micro(family: Family, *, fraction: float = 1.0, length: Length = LAPTOP_MICR
     """
     num_heads, dim = SHAPES["S", "convit"]
     return _scarce(family, dim // 8, num_heads, length, fraction)
-
-
-def gpu_teacher() -> Experiment:
-    """The ResNet18 of Cordonnier et al., with its own schedule."""
-    return resnet18()
 
 
 def laptop_teacher() -> Experiment:

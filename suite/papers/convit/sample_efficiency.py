@@ -14,13 +14,11 @@ three, in 91 runs a third longer, the last was the best in each.
 from suite.papers.convit import PAPER, recipes
 from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
-from suite.spec.figures import LineFigure, Pair, PairFigure
+from suite.spec.figures import LineFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, RelativeGain, Suite, Table
 
 FRACTIONS = {"5": 0.05, "10": 0.1, "30": 0.3, "50": 0.5, "100": 1.0}
-
-
 _BEST = "convit_figure11c"
 
 
@@ -31,14 +29,6 @@ def _fill(row: str, family: recipes.Family, experiment: Experiment) -> list[Entr
         Entry(row=(row,), columns=columns, experiment=experiment),
         Entry(table=_BEST, row=(row,), columns=best, experiment=experiment),
     ]
-
-
-def _pair(row: str) -> Pair:
-    return Pair(
-        baseline=Place(row=(row,), column="deit_top1"),
-        better=Place(row=(row,), column="convit_top1"),
-        gain=Place(row=(row,), column="gain_percent", table=_BEST),
-    )
 
 
 _CELLS = [(row, family, fraction) for row, fraction in FRACTIONS.items() for family in recipes.TITLES]
@@ -72,7 +62,7 @@ SUITE = Suite(
             row_keys=("train_size_percent",),
             columns=("deit_best_top1", "convit_best_top1", "gain_percent"),
             ranked="in_rows",
-            derived=(RelativeGain(column="gain_percent", better="convit_best_top1", baseline="deit_best_top1"),),
+            derived=(recipes.BEST_GAIN,),
         ),
     ),
     profiles={
@@ -109,14 +99,10 @@ SUITE = Suite(
             gain_label="Relative gain of ConViT (%)",
             log_x=True,
         ),
-        PairFigure(
-            name="figure11c",
-            item="Fig. 11c",
-            gain_label="Relative gain of the best accuracy (%)",
-            pairs={f"{row} %": _pair(row) for row in FRACTIONS},
+        recipes.gain_figure(
+            "c",
+            {f"{row} %": recipes.gain_pair((row,), _BEST) for row in FRACTIONS},
             pairs_label="Images in training set",
-            baseline="DeiT",
-            better="ConViT",
             over_whole_sets=True,
         ),
     ),

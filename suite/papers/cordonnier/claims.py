@@ -135,8 +135,4 @@ _HEADS = (
     ),
 )
 
-CLAIMS = PaperClaims(
-    name=PAPER.name,
-    title=PAPER.title,
-    claims=(*_ACCURACY, *_PRUNING, *_HEADS),
-)
+CLAIMS = PaperClaims(name=PAPER.name, title=PAPER.title, claims=(*_ACCURACY, *_PRUNING, *_HEADS))

@@ -4,13 +4,10 @@ Networks of six attention layers, whose nine heads look by position alone, train
 generalized quadratic network the degenerate heads are then removed, and the rest is trained on. One leaderboard holds
 the main text's table and the appendix's, which repeats it. Profile ``gpu`` is the paper's protocol: one GPU carries it.
 
-Where text and code leave room: ResNet18's learning rate falls to a tenth at epochs 80, 150 and 250 without warm-up, as
-in the authors' code. Heads are pruned by the paper's limits, a condition number of 1e5 and an eigenvalue of 1e-5; the
-code's condition number is 1000. Centers start from the paper's N(0, 2 I), spreads with its variance of 0.01. Images
-are normalized by the code's deviations, which are smaller than CIFAR-10's, and its cosine is laid out for 501 steps an
-epoch, one more than there are. The learned encoding is 400 wide per axis and each layer has its own, as only that fits
-its published size. FLOPs are two per multiplication of linear layers, as only that fits the published ones. Float32
-throughout. The last weights are evaluated.
+Where text and code leave room: heads are pruned by the paper's limits, a condition number of 1e5 and an eigenvalue of
+1e-5. Centers start from the paper's N(0, 2 I), spreads with its variance of 0.01. Each layer has a learned encoding of
+its own, as only that fits the published size. Float32 throughout. The last weights are evaluated. What the authors'
+code says of learning rates and normalization stands in ``recipes`` and ``shared.resnet``.
 """
 
 from suite.papers.cordonnier import PAPER, recipes

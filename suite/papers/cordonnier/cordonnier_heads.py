@@ -8,9 +8,8 @@ ask (with which the profiles shift), and on single ones. The table is ours, as t
 nine heads are those of ``cordonnier_cifar10``, and trained once for both.
 
 Where text and code leave room: the 16 heads are isotropic, as in the authors' code; the encoding with content is that
-of their later code, of a query with keys and with offsets. Figures bear the numbers of the slides and of the published
-paper; the arXiv text at hand numbers them otherwise (16 heads are its Fig. 10). Which figure 10 is of the published
-paper is not said there: content on single images is taken for it.
+of their later code, of a query with keys and with offsets. Which figure 10 is of the published paper is not said in the
+arXiv text at hand, which numbers them otherwise (16 heads are its Fig. 10): content on single images is taken for it.
 """
 
 from suite.papers.cordonnier import PAPER, recipes

@@ -297,8 +297,4 @@ _PSEUDO_INPUT = (
     ),
 )
 
-CLAIMS = PaperClaims(
-    name=PAPER.name,
-    title=PAPER.title,
-    claims=(*_DATASETS, *_HEADS, *_CONVMIXERS, *_PSEUDO_INPUT),
-)
+CLAIMS = PaperClaims(name=PAPER.name, title=PAPER.title, claims=(*_DATASETS, *_HEADS, *_CONVMIXERS, *_PSEUDO_INPUT))

@@ -5,9 +5,8 @@ mimetic and random initialization, with the 48x48 upper left corner enlarged (Fi
 layers); before and after training from impulse and random initialization (Fig. 6). The paper prints no numbers, so the
 table is ours: the accuracies that the same runs reached. The trainings are ``init_datasets``'s.
 
-Where text and code leave room: which impulse is drawn is not said: Imp.-3. "Random" is Trunc Normal, the start of the
-ConvNeXt that the captions cite for it. Maps are averaged over 100 test images, the paper's over training ones, and
-over a layer's heads. Which layers Fig. 6 shows is not said: all.
+Where text and code leave room: "random" is Trunc Normal, the start of the ConvNeXt that the captions cite for it. Maps
+are averaged over images and a layer's heads. Which layers Fig. 6 shows is not said: all.
 """
 
 from collections.abc import Callable

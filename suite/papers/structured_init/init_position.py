@@ -3,9 +3,9 @@
 ViT-T on CIFAR-10 with a learned or a fixed sinusoidal position encoding, and with a class token or the mean over all
 patches. All later tables use the best of the four.
 
-Where text and code leave room: the table's initialization is not stated. We take Trunc Normal, the default of timm,
-with which the authors train; so its best cell is the same experiment as Table 2's Trunc Normal on CIFAR-10, for which
-the paper has two numbers. A class token has no position of its own, as in the authors' command.
+Where text and code leave room: Trunc Normal is the default of timm, with which the authors train; so the best cell is
+the same experiment as Table 2's Trunc Normal on CIFAR-10. A class token has no position of its own, as in the authors'
+command.
 """
 
 from collections.abc import Callable

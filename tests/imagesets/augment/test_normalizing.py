@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from imagesets.augment.normalizing import mirror_images, normalize_on_cpu
+from imagesets.augment.pipeline import mirror_images, normalize_on_cpu
 from imagesets.buffer_pool import BufferPool
 
 MEAN, STD = torch.tensor([125.3, 122.9, 113.8]).reshape(3, 1, 1), torch.tensor([63.0, 62.1, 66.7]).reshape(3, 1, 1)

@@ -8,8 +8,7 @@ from timm.data import auto_augment
 from torchvision.transforms import functional as torchvision_functional
 
 from imagesets.augment import bicubic
-from imagesets.augment.grouping import group_operations
-from imagesets.augment.operations import apply_operations
+from imagesets.augment.operations import apply_operations, group_operations
 from imagesets.augment.policies import Op, Operations, color_jitter, to_argument
 
 FILL = (124, 116, 104)

@@ -8,9 +8,8 @@ from timm.data.mixup import mixup_target
 from timm.loss import SoftTargetCrossEntropy
 
 from imagesets.augment.erasing import arrange_boxes, erase_
-from imagesets.augment.grouping import group_operations
 from imagesets.augment.mixing import mix_, pair_images
-from imagesets.augment.operations import apply_operations
+from imagesets.augment.operations import apply_operations, group_operations
 from imagesets.augment.parameters import Mixing, erasing_boxes, flips
 from imagesets.augment.pipeline import Augmentation
 from imagesets.augment.policies import RandAugment, rand_augment

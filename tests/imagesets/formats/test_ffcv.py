@@ -94,7 +94,7 @@ def test_ffcv_s_own_loader_reads_the_same_pixels_and_labels(folder):
 def test_jpegs_that_ffcv_can_decode_keep_their_bytes(folder):
     samples = mixed_samples(5)
     images = write(folder, samples)
-    assert [images.encoded(i).tobytes() == samples[i] for i in (1, 2, 4)] == [True, True, False]
+    assert [images.read(i).tobytes() == samples[i] for i in (1, 2, 4)] == [True, True, False]
     assert samples[1] in (folder / "train.beton").read_bytes()
 
 

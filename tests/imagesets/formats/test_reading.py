@@ -209,9 +209,9 @@ def test_shards_that_lie_elsewhere_are_fetched_checked_and_kept(data_dir, refere
         stream(loader(tmp_path, "webdataset"), range(1))
 
 
-def flip_a_bit(root, storage_format, images):
+def flip_a_bit(root, images):
     """Change one bit in the middle of the first training image, wherever a format keeps it."""
-    stored = images._train.whole(0) if storage_format == "memory" else images._train.encoded(0)
+    stored = images._train.read(0)
     stored = stored if isinstance(stored, bytes) else stored.tobytes()
     [path] = [path for path in sorted(root.rglob("*")) if path.is_file() and stored in path.read_bytes()][:1]
     data = bytearray(path.read_bytes())
@@ -229,7 +229,7 @@ def test_one_flipped_bit_ends_the_run_when_it_is_read_or_is_skipped_and_counted(
     assert prepare([*where, *source]) == 0
     crop = {} if dataset == "photos" else {"crop": "pad", "crop_padding": 4}
     recipe = RECIPE.model_copy(update={"repeated_augmentation": 1, **crop})
-    flip_a_bit(tmp_path / dataset, storage_format, loader(tmp_path, storage_format, dataset, recipe=recipe))
+    flip_a_bit(tmp_path / dataset, loader(tmp_path, storage_format, dataset, recipe=recipe))
     with pytest.raises(DataError, match=r"image 0\) cannot be decoded: its bytes have changed since"):
         stream(loader(tmp_path, storage_format, dataset, recipe=recipe), range(20))
     experiment = Experiment(model="deit_micro", dataset=dataset, image_size=32, recipe=recipe, seed=7)

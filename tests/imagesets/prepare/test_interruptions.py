@@ -19,7 +19,7 @@ import pytest
 from imagesets.manifest import read_manifest
 from imagesets.prepare import __main__ as command
 from imagesets.prepare import conversion, work
-from imagesets.prepare.journal import Journal
+from imagesets.prepare.work import Journal
 from suite.base.errors import DataError
 
 Run = Callable[..., Any]
