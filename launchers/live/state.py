@@ -9,9 +9,8 @@ from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
 from launchers.core.plan import Job
 from launchers.core.run_names import describe
-from launchers.slurm.grid_status import JobStatus, Need, duration, in_order, read_status, summarize
-from launchers.slurm.submission import find_submissions
-from launchers.slurm.troubles import find_troubles
+from launchers.slurm.grid_status import JobStatus, read_status
+from launchers.slurm.status_table import Need, duration, find_troubles, in_order, summarize
 from suite.base.errors import SuiteError
 from suite.spec.experiment import Experiment
 from suite.store.run_directory import RunDirectory
@@ -50,13 +49,11 @@ class StateReader:
         for status in fresh:
             if status.state == "done" and (mark := marks[status.job.experiment.id]) is not None:
                 self._done[status.job.experiment.id] = (mark, status)
-        submissions = find_submissions(self._store)
-        troubles = find_troubles(self._store, submissions, found) if submissions else []
         names = describe([job.experiment for job in jobs])
         return {
             "summary": summarize(found),
             "hours": self._need.describe(found, self._profile),
-            "troubles": troubles,
+            "troubles": find_troubles(self._store, found),
             "runs": [_view(status, names[status.job.experiment.id]) for status in in_order(found)],
         }
 

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +21,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.batch import PYTHON, REFUSALS, BatchScript, UnknownError
-from launchers.slurm.calls import ask, words_of
+from launchers.slurm.batch import REFUSALS, BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
 from launchers.slurm.submission import (
@@ -37,6 +37,7 @@ from suite.base.frozen import Frozen
 from suite.spec.experiment import Experiment
 from suite.spec.suite import Suite
 
+PYTHON = sys.executable
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
 _END = Path(__file__).with_name("job_end.sh")
@@ -177,8 +178,8 @@ class Submitter:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".sh") as file:
             file.write(self._script(max(self._arrays(), key=len)))
             file.flush()
-            done = ask("sbatch", "--test-only", file.name)
-        return "" if done.returncode == 0 else words_of(done)
+            done = slurm.ask("sbatch", "--test-only", file.name)
+        return "" if done.returncode == 0 else slurm.words_of(done)
 
     def submit(self) -> str:
         """Write down what is submitted, and submit it; after it, a job that builds the leaderboard.

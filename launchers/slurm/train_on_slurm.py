@@ -19,7 +19,8 @@ from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures
 from launchers.core.plan import Job, PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.grid_status import JobStatus, Need, read_status, render_status
+from launchers.slurm.grid_status import JobStatus, read_status
+from launchers.slurm.status_table import Need, find_troubles, render_status
 from launchers.slurm.submission import (
     cancel_mark,
     find_submissions,
@@ -29,7 +30,6 @@ from launchers.slurm.submission import (
     submissions_folder,
 )
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
-from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import disk_error
@@ -112,7 +112,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     need = Need(grid.profile)
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
-        console.print(render_status(found, grid.profile, need, _troubles(grid, found)))
+        console.print(render_status(found, grid.profile, need, find_troubles(grid.options.runs, found)))
         return Outcome(Exit.DONE)
     try:
         found = _follow(grid, jobs, need, console)
@@ -189,7 +189,7 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
                 console.print(f"{error}")
                 time.sleep(_POLL_S)
                 continue
-            known, troubles = troubles, _troubles(grid, found)
+            known, troubles = troubles, find_troubles(grid.options.runs, found)
             if console.is_terminal:
                 live.update(render_status(found, grid.profile, need, troubles), refresh=True)
             elif new := [trouble for trouble in troubles if _place_of(trouble) not in map(_place_of, known)]:
@@ -200,10 +200,6 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
             if not any(status.goes_on for status in found):
                 return found
             time.sleep(_POLL_S)
-
-
-def _troubles(grid: GridRequest, found: list[JobStatus]) -> list[str]:
-    return find_troubles(grid.options.runs, find_submissions(grid.options.runs), found)
 
 
 def _place_of(trouble: str) -> str:

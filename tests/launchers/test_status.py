@@ -12,11 +12,11 @@ from rich.console import Console
 
 from launchers.core.plan import Job
 from launchers.slurm import queries as slurm
-from launchers.slurm.grid_status import JobStatus, Need, read_status, render_status
-from launchers.slurm.lost_starts import note_bad_node
+from launchers.slurm.grid_status import JobStatus, read_status
+from launchers.slurm.lost_starts import note_start
 from launchers.slurm.queries import EndedJob, QueuedJob
+from launchers.slurm.status_table import Need, find_troubles, render_status
 from launchers.slurm.submission import Submission, cancel_mark, write_submission
-from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RecordError, RunError
 from suite.papers import get_suite
 from suite.spec.resources import Resources
@@ -272,7 +272,7 @@ def test_a_job_that_ended_by_itself_says_why_in_slurm_s_words_and_its_log_s(look
 
 
 def test_a_full_disk_is_named(look, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("launchers.slurm.reasons.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    monkeypatch.setattr("launchers.slurm.grid_status.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
     assert f"the disk of {tmp_path} is full" in look(ended="FAILED").detail
 
 
@@ -293,7 +293,7 @@ def test_a_start_that_was_lost_names_its_node_and_log(look, run, tmp_path, monke
     record_end(run, "interrupted", "preempted")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.setenv("SLURMD_NODENAME", "node4")
-    note_bad_node(tmp_path / "slurm" / NAME, 0, "ImportError: no torch")
+    note_start("node", tmp_path / "slurm" / NAME, 0, "ImportError: no torch")
     log = tmp_path / "slurm" / NAME / "9_0_0_log.out"
     words = f"node4 ended job 9_0 before its run started: ImportError: no torch; see {log}"
     assert look(queued=REQUEUED).detail == words
@@ -307,6 +307,6 @@ def test_a_node_at_less_than_half_the_others_pace_is_named(tmp_path):
         return JobStatus(job, "running", node=node, metrics=metrics)
 
     even = [running("node1", 100.0), running("node2", 90.0), running("node3", 51.0)]
-    assert find_troubles(tmp_path, [], even) == []
+    assert find_troubles(tmp_path, even) == []
     slow = [*even, running("node4", 44.0)]
-    assert find_troubles(tmp_path, [], slow) == ["node4 is slow: 44 images/s, where others reach 90"]
+    assert find_troubles(tmp_path, slow) == ["node4 is slow: 44 images/s, where others reach 90"]
