@@ -1,12 +1,9 @@
-"""The experiments of a grid beside where their runs stand.
-
-Reads files only, starts nothing.
-"""
+"""The experiments of a grid with the status of their runs. Reads files only, starts nothing."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +29,7 @@ class Job:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A job and where it stands; ``found`` is the same without regard to a planned retry."""
+    """A job and its run's status; ``found`` is the same without regard to a planned retry."""
 
     job: Job
     status: RunStatus
@@ -45,7 +42,7 @@ class PlannedRun:
 
 
 def find_rows(suite: Suite, profile: Profile) -> Rows:
-    """Name by arm, as the board does, the rows that show it: keys and values in its order."""
+    """Name the board's rows that show each group of seeds: keys and values in its order."""
     found: Rows = defaultdict(list)
     for entry in profile.entries:
         for candidate in entry.candidates:
@@ -57,9 +54,9 @@ def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | 
     """Select the experiments that match every KEY of ``only`` with one of its VALUEs, and all that these depend on.
 
     Args:
-        experiments: those to select from.
+        experiments: experiments to select from.
         only: texts KEY=VALUE, each of a field of an experiment or of a row of the board.
-        rows: names of the board's rows; None: it has none.
+        rows: names of the board's rows; None without a board.
 
     Raises:
         SpecError: a filter that is not KEY=VALUE, an unknown key, or a value that no experiment has.
@@ -72,15 +69,17 @@ def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | 
         wanted.setdefault(key, []).append(value)
     if not wanted:
         return with_ancestors(experiments)
-    named = [{*_fields(experiment), *(rows or {}).get(experiment.arm_id, ())} for experiment in experiments]
+    rows = rows or {}
+    fields = [{(key, str(value)) for key, value in experiment_fields(e).items()} for e in experiments]
+    named = [own.union(rows.get(e.arm_id, ())) for e, own in zip(experiments, fields, strict=True)]
     known = set().union(*named)
-    told = dict.fromkeys(f"{key}={value}" for row in (rows or {}).values() for key, value in row if value)
+    shown = dict.fromkeys(f"{key}={value}" for row in rows.values() for key, value in row if value)
     for key, values in wanted.items():
         check_name("key of --only", key, {other for other, _ in known})
         for value in values:
             if not _is_among(key, [value], known):
                 valid = {found for other, found in known if other == key}
-                hint = f" Rows of the board: {', '.join(told)}." if told else ""
+                hint = f" Rows of the board: {', '.join(shown)}." if shown else ""
                 hint = " --seeds N plans seeds 0 to N-1." if key == "seed" else hint
                 raise SpecError(f"{unknown_name(f'value of --only {key}', value, valid)}{hint}")
     selected = [
@@ -93,12 +92,13 @@ def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | 
     return with_ancestors(selected)
 
 
-def _fields(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    return ((key, str(value)) for key, value in experiment_fields(experiment).items())
-
-
 def _is_among(key: str, values: Sequence[str], names: Iterable[tuple[str, str]]) -> bool:
     return any(key == other and _same(value, found) for other, found in names for value in values)
+
+
+def make_jobs(experiments: Sequence[Experiment], store: Path, resources: Resources) -> list[Job]:
+    """Make the job of each experiment: its run is recorded in the store, and may use these resources."""
+    return [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
 
 
 def make_plan(
@@ -109,10 +109,10 @@ def make_plan(
     Args:
         experiments: parents before those that need them, and with them.
         store: the run store.
-        resources: of every run.
+        resources: resources of every run.
         retry_failed: plan as if what failed, or is void, had not been tried; nothing is changed for that.
     """
-    jobs = [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
+    jobs = make_jobs(experiments, store, resources)
     plan: dict[str, PlannedRun] = {}
     for job, found in zip(jobs, read_run_statuses(jobs), strict=True):
         status = found
@@ -141,9 +141,8 @@ def count(plan: Sequence[PlannedRun]) -> str:
     num_new = counts["new"] + counts["waiting"] + counts["blocked"]
     num_failed = counts["failed"] + counts["void"]
     resumed = [f"{counts['interrupted']} to resume"] if counts["interrupted"] else []
-    parts = [
-        f"{num_new} new", *resumed, f"{counts['running']} running", f"{counts['done']} finished", f"{num_failed} failed"
-    ]  # fmt: skip
+    running, finished = f"{counts['running']} running", f"{counts['done']} finished"
+    parts = [f"{num_new} new", *resumed, running, finished, f"{num_failed} failed"]
     words = f"; {counts['waiting']} wait for others of these" if counts["waiting"] else ""
     words += f"; {counts['blocked']} cannot start, since what they need has failed" if counts["blocked"] else ""
     return f"{len(plan)} runs: {', '.join(parts)}{words}"

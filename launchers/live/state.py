@@ -7,13 +7,11 @@ from typing import Any
 
 from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
-from launchers.core.plan import Job
+from launchers.core.plan import Job, make_jobs
 from launchers.core.run_names import describe
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.status_table import Need, duration, find_troubles, in_order, summarize
 from suite.base.errors import SuiteError
-from suite.spec.experiment import Experiment
-from suite.store.run_directory import RunDirectory
 from suite.store.run_store import find_runs
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
@@ -22,11 +20,7 @@ TEXTS = ("Run", "State", "Node", "Note")  # the others are numbers
 
 
 class StateReader:
-    """Reads every run's state again and again; a finished one only when its result has changed.
-
-    Args:
-        grid: whose runs are looked at.
-    """
+    """Reads the state of every run of a grid again and again; a finished one only when its result has changed."""
 
     def __init__(self, grid: GridRequest) -> None:
         self._grid, self._profile, self._store = grid, grid.profile, grid.options.runs
@@ -42,9 +36,9 @@ class StateReader:
 
     def _read(self, jobs: Sequence[Job]) -> dict[str, Any]:
         marks = {job.experiment.id: _mark(job) for job in jobs}
-        kept = {name: found for name, (mark, found) in self._done.items() if mark == marks.get(name)}
-        fresh = read_status([job for job in jobs if job.experiment.id not in kept], self._store)
-        known = kept | {status.job.experiment.id: status for status in fresh}
+        cached = {name: found for name, (mark, found) in self._done.items() if mark == marks.get(name)}
+        fresh = read_status([job for job in jobs if job.experiment.id not in cached], self._store)
+        known = cached | {status.job.experiment.id: status for status in fresh}
         found = [known[job.experiment.id] for job in jobs]
         for status in fresh:
             if status.state == "done" and (mark := marks[status.job.experiment.id]) is not None:
@@ -60,20 +54,15 @@ class StateReader:
 
 def jobs_of(grid: GridRequest) -> list[Job]:
     """The grid's jobs; with ``--seeds until`` of as many seeds as were begun."""
-    options, profile, store = grid.options, grid.profile, grid.options.runs
+    options, profile, experiments = grid.options, grid.profile, grid.experiments
     if options.cluster == "slurm":
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
         return on_slurm.jobs_of(grid)
-    resources = make_resources(options, profile, options.ranks_per_node or 1, 1)
-    experiments = grid.experiments if options.until is None else _begun(grid)
-    return [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
-
-
-def _begun(grid: GridRequest) -> list[Experiment]:
-    first = grid.profile.experiments()
-    seeds = [seed for experiment in first for seed in find_runs(grid.options.runs, experiment)]
-    return grid.profile.experiments(max([grid.options.seeds - 1, *seeds]) + 1)
+    if options.until is not None:
+        seeds = [seed for experiment in profile.experiments() for seed in find_runs(options.runs, experiment)]
+        experiments = profile.experiments(max([options.seeds - 1, *seeds]) + 1)
+    return make_jobs(experiments, options.runs, make_resources(options, profile, options.ranks_per_node or 1, 1))
 
 
 def _mark(job: Job) -> object:

@@ -13,7 +13,6 @@ import submitit
 from launchers.slurm import queries as slurm
 from suite.base.errors import RunError
 
-REFUSALS = (RunError, OSError)  # raised by ``BatchScript.submit`` where sbatch takes no job
 _TIMEOUT_S = 180.0  # a busy controller lets sbatch ask again and again
 _TAKEN = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?")
 

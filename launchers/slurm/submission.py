@@ -95,11 +95,7 @@ def write_submission(store: Path, submission: Submission) -> Path:
 
 
 def read_submission(folder: Path) -> Submission:
-    """Read what was submitted.
-
-    Raises:
-        RecordError: if it cannot be read.
-    """
+    """Read what was submitted; a RecordError if it cannot be read."""
     path = folder / _FILE
     try:
         found = read_model(Submission, read_file(path))

@@ -1,8 +1,8 @@
 """From a plan to SLURM's queue, through submitit: an array for all runs that are missing, a job for the leaderboard.
 
 Runs that need others are in arrays of their own, which SLURM holds back until the arrays of those have ended
-(``afterany``, which outlasts requeues). The only module that submits. What the jobs run is in ``node``, what becomes of
-them is read by ``status``.
+(``afterany``, which outlasts requeues). The only module that submits. What the jobs run is in ``job``, what becomes of
+them is read by ``grid_status``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.batch import REFUSALS, BatchScript, UnknownError
+from launchers.slurm.batch import BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
 from launchers.slurm.submission import (
@@ -83,11 +83,7 @@ def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
 
 
 def sbatch_value(text: str) -> str:
-    """A value that may stand in a batch script.
-
-    Raises:
-        SpecError: it has spaces, quotes, line breaks or other characters that none of sbatch's lists needs.
-    """
+    """A value that may stand in a batch script; a SpecError for characters that none of sbatch's lists needs."""
     if not _VALUE.fullmatch(text):
         raise SpecError(f"{text!r} cannot be passed to sbatch: expected no spaces, quotes, line breaks or $")
     return text
@@ -98,7 +94,7 @@ class Submitter:
 
     Args:
         runs: missing runs in the order in which they should be trained, parents first.
-        max_parallel: jobs at once; None leaves it to SLURM.
+        max_parallel: number of jobs at once; None leaves it to SLURM.
         queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
         suite_source: place of a suite that is none of ours.
     """
@@ -161,7 +157,7 @@ class Submitter:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
 
         Raises:
-            SpecError: with SLURM's reason, if it would not.
+            SpecError: SLURM would not, with its reason.
         """
         reason = self._refusal()
         if reason and slurm.wait_for_nodes():
@@ -185,16 +181,19 @@ class Submitter:
         """Write down what is submitted, and submit it; after it, a job that builds the leaderboard.
 
         Returns:
-            why the leaderboard's job was refused, if it was: the runs are trained all the same.
+            The reason why the leaderboard's job was refused, if it was: the runs are trained all the same.
 
         Raises:
-            RunError: if sbatch fails, or the disk is full.
+            RunError: sbatch fails, or the disk is full.
         """
         self._code.write()
         write_submission(self._store, self.submission)
         try:
-            self._submit_arrays()
-        except REFUSALS as error:
+            for tasks in self._arrays():
+                job_id = self._batch(tasks).submit(self._command("job", tasks.start))
+                self.job_ids.append(job_id)
+                self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
+        except (RunError, OSError) as error:
             if isinstance(error, UnknownError):
                 left = "whether SLURM took the jobs is not known: the same command looks for them first"
             elif self.job_ids:
@@ -205,19 +204,12 @@ class Submitter:
             raise RunError(f"sbatch failed: {error}; {left}.") from error
         try:
             self._submit_leaderboard()
-        except REFUSALS as error:
+        except (RunError, OSError) as error:
             return str(error).strip()
         return ""
 
-    def _submit_arrays(self) -> None:
-        """As few arrays as the order of the runs and the cluster allow."""
-        for tasks in self._arrays():
-            job_id = self._batch(tasks).submit(self._command("job", tasks.start))
-            self.job_ids.append(job_id)
-            self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
-
     def _arrays(self) -> Iterator[range]:
-        """The tasks of each array, in the order in which they are submitted."""
+        """The tasks of each array, in the order in which they are submitted: as few as this and the cluster allow."""
         start = 0
         for num_tasks in self._tasks_per_group:
             for first in range(start, start + num_tasks, self._largest_array):
@@ -240,14 +232,13 @@ class Submitter:
             "time": 10,
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
+            "setup": [self._path()],
         }
         suite = submission.suite_source or submission.suite
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         options += ["--seeds", str(submission.num_seeds)]
-        parameters["setup"] = [self._path()]
-        BatchScript(self._folder, parameters).submit(
-            f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}"
-        )
+        command = f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}"
+        BatchScript(self._folder, parameters).submit(command)
 
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
@@ -261,6 +252,7 @@ class Submitter:
     def _batch(self, tasks: range) -> BatchScript:
         wanted, name = self._allocation, self.submission.name
         parameters: dict[str, Any] = {
+            **{name: getattr(wanted, name) for name in ("partition", "account", "qos", "constraint")},
             "job_name": array_name(name, tasks.start),
             "time": wanted.time_min,
             "nodes": wanted.nodes,
@@ -268,10 +260,6 @@ class Submitter:
             "gpus_per_node": wanted.gpus_per_node or None,
             "cpus_per_task": wanted.cpus_per_task,
             "mem": f"{wanted.mem_gb}GB" if wanted.mem_gb else None,
-            "partition": wanted.partition,
-            "account": wanted.account,
-            "qos": wanted.qos,
-            "constraint": wanted.constraint,
             "signal_delay_s": min(WARNING_S, 60 * wanted.time_min // 4),
             "array_parallelism": self._max_parallel or len(tasks),
             "dependency": self._dependency(tasks),

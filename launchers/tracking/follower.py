@@ -5,6 +5,7 @@ It ends when its input does, which its starter holds open, or when the tracker t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -36,8 +37,8 @@ from suite.store.run_status import find_run_status
 from suite.store.run_store import experiments_folder
 
 _EVERY_S = 2.0
-_TOLD = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")
-Papers = Mapping[str, Mapping[str, float]]  # arm -> metric -> the paper's number
+_METRICS = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")
+Papers = Mapping[str, Mapping[str, float]]  # group of seeds -> metric -> the paper's number
 
 
 class FollowRequest(Frozen):
@@ -130,9 +131,10 @@ class Following:
     def catch_up(self) -> None:
         """Pass on what is new. Nothing where the run has not begun, or another process follows it."""
         ended = _mark_of(self._run.result_path)
-        if ended and _is_marked(self._mark, ended):
+        with contextlib.suppress(OSError):  # what cannot be read is no mark: the tracker takes the result again
+            self.is_finished = bool(ended) and read_file(self._mark) == ended
+        if self.is_finished:
             self.close()
-            self.is_finished = True
         elif (ended or self._run.metrics_path.exists()) and self._is_ours():
             result = self._find_result() if ended else None  # first: its metrics are complete then
             self._pass_on_metrics()
@@ -169,7 +171,9 @@ class Following:
             self._keepalive()
             step = self._step = line["step"]
             values = dict(flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")}))
-            new = {name: value for name, value in values.items() if step > self._sent.get(name, self._known_until)}
+            new = {
+                name: value for name, value in values.items() if step > self._sent.get(name, self._begun().known_until)
+            }
             if new:
                 self._begun().log(step, new)
                 self._sent |= dict.fromkeys(new, step)
@@ -178,16 +182,13 @@ class Following:
             self._tracker.flush()
             self._is_flushed = True
 
-    @property
-    def _known_until(self) -> int:
-        return self._begun().known_until
-
     def _read_new(self) -> Iterator[dict[str, Any]]:
         """The lines since the last look; all of them where a run that was resumed has written the file anew."""
         try:
             number = self._run.metrics_path.stat().st_ino
             if self._file is None or os.fstat(self._file.fileno()).st_ino != number:
-                self._begin_anew(open_file(self._run.metrics_path))
+                self._close_tracker()
+                self._file, self._sent = open_file(self._run.metrics_path), {}
             assert self._file is not None
             at = self._file.tell()
             data = self._file.read()
@@ -196,10 +197,6 @@ class Following:
         except OSError:  # it trains nothing, or cannot be read, which the run itself says
             return
         yield from (line for text in complete.splitlines() if (line := _parse(text)) is not None)
-
-    def _begin_anew(self, file: BufferedReader) -> None:
-        self._close_tracker()
-        self._file, self._sent = file, {}
 
     def _close_tracker(self) -> None:
         if self._file is not None:
@@ -218,9 +215,9 @@ class Following:
 
     def _summarize(self, result: Result) -> dict[str, float]:
         papers = self._papers.get(result.experiment.arm_id, {})
-        ours = {metric: read_metric(result, metric) for metric in dict.fromkeys((*_TOLD, *papers))}
-        told = {f"result/{metric}": float(value) for metric, value in ours.items() if value is not None}
-        return told | {f"paper/{metric}": value for metric, value in papers.items()}
+        ours = {metric: read_metric(result, metric) for metric in dict.fromkeys((*_METRICS, *papers))}
+        shown = {f"result/{metric}": float(value) for metric, value in ours.items() if value is not None}
+        return shown | {f"paper/{metric}": value for metric, value in papers.items()}
 
 
 def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -246,14 +243,6 @@ def _mark_of(result: Path) -> bytes:
     except OSError:
         return b""
     return json.dumps([found.st_mtime_ns, found.st_size]).encode()
-
-
-def _is_marked(path: Path, ended: bytes) -> bool:
-    """Whether a tracker has taken the result that has this mark; what cannot be read is none, and it takes it again."""
-    try:
-        return read_file(path) == ended
-    except OSError:
-        return False
 
 
 if __name__ == "__main__":
