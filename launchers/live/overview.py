@@ -30,8 +30,8 @@ class Overview:
     """The data of all these pages, read once for all of them and again once a run has begun, ended or failed.
 
     Args:
-        store: where the runs are.
-        grid: the suite and scale that is at work, which is told of also where it is none of ours.
+        store: run store.
+        grid: suite and scale that is at work, which is listed also where it is none of ours.
     """
 
     def __init__(self, store: Path, grid: tuple[str, str]) -> None:
@@ -39,11 +39,7 @@ class Overview:
         self._lock, self._mark, self._found = threading.Lock(), "", Found([], [])
 
     def read(self) -> Found:
-        """The same object for as long as nothing has changed.
-
-        Raises:
-            SpecError: the store is not there.
-        """
+        """The same object for as long as nothing has changed; a SpecError where the store is not there."""
         with self._lock:
             check_store(self._store)
             mark = mark_of(iter(sorted(experiments_folder(self._store).glob("*"))))
@@ -54,12 +50,7 @@ class Overview:
 
 
 class OverviewPage:
-    """One of the pages.
-
-    Args:
-        overview: that it is part of.
-        render: writes it.
-    """
+    """One of the pages, which ``render`` writes."""
 
     def __init__(self, overview: Overview, render: Callable[[Found], str]) -> None:
         self._overview, self._render = overview, render

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from launchers.command.address import Address, is_loopback
-from launchers.live.cached_page import Page
 from launchers.live.site import Site
 from leaderboards.report.rendering import render_waiting
 
@@ -108,17 +107,13 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path.removeprefix(self._prefix)
         if (place := self.server.site.moved.get(path)) is not None:
             return self._answer(HTTPStatus.FOUND, b"", {"Location": f"{self._prefix}{place}"})
-        found = self.server.site.find(path)
-        kept, name = found or (None, "")
-        page = kept.find() if kept else None
-        if kept and page is None:
-            return self._ask_to_wait(kept.trouble)
-        page = page.beside.get(name) if page and name else page
+        cached, name = self.server.site.find(path) or (None, "")
+        page = cached.find() if cached else None
+        if cached and page is None:
+            return self._ask_to_wait(cached.trouble)
+        page = page.linked.get(name) if page and name else page
         if page is None:
             return self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here; expected {self._prefix}")
-        return self._send(page)
-
-    def _send(self, page: Page) -> None:
         if self.headers.get("If-None-Match") == f'"{page.mark}"':
             return self._answer(HTTPStatus.NOT_MODIFIED, b"", {"ETag": f'"{page.mark}"'})
         is_packed = "gzip" in self.headers.get("Accept-Encoding", "")
@@ -141,14 +136,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _find_refusal(self) -> tuple[HTTPStatus, str] | None:
         """Check that the browser was sent here by who started the grid, not by another page that it shows."""
-        address = self.server.listens_at
-        if address.token:
+        if token := self.server.listens_at.token:
             given = urlsplit(self.path).path.split("/")[1:2]
-            if not hmac.compare_digest(*(text.encode() for text in ("".join(given), address.token))):
-                return (
-                    HTTPStatus.FORBIDDEN,
-                    "the token is missing or wrong: open the whole address that grid.py printed",
-                )
+            if not hmac.compare_digest(*(text.encode() for text in ("".join(given), token))):
+                reason = "the token is missing or wrong: open the whole address that grid.py printed"
+                return HTTPStatus.FORBIDDEN, reason
             return None
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
         if not is_loopback(host):  # a name that somebody else has pointed to this machine

@@ -1,7 +1,4 @@
-"""The live pages' sidecar of a grid: started before it trains, ended with it.
-
-Its standard input stays open for as long as the grid lives, also where that is killed.
-"""
+"""The live pages' sidecar of a grid: started before it trains, ended with it, also where that is killed."""
 
 from __future__ import annotations
 

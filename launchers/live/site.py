@@ -5,6 +5,7 @@ The paths are those of the files that ``leaderboards/build.py --all`` writes, so
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -30,7 +31,7 @@ _EVERY_S = 2.0  # between two looks at the runs
 _EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
 _STATE_S = 60.0  # for which a page of runs waits for their state
 _BOARD = re.compile(r"(\w+)/([^/]+)\.html", re.ASCII)
-_keep_beside = functools.partial(CachedPage, every_s=5.0, share=0.05)  # what is not the grid's own
+_cache_other = functools.partial(CachedPage, every_s=5.0, share=0.05)  # what is not the grid's own
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Site:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def find(self, path: str) -> tuple[CachedPage, str] | None:
-        """A page, and the name of the file that is wanted of those beside it, "" for itself; None: there is none."""
+        """A page, and the name of the file that is wanted of those it links to, "" for itself; None: there is none."""
         if (page := self._find_page(path)) is not None:
             return page, ""
         folder, _, name = path.rpartition("/")
@@ -71,18 +72,18 @@ def make_site(grid: GridRequest) -> Site:
     overview = Overview(options.runs, (name, grid.profile_name))
     pages = {
         "": shown,
-        STATE: _keep_state(grid, board, shown),
-        "index.html": _keep_beside(OverviewPage(overview, write_index).make),
-        "findings.html": _keep_beside(lambda: Page.of(render_findings_html(grid="./"), "text/html")),
+        STATE: _cache_state(grid, board, shown),
+        "index.html": _cache_other(OverviewPage(overview, write_index).make),
+        "findings.html": _cache_other(lambda: Page.of(render_findings_html(grid="./"), "text/html")),
     }
     for paper in list_claims():
         render = functools.partial(write_claims, paper=paper)
-        pages[f"claims/{paper.name}.html"] = _keep_beside(OverviewPage(overview, render).make)
+        pages[f"claims/{paper.name}.html"] = _cache_other(OverviewPage(overview, render).make)
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
     return Site(pages, functools.partial(_find_board, store=options.runs), own)
 
 
-def _keep_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
+def _cache_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
     reader = StateReader(grid)
 
     def make() -> Page:
@@ -101,8 +102,7 @@ def _find_board(path: str, store: Path) -> CachedPage | None:
     if found is None or found[1] not in list_suites():
         return None
     suite, profile = get_suite(found[1]), found[2]
-    try:
-        is_there = has_runs(suite, profile, store)
-    except SpecError:  # it has no such scale
-        return None
-    return _keep_beside(ServedBoard(suite, profile, store).make) if is_there else None
+    with contextlib.suppress(SpecError):  # it has no such scale
+        if has_runs(suite, profile, store):
+            return _cache_other(ServedBoard(suite, profile, store).make)
+    return None
