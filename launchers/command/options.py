@@ -42,7 +42,7 @@ class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``custom_model_words`` reads
+    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``custom_models`` reads
     them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on.
 
     Raises:
@@ -121,7 +121,6 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     """Work out the resources that one run may use.
 
     Args:
-        options: options of the command line.
         profile: profile, which gives device, evaluations, and the batches that the ranks must share evenly.
         num_ranks: number of ranks of one run, over all its nodes.
         threads_per_rank: number of threads that compute.

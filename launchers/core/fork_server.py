@@ -72,7 +72,7 @@ class ForkedRun(ForkServerProcess):
 
 
 class ForkServer:
-    """multiprocessing's fork server with the libraries loaded, from when it is made until ``close``.
+    """multiprocessing's fork server with the libraries loaded, from when it is made until the block ends.
 
     Args:
         resources: Resources of every run; the libraries are loaded for their device and threads.
@@ -119,15 +119,7 @@ class ForkServer:
         return False
 
     def fork(self, path: Path, variables: Mapping[str, str]) -> ForkedRun | None:
-        """Start the run of a folder, whose output goes to its log.
-
-        Args:
-            path: Run directory.
-            variables: Environment variables of this run alone.
-
-        Returns:
-            The run; None if the server cannot fork it.
-        """
+        """Start the run of a folder, with environment variables of its own; None if the server cannot fork it."""
         run = ForkedRun(path, self._resources, variables)
         try:
             self._ensure_running()
@@ -139,7 +131,10 @@ class ForkServer:
         self._runs.append(run)
         return run
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
         """End the server and the runs that are left: Python waits for them before it exits."""
         for run in self._runs:
             run.send_signal(signal.SIGKILL)
@@ -147,12 +142,6 @@ class ForkServer:
         if server._forkserver_pid is not None:  # type: ignore[attr-defined]
             os.kill(server._forkserver_pid, signal.SIGKILL)  # type: ignore[attr-defined]  # it may still load
             server._stop()  # type: ignore[attr-defined]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
 
 def _replace_environment(environment: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from suite.spec.suite import Suite
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import RunStatus, after_retry, find_run_status, read_run_status
 
+LONGEST_S = 1e9  # that a time to go is shown as: rates may be damaged
 Rows = dict[str, list[tuple[str, str]]]
 
 
@@ -133,6 +134,14 @@ def read_run_statuses(jobs: Sequence[Job]) -> list[RunStatus]:
         parents = {parent.id: known[parent.id] for parent in job.experiment.parents}
         known[job.experiment.id] = read_run_status(job.directory, parents)
     return [known[job.experiment.id] for job in jobs]
+
+
+def read_progress(run: RunDirectory) -> dict[str, float]:
+    """Read a run's latest logged numbers by name; {} before there are ``step`` and ``num_steps``."""
+    numbers = {name: value for name, value in run.last_metrics().items() if not isinstance(value, list)}
+    if numbers.get("images_per_s", 1) <= 0:
+        del numbers["images_per_s"]
+    return numbers if {"step", "num_steps"} <= numbers.keys() else {}
 
 
 def count(plan: Sequence[PlannedRun]) -> str:

@@ -10,7 +10,7 @@ from launchers.command.options import make_resources
 from launchers.core.plan import Job, make_jobs
 from launchers.core.run_names import describe
 from launchers.slurm.grid_status import JobStatus, read_status
-from launchers.slurm.status_table import Need, duration, find_troubles, in_order, summarize
+from launchers.slurm.status_table import describe_hours, duration, find_troubles, in_order, summarize
 from suite.base.errors import SuiteError
 from suite.store.run_store import find_runs
 
@@ -24,7 +24,6 @@ class StateReader:
 
     def __init__(self, grid: GridRequest) -> None:
         self._grid, self._profile, self._store = grid, grid.profile, grid.options.runs
-        self._need = Need(grid.profile)
         self._done: dict[str, tuple[object, JobStatus]] = {}
 
     def read(self) -> dict[str, Any]:
@@ -46,7 +45,7 @@ class StateReader:
         names = describe([job.experiment for job in jobs])
         return {
             "summary": summarize(found),
-            "hours": self._need.describe(found, self._profile),
+            "hours": describe_hours(found, self._profile),
             "troubles": find_troubles(self._store, found),
             "runs": [_view(status, names[status.job.experiment.id]) for status in in_order(found)],
         }

@@ -9,7 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from launchers.core.progress import LONGEST_S, read_progress
+from launchers.core.plan import LONGEST_S, read_progress
 from launchers.core.run_names import describe
 from launchers.local.pool import LocalPool, LocalRun, PoolState
 from leaderboards.text.escaping import spell_controls

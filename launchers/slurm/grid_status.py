@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from launchers.core.plan import Job, read_run_statuses
-from launchers.core.progress import read_progress
+from launchers.core.plan import Job, read_progress, read_run_statuses
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, read_starts, read_tail
 from launchers.slurm.queries import EndedJob, QueuedJob

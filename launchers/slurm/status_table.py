@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from launchers.core.console import Excerpt
+from launchers.core.plan import LONGEST_S
 from launchers.core.plan_cost import run_flops
-from launchers.core.progress import LONGEST_S
 from launchers.core.run_names import describe
 from launchers.slurm.grid_status import JobState, JobStatus
 from launchers.slurm.lost_starts import bad_nodes, read_starts
@@ -40,41 +40,29 @@ _MAX_ROWS = 60
 _STRAGGLES = 0.5  # of the others' pace
 
 
-class Need:
+def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
     """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._rate = profile.sustained_flops
-        self._by_flops: dict[str, float] = {}
-
-    def hours(self, status: JobStatus) -> float:
-        if status.state == "done":
-            return 0.0
-        if status.remaining_s is not None:
-            return status.remaining_s * status.job.resources.num_ranks / 3600
-        group = status.job.experiment.arm_id
-        if group not in self._by_flops:
-            self._by_flops[group] = run_flops(status.job.experiment, status.job.resources) / self._rate / 3600
-        return self._by_flops[group]
-
-    def describe(self, found: Sequence[JobStatus], profile: Profile) -> str:
-        """Say in one line what the runs have used, and what they still need."""
-        unit = "GPU" if profile.device == "gpu" else "rank"
-        used, needed = sum(s.hours_used for s in found), sum(self.hours(s) for s in found)
-        return f"{unit}-hours: {write_hours(used)} used, {write_hours(needed)} needed"
+    needed, by_flops = 0.0, dict[str, float]()
+    for status in found:
+        experiment, resources = status.job.experiment, status.job.resources
+        if status.state != "done" and status.remaining_s is not None:
+            needed += status.remaining_s * resources.num_ranks / 3600
+        elif status.state != "done":
+            if experiment.arm_id not in by_flops:
+                by_flops[experiment.arm_id] = run_flops(experiment, resources) / profile.sustained_flops / 3600
+            needed += by_flops[experiment.arm_id]
+    return needed
 
 
-def render_status(
-    found: Sequence[JobStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
-) -> RenderableType:
-    """Render every run's state, what is left to do, and what goes wrong.
+def describe_hours(found: Sequence[JobStatus], profile: Profile) -> str:
+    """Say in one line what the runs have used, and what they still need."""
+    unit = "GPU" if profile.device == "gpu" else "rank"
+    used = sum(status.hours_used for status in found)
+    return f"{unit}-hours: {write_hours(used)} used, {write_hours(hours_needed(found, profile))} needed"
 
-    Args:
-        found: status of each run.
-        profile: profile, which says on what hours are counted.
-        need: hours that are left.
-        troubles: troubles of nodes, a line each.
-    """
+
+def render_status(found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str] = ()) -> RenderableType:
+    """Render every run's state, what is left to do, and what goes wrong: the nodes' troubles, a line each."""
     names = describe([status.job.experiment for status in found])
     shown = in_order(found)[:_MAX_ROWS]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -96,7 +84,7 @@ def render_status(
         )
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
     warnings = [Excerpt(trouble, "yellow") for trouble in troubles]
-    return Group(table, f"{summarize(found)}{hidden}", need.describe(found, profile), *warnings)
+    return Group(table, f"{summarize(found)}{hidden}", describe_hours(found, profile), *warnings)
 
 
 def in_order(found: Sequence[JobStatus]) -> list[JobStatus]:

@@ -20,7 +20,7 @@ from launchers.command.plan_report import print_cost, print_failures
 from launchers.core.plan import Job, PlannedRun, make_jobs
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_status import JobStatus, read_status
-from launchers.slurm.status_table import Need, find_troubles, render_status
+from launchers.slurm.status_table import find_troubles, render_status
 from launchers.slurm.submission import (
     cancel_mark,
     find_submissions,
@@ -99,13 +99,12 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     """Show every run's state, once or until all have ended; Ctrl-C leaves the jobs alone."""
     options = grid.options
     jobs = jobs_of(grid)
-    need = Need(grid.profile)
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
-        console.print(render_status(found, grid.profile, need, find_troubles(options.runs, found)))
+        console.print(render_status(found, grid.profile, find_troubles(options.runs, found)))
         return Outcome(Exit.DONE)
     try:
-        found = _follow(grid, jobs, need, console)
+        found = _follow(grid, jobs, console)
     except KeyboardInterrupt:
         console.print("left; the jobs go on. --status shows them, --cancel ends them")
         return Outcome(Exit.DONE)
@@ -160,7 +159,7 @@ def _submitting(store: Path, console: Console) -> Iterator[None]:
         lock.release()
 
 
-def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) -> list[JobStatus]:
+def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobStatus]:
     """Poll until no run is in SLURM's hands any more; what SLURM does not answer is asked again."""
     found: list[JobStatus] = []
     said = ""
@@ -175,7 +174,7 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
                 continue
             known, troubles = troubles, find_troubles(grid.options.runs, found)
             if console.is_terminal:
-                live.update(render_status(found, grid.profile, need, troubles), refresh=True)
+                live.update(render_status(found, grid.profile, troubles), refresh=True)
             elif new := [trouble for trouble in troubles if _place_of(trouble) not in map(_place_of, known)]:
                 console.print("\n".join(new), soft_wrap=True)
             else:

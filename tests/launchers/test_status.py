@@ -15,7 +15,7 @@ from launchers.slurm import queries as slurm
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.lost_starts import note_start
 from launchers.slurm.queries import EndedJob, QueuedJob
-from launchers.slurm.status_table import Need, find_troubles, render_status
+from launchers.slurm.status_table import find_troubles, hours_needed, render_status
 from launchers.slurm.submission import Submission, cancel_mark, write_submission
 from suite.base.errors import RecordError, RunError
 from suite.papers import get_suite
@@ -62,7 +62,7 @@ def run(tmp_path, monkeypatch):
 
 def render(*found):
     console = Console(width=160, file=io.StringIO())
-    console.print(render_status(found, PROFILE, Need(PROFILE)))
+    console.print(render_status(found, PROFILE))
     return console.file.getvalue()
 
 
@@ -174,10 +174,9 @@ def test_an_error_takes_five_lines_at_most_and_steers_no_terminal(look, run, tex
 
 
 def test_hours_needed_are_by_rate_where_there_is_one_and_by_flops_before(look, run):
-    need = Need(PROFILE)
-    assert 0 < need.hours(look(queued=WAITING)) < 0.01
+    assert 0 < hours_needed([look(queued=WAITING)], PROFILE) < 0.01
     run.append_metrics({"step": 20, "num_steps": 60, "images_per_s": 64.0})
-    assert need.hours(look(queued=RUNNING)) == pytest.approx(20 / 3600)
+    assert hours_needed([look(queued=RUNNING)], PROFILE) == pytest.approx(20 / 3600)
 
 
 def test_a_controller_that_does_not_answer_is_no_verdict_on_the_runs(look, monkeypatch, tmp_path):
