@@ -21,11 +21,7 @@ _OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
-    """Read the command line; a misspelt option ends the process with its usage.
-
-    Raises:
-        SpecError: options that do not go together, or that would do nothing.
-    """
+    """Read the command line; a SpecError for options that do not go together, or that would do nothing."""
     given = vars(_make_parser().parse_args(arguments))
     for_slurm = {name: value for name in _OF_SLURM if (value := given.pop(name, None))}
     if for_slurm and given.get("cluster") != "slurm":

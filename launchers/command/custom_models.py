@@ -47,9 +47,6 @@ _NOT_OPTIONS = {
 def parse_custom_model(words: Sequence[str]) -> CustomModel:
     """Read one custom model, and find which version of its model is there; the model itself is not imported.
 
-    Args:
-        words: ``NAME=MODEL``, then options of the model or, after ``recipe.``, fields of the recipe.
-
     Raises:
         SpecError: A word has none of these forms, a name cannot be a column's, or a model is not there.
     """

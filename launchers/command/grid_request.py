@@ -82,11 +82,7 @@ class GridRequest:
         return cls(suite, options.profile_name, profile, experiments, options, custom_models)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
-        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``.
-
-        Raises:
-            SpecError: the prepared images are of another size than runs can take.
-        """
+        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
         store = self.options.runs
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
@@ -109,11 +105,7 @@ class GridRequest:
             ) from error
 
     def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
-        """Try the models that are none of ours, then write down in the store who is entered, and in whose place.
-
-        Raises:
-            SpecError: a model of the runs ``to_do`` could not be trained; the message has the cure.
-        """
+        """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""
         refuse_broken((run.job.experiment for run in to_do), self.options)
         entered = [one.model_copy(update={"suites": (self.suite.name,)}) for one in self.custom_models]
         for other in record_custom_models(self.options.runs, entered):

@@ -22,14 +22,7 @@ def train_until(options: GridOptions, train: Train, console: Console) -> int:
     """Train five seeds of each model, then one more each, until the headline is decided or ``--max-seeds`` are done.
 
     The same command goes on where the last one ended: seeds that are done are not trained again. With ``--detach`` it
-    submits the seeds that come next, and returns.
-
-    Args:
-        options: options with ``until``, in points.
-        train: function that trains what is missing, and builds the leaderboard.
-
-    Returns:
-        The exit status: that of the first training that failed, else 0.
+    submits the seeds that come next, and returns. The exit status is that of the first training that failed, else 0.
 
     Raises:
         SpecError: the profile leaves the headline empty.

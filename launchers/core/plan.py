@@ -54,10 +54,7 @@ def find_rows(suite: Suite, profile: Profile) -> Rows:
 def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | None = None) -> list[Experiment]:
     """Select the experiments that match every KEY of ``only`` with one of its VALUEs, and all that these depend on.
 
-    Args:
-        experiments: experiments to select from.
-        only: texts KEY=VALUE, each of a field of an experiment or of a row of the board.
-        rows: names of the board's rows; None without a board.
+    A KEY is a field of an experiment or, where ``rows`` are given, the name of a column of the board's rows.
 
     Raises:
         SpecError: a filter that is not KEY=VALUE, an unknown key, or a value that no experiment has.
@@ -109,8 +106,6 @@ def make_plan(
 
     Args:
         experiments: parents before those that need them, and with them.
-        store: the run store.
-        resources: resources of every run.
         retry_failed: plan as if what failed, or is void, had not been tried; nothing is changed for that.
     """
     jobs = make_jobs(experiments, store, resources)

@@ -19,11 +19,7 @@ def run_flops(experiment: Experiment, resources: Resources) -> float:
 
 
 def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
-    """Operations of one image's forward pass; ``suite.models.flops`` is not imported for a model that is known.
-
-    Raises:
-        SpecError: a model that is none of ours, and breaks.
-    """
+    """Operations of one image's forward pass; ``suite.models.flops`` is not imported for a model that is known."""
     known = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     if known is not None:
         return known

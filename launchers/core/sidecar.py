@@ -26,9 +26,6 @@ class Sidecar:
         request: Line that it reads first; a long one is handed over while it starts.
         arguments: Arguments of its command line.
         pass_fds: Descriptors that it keeps.
-
-    Raises:
-        OSError: there is no room for a file or a process.
     """
 
     def __init__(self, module: str, request: str, arguments: Sequence[str] = (), pass_fds: Sequence[int] = ()) -> None:

@@ -28,8 +28,6 @@ class ServedBoard:
 
     Args:
         suite: suite as it is published, without custom models.
-        profile: scale of the suite.
-        store: run store.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
         live: table of runs at work on the page of a grid, which stands above all others; None: another page.
     """

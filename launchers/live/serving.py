@@ -28,9 +28,6 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
         address: Address to serve at; None: nothing is served.
         words: Words of the command line, from which the process learns what to show.
         console: Console that shows the URL.
-
-    Raises:
-        SpecError: nothing can listen there.
     """
     if address is None:
         yield None

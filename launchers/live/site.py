@@ -50,9 +50,7 @@ class Found:
 class Overview:
     """The data of all these pages, read once for all of them and again once a run has begun, ended or failed.
 
-    Args:
-        store: run store.
-        grid: suite and scale that is at work, which is listed also where it is none of ours.
+    ``grid`` is the suite and scale that is at work, which is listed also where it is none of ours.
     """
 
     def __init__(self, store: Path, grid: tuple[str, str]) -> None:

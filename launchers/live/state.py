@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,11 +67,10 @@ def jobs_of(grid: GridRequest) -> list[Job]:
 
 def _mark(job: Job) -> object:
     """Find what changes with a run's result; None before there is one."""
-    try:
+    with contextlib.suppress(OSError):
         found = job.directory.result_path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
 
 
 def _view(status: JobStatus, name: str) -> dict[str, Any]:

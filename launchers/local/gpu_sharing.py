@@ -41,9 +41,7 @@ _QUIT_S = 10.0
 class SharedGpus(Gpus):
     """GPUs that several runs of one rank are on, and their daemons, for as long as the grid trains.
 
-    Args:
-        names: names of the GPUs, as CUDA_VISIBLE_DEVICES has them.
-        console: console that shows, once, why GPUs are shared without MPS.
+    ``names`` are as CUDA_VISIBLE_DEVICES has them. The console shows, once, why GPUs are shared without MPS.
     """
 
     def __init__(self, names: Sequence[str], console: Console) -> None:

@@ -22,12 +22,9 @@ class UnknownError(RunError):
 
 
 class BatchScript:
-    """A batch script of one job, or of an array of jobs.
+    """A batch script of one job, or of an array of ``num_jobs``, in a folder that also takes the logs.
 
-    Args:
-        folder: folder of the script and its logs.
-        parameters: submitit's names; those that are None are left to the cluster.
-        num_jobs: size of the job array; None for a single job.
+    ``parameters`` have submitit's names; those that are None are left to the cluster.
     """
 
     def __init__(self, folder: Path, parameters: Mapping[str, Any], num_jobs: int | None = None) -> None:

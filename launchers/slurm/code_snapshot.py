@@ -35,11 +35,7 @@ class Snapshot:
         self.folder = submissions_folder(store).absolute() / "code" / digest.hexdigest()[:_DIGITS]
 
     def write(self) -> None:
-        """Copy them into the store, unless this code is there.
-
-        Raises:
-            RunError: the disk is full, or the store is not ours to write to.
-        """
+        """Copy them into the store, unless this code is there; a RunError if the disk refuses."""
         if self.folder.is_dir():
             return
         partial = self.folder.with_name(f".{self.folder.name}.{os.getpid()}.partial")

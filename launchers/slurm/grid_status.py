@@ -42,7 +42,7 @@ _HELD = {
     "JobHeldUser": "held; scontrol release lets it go on",
     "JobHeldAdmin": "held by an administrator",
 }
-_TELLING = re.compile(r"error|exception|no space|quota|oom|out of memory|killed|denied|exceeded", re.IGNORECASE)
+_ERROR = re.compile(r"error|exception|no space|quota|oom|out of memory|killed|denied|exceeded", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,7 @@ class JobStatus:
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
-    """Look up where each run stands; a parent that is not among them counts as finished.
-
-    Args:
-        jobs: parents before those that need them.
+    """Look up where each run stands, parents first; a parent that is not among them counts as finished.
 
     Raises:
         RunError: SLURM does not answer.
@@ -232,13 +229,7 @@ def _explain_end(ended: EndedJob, store: Path, submission: str) -> str:
     if shutil.disk_usage(store).free < _FULL_BYTES:
         parts.append(f"the disk of {store} is full")
     log = submissions_folder(store) / submission / f"{ended.job_id}_0_log.out"
-    if ended.state != "COMPLETED" and (line := _last_words(log)):
-        parts.append(f"{line}; see {log}")
+    if ended.state != "COMPLETED" and (lines := read_tail(log)):
+        errors = [line for line in lines if _ERROR.search(line)]
+        parts.append(f"{(errors or lines)[-1][:200]}; see {log}")
     return "; ".join(parts)
-
-
-def _last_words(log: Path) -> str:
-    """Read the last line that tells of an error, or else the last one."""
-    lines = read_tail(log)
-    telling = [line for line in lines if _TELLING.search(line)]
-    return (telling or lines or [""])[-1][:200]

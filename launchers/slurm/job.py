@@ -82,7 +82,9 @@ class _Rank:
 
     def __init__(self, folder: Path, task: int, submission: Submission) -> None:
         self._folder, self._task, self._resources = folder, task, submission.resources
-        self._ends_at = time.monotonic() + _seconds_left(submission.time_min)
+        end = os.environ.get("SLURM_JOB_END_TIME", "")  # this process began a while after its job
+        seconds_left = int(end) - time.time() if end.isdecimal() else 60.0 * submission.time_min
+        self._ends_at = time.monotonic() + seconds_left
         self._latest_end = self._ends_at - min(_MARGIN_S, 60 * submission.time_min / 8)
         self._child = 0
         self._why = ""  # it was asked to stop
@@ -203,12 +205,6 @@ def _rank_variables(number: int) -> dict[str, str]:
 def _rendezvous_port(job_id: int, restart: int, number: int) -> int:
     """Choose the rendezvous port of a run's ranks: near jobs, their restarts and runs have ports of their own."""
     return _FIRST_PORT + (job_id * 4639 + restart * 101 + number) % _NUM_PORTS
-
-
-def _seconds_left(time_min: int) -> float:
-    """Look up how long this job may run, where SLURM says so: this process began a while after its job."""
-    end = os.environ.get("SLURM_JOB_END_TIME", "")
-    return int(end) - time.time() if end.isdecimal() else 60.0 * time_min
 
 
 def _is_stopped(process: int) -> bool:

@@ -103,15 +103,11 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
     if status == Exit.INTERRUPTED:
         return [*ours, note_start("stopped", folder, task)]
     is_alone = os.environ.get("SLURM_JOB_NUM_NODES", "1") == "1"
-    words = "; ".join(_read_said(folder / f"{job['job']}_0_log.out")) or "they said nothing"
+    log = "\n".join(read_tail(folder / f"{job['job']}_0_log.out"))
+    lines = [line for line in re.split(r"(?m)^start \d+ on .*$", log)[-1].split("\n") if line]  # of this start
+    words = "; ".join(lines[-_NUM_LINES_SAID:]) or "they said nothing"
     reason = f"its processes ended with status {status}: {words}"
     return [*ours, note_start("node", folder, task, reason, is_this_node=is_alone)]
-
-
-def _read_said(log: Path) -> list[str]:
-    """Read the last lines that srun and the processes said in this start of the job."""
-    this_start = re.split(r"(?m)^start \d+ on .*$", "\n".join(read_tail(log)))[-1]
-    return [line for line in this_start.split("\n") if line][-_NUM_LINES_SAID:]
 
 
 def read_tail(log: Path) -> list[str]:

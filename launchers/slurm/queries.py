@@ -115,10 +115,7 @@ def _of(users: Collection[int]) -> str:
 def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -> dict[tuple[str, int], EndedJob]:
     """SLURM's last word on each (submission, task) that accounting knows; {} where the cluster keeps none.
 
-    Args:
-        submissions: names of the submissions.
-        since: date, YYYY-MM-DD.
-        users: users who submitted them.
+    ``since`` is a date, YYYY-MM-DD.
     """
     wanted = set(submissions)
     try:

@@ -36,8 +36,6 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     """Requeue this job if a run of its task is open and has a chance; returns the job's exit status.
 
     Args:
-        store: the run store.
-        name: submission that the job belongs to.
         first_task: first task of the job's array.
         status: exit status of the processes.
     """
@@ -112,14 +110,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
 
 
 def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequence[LostStart]) -> None:
-    """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two.
-
-    Args:
-        folder: folder of the submission.
-        job: ARRAY_TASK, which is this task alone.
-        nodes: nodes to avoid, including those from before; [] changes nothing.
-        lost: starts of the job that began nothing, the last one included; [] if this start began a run.
-    """
+    """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two."""
     try:
         if nodes:
             print(f"this job's next start avoids {', '.join(nodes)}", flush=True)

@@ -66,11 +66,7 @@ class Allocation(Frozen):
 
 
 def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
-    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone.
-
-    Raises:
-        SpecError: a key that is not allowed, or a value that is none.
-    """
+    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone. A SpecError for any others."""
     found: dict[str, str | bool] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -180,8 +176,7 @@ class Submitter:
     def submit(self) -> str:
         """Write down what is submitted, and submit it; after it, a job that builds the leaderboard.
 
-        Returns:
-            The reason why the leaderboard's job was refused, if it was: the runs are trained all the same.
+        Returns why that job was refused, if it was: the runs are trained all the same.
 
         Raises:
             RunError: sbatch fails, or the disk is full.

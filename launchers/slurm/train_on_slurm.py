@@ -161,9 +161,7 @@ def _submitting(store: Path, console: Console) -> Iterator[None]:
 
 def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobStatus]:
     """Poll until no run is in SLURM's hands any more; what SLURM does not answer is asked again."""
-    found: list[JobStatus] = []
-    said = ""
-    troubles: list[str] = []
+    said, troubles = "", list[str]()
     with Live(console=console, auto_refresh=False) as live:
         while True:
             try:
@@ -228,10 +226,8 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     Returns:
         These runs; the array of each run that is in the queue; how many need a run that is trained outside SLURM.
     """
-    missing: dict[str, PlannedRun] = {}
-    queued: dict[str, str] = {}
-    outside: set[str] = set()
-    left: set[str] = set()
+    missing, queued = dict[str, PlannedRun](), dict[str, str]()
+    outside, left = set[str](), set[str]()
     for run, status in zip(plan, read_status([run.job for run in plan], grid.options.runs), strict=True):
         experiment = run.job.experiment
         parents = {parent.id for parent in experiment.parents}

@@ -21,11 +21,7 @@ from suite.base.errors import SpecError
 
 
 def check_installed(trackers: Iterable[str]) -> None:
-    """Check for the packages before anything is trained.
-
-    Raises:
-        SpecError: one is missing; the message has the command that installs it.
-    """
+    """Check for the packages before anything is trained; a SpecError, with the command that installs one that is missing."""
     for name in trackers:
         if importlib.util.find_spec(name) is None:
             raise SpecError(

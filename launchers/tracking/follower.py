@@ -108,7 +108,6 @@ class Following:
     """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go.
 
     Args:
-        request: Request that names the run.
         name: Id of the run.
         papers: Papers' numbers that its result is set beside.
         keepalive: Function that is called for every line that the tracker has taken, and before it is closed.

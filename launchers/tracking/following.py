@@ -90,8 +90,6 @@ def following(
     """Track what the block inside trains.
 
     Args:
-        trackers: Names of the trackers.
-        store: Run store.
         suite: Suite as ``get_suite`` takes it.
         profile: Profile of the suite, for the paper's numbers.
         runs: Ids of the experiments; a finished run is tracked, too, unless it has been.
