@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ipaddress
 import secrets
 import socket
@@ -56,7 +57,6 @@ def parse_address(text: str) -> Address:
 
 def is_loopback(host: str) -> bool:
     """Whether a host's name or number is this machine as it calls itself, which no other can reach."""
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    return host.lower() == "localhost"

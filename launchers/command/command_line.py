@@ -38,7 +38,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _seeds(text: str) -> int | float:
-    """A number of seeds, or after ``until=`` a width, told from it by its type."""
+    """A number of seeds, or after ``until=`` a width, which is a float."""
     name, separator, width = text.partition("=")
     if not separator:
         return num_seeds(text)

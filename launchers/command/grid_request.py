@@ -137,7 +137,7 @@ def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions
     """Say which runs on an image set of the user's own would be too short to tell anything, or fail."""
     own, short = [one for one in experiments if one.is_trained and one.dataset not in CATALOG], []
     for name in sorted({one.dataset for one in own}):
-        with contextlib.suppress(DataError):  # a set that is not there is told where it is needed
+        with contextlib.suppress(DataError):  # a set that is not there is reported where it is needed
             if (found := find_prepared(name, options.loader, options.data_dir)) is None:
                 continue
             labels = read_index(found[0], "train").labels

@@ -31,7 +31,7 @@ def print_plan(
     """Print the suite's question, how far the profile is from the paper's scale, and how many runs are left.
 
     Args:
-        name: name of the profile.
+        name: profile that is planned.
         store: folder of the runs.
     """
     console.print(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {suite.question}", style="bold")

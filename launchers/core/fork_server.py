@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from multiprocessing import forkserver, parent_process, resource_tracker
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -120,14 +120,16 @@ class ForkServer:
 
     def fork(self, path: Path, variables: Mapping[str, str]) -> ForkedRun | None:
         """Start the run of a folder, with environment variables of its own; None if the server cannot fork it."""
-        run = ForkedRun(path, self._resources, variables)
+        run, main = ForkedRun(path, self._resources, variables), sys.modules["__main__"]
         try:
             self._ensure_running()
-            with _without_main():
-                run.start()
+            sys.modules["__main__"] = ModuleType("__main__")  # else the child imports ours, and all that it imports
+            run.start()
         except (OSError, EOFError):  # EOFError: the server has ended
             self.is_alive = False
             return None
+        finally:
+            sys.modules["__main__"] = main
         self._runs.append(run)
         return run
 
@@ -147,17 +149,6 @@ class ForkServer:
 def _replace_environment(environment: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Hide this program's main module: multiprocessing would import it, and all that it imports, in the child."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
 
 
 def _die_with_the_grid() -> None:

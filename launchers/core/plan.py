@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,23 +76,19 @@ def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | 
     for key, values in wanted.items():
         check_name("key of --only", key, {other for other, _ in known})
         for value in values:
-            if not _is_among(key, [value], known):
-                valid = {found for other, found in known if other == key}
+            valid = {found for other, found in known if other == key}
+            if _meaning(value) not in map(_meaning, valid):
                 hint = f" Rows of the board: {', '.join(shown)}." if shown else ""
                 hint = " --seeds N plans seeds 0 to N-1." if key == "seed" else hint
                 raise SpecError(f"{unknown_name(f'value of --only {key}', value, valid)}{hint}")
-    selected = [
-        experiment
-        for experiment, names in zip(experiments, named, strict=True)
-        if all(_is_among(key, values, names) for key, values in wanted.items())
-    ]
+    selected = []
+    for experiment, names in zip(experiments, named, strict=True):
+        meant = {(key, _meaning(value)) for key, value in names}
+        if all(any((key, _meaning(value)) in meant for value in values) for key, values in wanted.items()):
+            selected.append(experiment)
     if not selected:
         raise SpecError(f"no experiment matches --only {' '.join(only)} as a whole; loosen one of the filters")
     return with_ancestors(selected)
-
-
-def _is_among(key: str, values: Sequence[str], names: Iterable[tuple[str, str]]) -> bool:
-    return any(key == other and _same(value, found) for other, found in names for value in values)
 
 
 def make_jobs(experiments: Sequence[Experiment], store: Path, resources: Resources) -> list[Job]:
@@ -152,9 +149,8 @@ def count(plan: Sequence[PlannedRun]) -> str:
     return f"{len(plan)} runs: {', '.join(parts)}{words}"
 
 
-def _same(text: str, value: str) -> bool:
-    """Say whether a command line's text means this value: 0.10 is 0.1."""
-    try:
-        return float(text) == float(value)
-    except ValueError:
-        return text == value
+def _meaning(text: str) -> float | str:
+    """Read a command line's text as a number where it is one: 0.10 is 0.1."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text

@@ -24,7 +24,6 @@ class Sidecar:
     Args:
         module: Module as ``python -m`` takes it.
         request: Line that it reads first; a long one is handed over while it starts.
-        arguments: Arguments of its command line.
         pass_fds: Descriptors that it keeps.
     """
 

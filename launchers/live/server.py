@@ -16,7 +16,7 @@ from launchers.command.address import Address, is_loopback
 from launchers.live.site import Site
 from leaderboards.report.rendering import render_waiting
 
-_RETRY_S = 2  # after which a browser asks again for what is not made yet
+_RETRY_S = 2  # after which a browser asks again, without a script, for what is not made yet
 _MAX_CONNECTIONS = 64  # at once, each with a thread
 _REQUEST_S = 10.0  # in which a whole request has come, however slowly
 _ANSWER_S = 30.0  # in which a browser has taken what it is sent
@@ -110,7 +110,8 @@ class _Handler(BaseHTTPRequestHandler):
         cached, name = self.server.site.find(path) or (None, "")
         page = cached.find() if cached else None
         if cached and page is None:
-            return self._ask_to_wait(cached.trouble)
+            about = {"Content-Type": "text/html; charset=utf-8", "Retry-After": str(_RETRY_S), "Refresh": str(_RETRY_S)}
+            return self._answer(HTTPStatus.SERVICE_UNAVAILABLE, render_waiting(cached.trouble).encode(), about)
         page = page.linked.get(name) if page and name else page
         if page is None:
             return self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here; expected {self._prefix}")
@@ -121,11 +122,6 @@ class _Handler(BaseHTTPRequestHandler):
         about |= {"Content-Encoding": "gzip"} if is_packed else {}
         about |= {} if page.type.startswith("text/html") else {"Content-Security-Policy": _POLICY_OF_FILES}
         return self._answer(HTTPStatus.OK, page.packed if is_packed else page.content, about)
-
-    def _ask_to_wait(self, trouble: str) -> None:
-        """Let a browser come back by itself: it needs no script for it."""
-        about = {"Content-Type": "text/html; charset=utf-8", "Retry-After": str(_RETRY_S), "Refresh": str(_RETRY_S)}
-        self._answer(HTTPStatus.SERVICE_UNAVAILABLE, render_waiting(trouble).encode(), about)
 
     do_HEAD = do_GET
 

@@ -119,7 +119,10 @@ class Display:
     def _total(self) -> RenderableType:
         runs = self._pool.runs
         states = [run.state for run in runs]
-        share = sum(_share_done(self._metrics[i], run.state) for i, run in enumerate(runs))
+        share = 0.0
+        for i, run in enumerate(runs):
+            step, num_steps = self._metrics[i].get("step", 0), self._metrics[i].get("num_steps", 1)
+            share += 1.0 if run.state in ("done", "failed") else step / max(1.0, num_steps)
         text = Text(
             f"{states.count('done')} of {len(runs)} done, {states.count('running')} running, "
             f"{states.count('failed')} failed" + self._eta()
@@ -141,12 +144,6 @@ class Display:
         fresh = sum(run.state in ("waiting", "running", "locked") for run in self._pool.runs) - len(rates)
         left += fresh * sum(sizes) / len(sizes)
         return f", about {_clock(left * len(rates) / sum(rates) / moving)} to go"
-
-
-def _share_done(metrics: dict[str, float], state: PoolState) -> float:
-    if state in ("done", "failed"):
-        return 1.0
-    return float(metrics.get("step", 0)) / max(1.0, float(metrics.get("num_steps", 1)))
 
 
 def _images_left(run: LocalRun, metrics: dict[str, float]) -> float:

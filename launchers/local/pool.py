@@ -120,7 +120,7 @@ class LocalRun:
             )
 
     def reap(self) -> bool:
-        """Say whether the process is gone; if so, the files have told what became of the run."""
+        """Say whether the process is gone; if so, its files have said what became of the run."""
         code = self.process.poll() if self.process is not None else None
         if code is None:
             return False
@@ -144,7 +144,7 @@ class LocalRun:
         self._watch = None  # it takes a moment to die
 
     def look(self) -> None:
-        """Learn from its files where the run stands: whether it has ended, is held by another process, or is open."""
+        """Learn from its files where the run stands: whether it has ended, is locked by another process, or is open."""
         found = run_status.find_run_status(self.job.directory, self.job.experiment)
         self.state = _STATES[found.state]
         if self.state == "failed":
@@ -245,7 +245,6 @@ def _in_order_of_start(runs: Sequence[LocalRun]) -> list[LocalRun]:
 
 
 def _signal_name(number: int) -> str:
-    try:
+    with contextlib.suppress(ValueError):
         return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    return f"signal {number}"

@@ -111,7 +111,9 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
     submissions = find_submissions(store)
     users = find_users(store, submissions)
     queue = {(job.submission, job.task): job for job in slurm.read_queue(users)} if submissions else {}
-    since = _oldest_date(submissions)
+    microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
+    oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
+    since = (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")
     ended = slurm.read_ended([s.name for s in submissions], since, users) if submissions else {}
     folders = {s.name: submissions_folder(store) / s.name for s in submissions}
     lost = {(name, start.task): start for name, folder in folders.items() for start in read_starts(folder)}
@@ -204,13 +206,6 @@ def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], lost: LostStart
     if is_of_job and tried[-1].end is None:
         return "running", f"job {queued.job_id}", queued.nodes
     return "pending", f"job {queued.job_id} has started", queued.nodes
-
-
-def _oldest_date(submissions: Sequence[Submission]) -> str:
-    """Choose since when accounting is asked: the day before the first submission."""
-    microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
-    oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
-    return (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")
 
 
 def _explain_wait(reason: str) -> str:

@@ -67,7 +67,7 @@ def run_task(store: Path, name: str, first_task: int) -> int:
 def _followers(
     store: Path, submission: Submission, experiments: Sequence[Experiment]
 ) -> contextlib.AbstractContextManager[object]:
-    """Follow this task's runs, beside the first rank, into what ``--track`` names; a failure is told in its log."""
+    """Follow this task's runs, beside the first rank, into what ``--track`` names; a failure goes to its log."""
     trackers = submission.resources.track
     if os.environ["SLURM_PROCID"] != "0" or not trackers:
         return contextlib.nullcontext()

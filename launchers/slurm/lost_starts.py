@@ -60,11 +60,11 @@ def note_start(kind: Kind, folder: Path, task: int, reason: str = "", *, is_this
     """Note that this process's start was lost, and return it.
 
     Args:
-        kind: whose fault it is.
+        kind: cause of the loss.
         folder: folder of the submission.
         task: number of the job's task.
-        reason: what this node lacks, such as a library, a GPU or the project; "" for any other kind.
-        is_this_node: whether it is this node's fault, not that of one of several.
+        reason: lack of this node, such as of a library, a GPU or the project; "" for any other kind.
+        is_this_node: True if it is this node's fault, not that of one of several.
     """
     job = attempts.this_job()
     node = os.environ.get("SLURMD_NODENAME") or platform.node() if kind == "node" and is_this_node else ""
@@ -103,8 +103,8 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
     if status == Exit.INTERRUPTED:
         return [*ours, note_start("stopped", folder, task)]
     is_alone = os.environ.get("SLURM_JOB_NUM_NODES", "1") == "1"
-    log = "\n".join(read_tail(folder / f"{job['job']}_0_log.out"))
-    lines = [line for line in re.split(r"(?m)^start \d+ on .*$", log)[-1].split("\n") if line]  # of this start
+    tail = "\n".join(read_tail(folder / f"{job['job']}_0_log.out"))
+    lines = [line for line in re.split(r"(?m)^start \d+ on .*$", tail)[-1].split("\n") if line]  # of this start
     words = "; ".join(lines[-_NUM_LINES_SAID:]) or "they said nothing"
     reason = f"its processes ended with status {status}: {words}"
     return [*ours, note_start("node", folder, task, reason, is_this_node=is_alone)]

@@ -1,6 +1,6 @@
 """SLURM's word on our jobs: one ``squeue`` for all that wait or run, one ``sacct`` for all that have ended.
 
-Jobs are told by their names, see ``submission``. Nothing here starts or ends a job but ``cancel``.
+Jobs are recognized by their names, see ``submission``. Nothing here starts or ends a job but ``cancel``.
 
 SLURM's programs read options from variables too, such as ``SQUEUE_STATES``, ``SBATCH_WAIT`` or those of a job within
 which they are called. These would win over ours, hide jobs, and go on into the jobs that are submitted: so all programs
@@ -28,7 +28,7 @@ _OF_A_JOB = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES
 _NUM_LOOKS, _LOOK_S = 10, 1.0  # at what sbatch has said too little about: it may come late
 _NODES_TIMEOUT_S, _NODES_LOOK_S = 120.0, 2.0
 _NUM_CANCELS = 3  # a job that is being requeued may slip through the first
-_QUEUE_FORMAT = ("ArrayJobID", "ArrayTaskID", "Name", "StateCompact", "Reason", "NodeList", "RestartCnt", "TimeLeft")
+_QUEUE_FORMAT = ("ArrayJobID", "ArrayTaskID", "Name", "StateCompact", "Reason", "NodeList", "RestartCnt")
 _WIDTH = 255  # squeue cuts what is longer
 _ACCOUNT_FORMAT = ("JobID", "State", "NodeList", "JobName")
 
@@ -44,7 +44,6 @@ class QueuedJob:
     reason: str
     nodes: str
     num_restarts: int
-    time_left: str
 
 
 @dataclass(frozen=True)
@@ -101,10 +100,10 @@ def read_queue(users: Collection[int]) -> list[QueuedJob]:
     jobs = []
     for line in call("squeue", _of(users), "--all", "--noheader", "--array", "--Format", columns).splitlines():
         fields = [line[start : start + _WIDTH].strip() for start in range(0, len(_QUEUE_FORMAT) * _WIDTH, _WIDTH)]
-        array, index, name, state, reason, nodes, restarts, time_left = fields
+        array, index, name, state, reason, nodes, restarts = fields
         place = task_number(name, int(index)) if index.isdecimal() else None
         if place is not None:
-            jobs.append(QueuedJob(f"{array}_{index}", *place, state, reason, nodes, int(restarts or 0), time_left))
+            jobs.append(QueuedJob(f"{array}_{index}", *place, state, reason, nodes, int(restarts or 0)))
     return jobs
 
 
@@ -205,11 +204,6 @@ def wait_for_nodes() -> bool:
 def exclude(job_id: str, nodes: Sequence[str]) -> None:
     """Keep a job that waits off these nodes, and no others."""
     call("scontrol", "update", f"JobId={job_id}", f"ExcNodeList={','.join(nodes)}")
-
-
-def delay(job_id: str, seconds: int) -> None:
-    """Let a job that waits begin later."""
-    call("scontrol", "update", f"JobId={job_id}", f"StartTime=now+{seconds}")
 
 
 def exclude_from_all(submission: str, node: str) -> None:

@@ -118,7 +118,7 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
             for node in bad_nodes(read_starts(folder)):
                 slurm.exclude_from_all(folder.name, node)
         elif lost and lost[-1].kind == "held":
-            slurm.delay(job, _LOCKED_S)
+            slurm.call("scontrol", "update", f"JobId={job}", f"StartTime=now+{_LOCKED_S}")
     except RunError as error:  # the next start may meet the same node: at most two more times
         print(error, file=sys.stderr)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -79,11 +78,6 @@ class Submission(Frozen):
 
 def submissions_folder(store: Path) -> Path:
     return store / "slurm"
-
-
-def new_name(suite: str, profile: str) -> str:
-    """Unique among a user's jobs: SLURM's accounting remembers those of years."""
-    return f"{suite}-{profile}-{time.time_ns() // 1000:x}"
 
 
 def write_submission(store: Path, submission: Submission) -> Path:

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,7 @@ from launchers.slurm import queries as slurm
 from launchers.slurm.batch import BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
-from launchers.slurm.submission import (
-    Submission,
-    array_name,
-    leaderboard_name,
-    new_name,
-    submissions_folder,
-    write_submission,
-)
+from launchers.slurm.submission import Submission, array_name, leaderboard_name, submissions_folder, write_submission
 from suite.base.errors import RunError, SpecError, unknown_name
 from suite.base.frozen import Frozen
 from suite.spec.experiment import Experiment
@@ -113,7 +107,7 @@ class Submitter:
         tasks = [group[i : i + runs_per_job] for group in groups for i in range(0, len(group), runs_per_job)]
         self._code = Snapshot(store)
         self.submission = Submission(
-            name=new_name(suite.name, profile),
+            name=f"{suite.name}-{profile}-{time.time_ns() // 1000:x}",  # accounting remembers the names of years
             suite=suite.name,
             suite_source=suite_source,
             profile=profile,
@@ -136,18 +130,16 @@ class Submitter:
         self._store, self._allocation, self._max_parallel = store.absolute(), allocation, max_parallel
         self._folder = submissions_folder(self._store) / self.submission.name
 
-    def script(self) -> str:
-        """The batch script of the first array."""
-        return self._script(next(self._arrays()))
+    def script(self, tasks: range | None = None) -> str:
+        """The batch script of an array, by default the first one."""
+        tasks = tasks or next(self._arrays())
+        return self._batch(tasks).script(self._command("job", tasks.start))
 
     def describe_order(self) -> str:
         """How many jobs each array has."""
         sizes = [str(len(tasks)) for tasks in self._arrays()]
         first = "; the script is the first one's, the others wait for those that they need" if len(sizes) > 1 else ""
         return f"Arrays of {', '.join(sizes)} jobs{first}."
-
-    def _script(self, tasks: range) -> str:
-        return self._batch(tasks).script(self._command("job", tasks.start))
 
     def test(self) -> None:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
@@ -168,7 +160,7 @@ class Submitter:
 
     def _refusal(self) -> str:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".sh") as file:
-            file.write(self._script(max(self._arrays(), key=len)))
+            file.write(self.script(max(self._arrays(), key=len)))
             file.flush()
             done = slurm.ask("sbatch", "--test-only", file.name)
         return "" if done.returncode == 0 else slurm.words_of(done)

@@ -122,7 +122,7 @@ class Following:
         self._folder, self._mark = folder, folder.with_name(f"{folder.name}.json")
         self._lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
         self._tracker: Tracker | None = None
-        self._file: BufferedReader | None = None  # held open, so that no other gets its number
+        self._file: BufferedReader | None = None  # kept open, so that no other gets its number
         self._sent: dict[str, int] = {}  # the last step by name
         self._step, self._is_flushed = 0, True
         self.is_finished = False
@@ -195,7 +195,9 @@ class Following:
             self._file.seek(at + len(complete))
         except OSError:  # it trains nothing, or cannot be read, which the run itself says
             return
-        yield from (line for text in complete.splitlines() if (line := _parse(text)) is not None)
+        for text in complete.splitlines():
+            with contextlib.suppress(ValueError):  # damage, which the run itself will name
+                yield read_metrics_line(text.decode(errors="replace"))
 
     def _close_tracker(self) -> None:
         if self._file is not None:
@@ -228,20 +230,12 @@ def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield name, float(value)
 
 
-def _parse(text: bytes) -> dict[str, Any] | None:
-    try:
-        return read_metrics_line(text.decode(errors="replace"))
-    except ValueError:  # damage, which the run itself will name
-        return None
-
-
 def _mark_of(result: Path) -> bytes:
     """Find what changes with a result, as JSON; empty before there is one."""
-    try:
+    with contextlib.suppress(OSError):
         found = result.stat()
-    except OSError:
-        return b""
-    return json.dumps([found.st_mtime_ns, found.st_size]).encode()
+        return json.dumps([found.st_mtime_ns, found.st_size]).encode()
+    return b""
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def format_dropped(tracker: TrackerName, reason: str) -> str:
 
 
 class Followers(list[Follower]):
-    """The followers of one training, and the function that is told once of each that has failed."""
+    """The followers of one training, and the function that reports each failure once."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ def following(
         suite: Suite as ``get_suite`` takes it.
         profile: Profile of the suite, for the paper's numbers.
         runs: Ids of the experiments; a finished run is tracked, too, unless it has been.
-        say: Function that is told once of a tracker that fails.
+        say: Function that reports a tracker that fails, once.
         last_s: Seconds for what is left at the end.
     """
     names, place, followers = tuple(runs), str(store.absolute()), Followers(say)

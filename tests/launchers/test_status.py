@@ -66,9 +66,9 @@ def render(*found):
     return console.file.getvalue()
 
 
-RUNNING = ("R", "None", "node3", 0, "10:00")
-WAITING = ("PD", "Resources", "", 0, "60:00")
-REQUEUED = ("PD", "BeginTime", "", 2, "60:00")
+RUNNING = ("R", "None", "node3", 0)
+WAITING = ("PD", "Resources", "", 0)
+REQUEUED = ("PD", "BeginTime", "", 2)
 
 
 def test_a_job_that_waits_is_pending_with_slurm_s_reason(look):
@@ -211,9 +211,7 @@ def in_queue(tmp_path, monkeypatch, graph):
     monkeypatch.setattr(slurm, "read_ended", lambda names, since, users: {})
 
     def put(*left):
-        jobs = [
-            QueuedJob(f"{i}_0", NAME, i, "PD", "Dependency", "", 0, "") for i, name in enumerate(names) if name in left
-        ]
+        jobs = [QueuedJob(f"{i}_0", NAME, i, "PD", "Dependency", "", 0) for i, name in enumerate(names) if name in left]
         monkeypatch.setattr(slurm, "read_queue", lambda users: jobs)
 
     put(*names)
@@ -285,7 +283,7 @@ def test_a_full_disk_is_named(look, run, tmp_path, monkeypatch):
     ],
 )
 def test_a_job_that_waits_for_what_never_comes_says_so(look, reason, words):
-    assert look(queued=("PD", reason, "", 0, "60:00")).detail == words
+    assert look(queued=("PD", reason, "", 0)).detail == words
 
 
 def test_a_start_that_was_lost_names_its_node_and_log(look, run, tmp_path, monkeypatch):
@@ -296,7 +294,7 @@ def test_a_start_that_was_lost_names_its_node_and_log(look, run, tmp_path, monke
     log = tmp_path / "slurm" / NAME / "9_0_0_log.out"
     words = f"node4 ended job 9_0 before its run started: ImportError: no torch; see {log}"
     assert look(queued=REQUEUED).detail == words
-    assert look(queued=("PD", "BeginTime", "", 3, "")).detail == "preempted"  # a later start began it
+    assert look(queued=("PD", "BeginTime", "", 3)).detail == "preempted"  # a later start began it
 
 
 def test_a_node_at_less_than_half_the_others_pace_is_named(tmp_path):
