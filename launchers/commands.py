@@ -36,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_version(parser)
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of the commands below")
     module, _ = COMMANDS[parser.parse_args(given[:1]).command]
-    status: int = importlib.import_module(module).main(given[1:])
-    return status
+    return int(importlib.import_module(module).main(given[1:]))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,6 @@ class ForkServer:
 
     Args:
         resources: Resources of every run; the libraries are loaded for their device and threads.
-        environment: Environment of every run.
     """
 
     def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:

@@ -52,8 +52,7 @@ class LostStart(Frozen):
     log: str = ""
 
     def describe(self) -> str:
-        where = self.node or "a node"
-        return f"{where} ended job {self.job} before its run started: {self.reason}; see {self.log}"
+        return f"{self.node or 'a node'} ended job {self.job} before its run started: {self.reason}; see {self.log}"
 
 
 def note_start(kind: Kind, folder: Path, task: int, reason: str = "", *, is_this_node: bool = True) -> LostStart:

@@ -1,4 +1,4 @@
-"""What is shown of a grid's runs: a table of their states, the hours that are left, and bad or slow nodes."""
+"""A grid's status as it is shown: a table of its runs, the hours that are left, and bad or slow nodes."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     trackers    one class for each of the three
 
 No tracker lives in a training process: what follows is read from ``metrics.jsonl``, which is exact however often a run
-was killed and resumed. So a tracker that raises, hangs or is slow is reported once and dropped, and no run waits for it.
+was killed and resumed. So a tracker that raises, hangs or is slow is reported once and dropped; no run waits for it.
 
 Whatever begins to follow a run writes the tracker's run anew from its first line, under the run's own id: a tracker
 that was killed in the middle, another node, and a run that went back to a checkpoint leave no step twice. Only a run
