@@ -32,10 +32,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from imagesets.manifest import read_index, read_manifest
-from launchers.core.plan import Job
-from launchers.core.progress import read_progress
-from launchers.slurm.grid_status import JobStatus, duration
+from launchers.core.plan import Job, read_progress
+from launchers.slurm.grid_status import JobStatus
 from launchers.slurm.lost_starts import LostStart, read_starts
+from launchers.slurm.status_table import duration
 from launchers.slurm.submission import read_submission
 from launchers.tracking.follower import flatten
 from leaderboards.figures.parts.logged import read_curve, read_layers, read_paths

@@ -16,7 +16,7 @@ from fault_commits import commit_checkpoint, run_alone
 from fault_counts import Counts, Fault
 from fault_records import EXPERIMENT, make_begun_run, make_result, write_maps
 
-from launchers.slurm.lost_starts import note_bad_node
+from launchers.slurm.lost_starts import note_start
 from suite.base.errors import SuiteError
 from suite.store import attempts
 from suite.store.heartbeat import Heartbeat
@@ -90,7 +90,7 @@ def _write_records(place: Path) -> bool:
         lambda: write_maps(run),
         lambda: run.write_result(make_result()),
         lambda: run.set_result_aside(".json.void"),
-        lambda: note_bad_node(place, 0, "status 1"),
+        lambda: note_start("node", place, 0, "status 1"),
     ]
     refused = [_is_refused(step) for step in steps]
     return any(refused)

@@ -22,7 +22,7 @@ from timing import time_in_turn
 from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest
 from launchers.live.board import ServedBoard
-from launchers.live.overview import Overview, write_index
+from launchers.live.site import Overview, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.report.suite_page import LiveTable
 from suite.spec.experiment import Experiment

@@ -10,30 +10,23 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from suite.base.arguments import COMMAND, add_version
 
-
-class _Command(NamedTuple):
-    module: str  # whose ``main`` takes the remaining arguments
-    purpose: str
-
-
-COMMANDS = {
-    "grid": _Command("launchers.grid", "plan a suite's grid, train what is missing, build its leaderboard"),
-    "build": _Command("leaderboards.build", "set finished runs beside the papers' tables"),
-    "prepare": _Command("imagesets.prepare.__main__", "convert an image set for training, or check one"),
-    "fetch": _Command("imagesets.__main__", "fetch an image set and check it"),
-    "export": _Command("suite.export.__main__", "write a finished run as a model folder for timm"),
-    "models": _Command("suite.models.__main__", "list every model with its size and cost"),
+COMMANDS = {  # the module whose ``main`` takes the remaining arguments, and the purpose
+    "grid": ("launchers.grid", "plan a suite's grid, train what is missing, build its leaderboard"),
+    "build": ("leaderboards.build", "set finished runs beside the papers' tables"),
+    "prepare": ("imagesets.prepare.__main__", "convert an image set for training, or check one"),
+    "fetch": ("imagesets.__main__", "fetch an image set and check it"),
+    "export": ("suite.export.__main__", "write a finished run as a model folder for timm"),
+    "models": ("suite.models.__main__", "list every model with its size and cost"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the subcommand that the first argument names, with all that follow it; returns its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    lines = "\n".join(f"  {name:10} {command.purpose}" for name, command in COMMANDS.items())
+    lines = "\n".join(f"  {name:10} {purpose}" for name, (_, purpose) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog=COMMAND,
         description="The benchmark suite for one question: what does a convolutional prior do for attention?",
@@ -42,9 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     add_version(parser)
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of the commands below")
-    chosen = COMMANDS[parser.parse_args(given[:1]).command]
-    status: int = importlib.import_module(chosen.module).main(given[1:])
-    return status
+    module, _ = COMMANDS[parser.parse_args(given[:1]).command]
+    return int(importlib.import_module(module).main(given[1:]))
 
 
 if __name__ == "__main__":

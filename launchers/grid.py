@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from launchers.command.command_line import parse_options
-from launchers.command.custom_model_check import check
+from launchers.command.custom_models import check
 from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures, print_suites
@@ -65,14 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # the output's: what a run or a store refuses is a SuiteError
         with contextlib.suppress(OSError):
             errors.print(f"grid.py: {error}", style="red", soft_wrap=True)
-        _drop_output()
+        with contextlib.suppress(OSError):  # a full disk or a closed pipe would refuse Python's last flush again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FAILED
-
-
-def _drop_output() -> None:
-    """Let Python's last flush go nowhere, where a full disk or a closed pipe would refuse it again."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(options: GridOptions, console: Console) -> int:
@@ -121,28 +116,15 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
     else:
         grid.enter_custom_models((), console)
     failed = [(run.job, run.problem) for run in plan if run.problem]
-    with _followers(grid, resources, console) as followers:
+    suite, ids = options.suite or "", [experiment.id for experiment in grid.experiments]
+    say = functools.partial(console.print, style="yellow", soft_wrap=True)
+    with following(resources.track, options.runs, suite, grid.profile_name, ids, say) as followers:
         if to_do:
-            with _sharing(options, gpus, console) as handed_out, _fork_server(resources) as server:
+            sharing = SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
+            with sharing as handed_out, _fork_server(resources) as server:
                 failed = _watch_pool(LocalPool(plan, max_parallel, handed_out, server), followers, console)
     print_failures(console, failed)
     return Outcome(Exit.FAILED if failed else Exit.DONE, is_over=True)
-
-
-def _followers(
-    grid: GridRequest, resources: Resources, console: Console
-) -> contextlib.AbstractContextManager[Followers]:
-    """Follow all runs of the grid into what ``--track`` names."""
-
-    def say(failure: str) -> None:
-        console.print(failure, style="yellow", soft_wrap=True)
-
-    ids = [experiment.id for experiment in grid.experiments]
-    return following(resources.track, grid.options.runs, grid.options.suite or "", grid.profile_name, ids, say)
-
-
-def _sharing(options: GridOptions, gpus: Sequence[str], console: Console) -> contextlib.AbstractContextManager[Gpus]:
-    return SharedGpus(gpus, console) if options.runs_per_gpu else contextlib.nullcontext(Gpus(gpus))
 
 
 def _fork_server(resources: Resources) -> contextlib.AbstractContextManager[ForkServer | None]:
@@ -165,11 +147,7 @@ def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[i
 
 
 def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
-    """Check that there are GPUs for the ranks of one run, each of which needs one of its own.
-
-    Raises:
-        RunError: no GPU, or fewer than ranks.
-    """
+    """Check that there are GPUs for the ranks of one run, each of which needs one of its own."""
     if not gpus:
         raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
     if num_ranks > len(gpus):

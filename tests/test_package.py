@@ -159,8 +159,8 @@ def test_the_wheel_says_that_it_is_typed_and_under_which_license(installed):
 
 def test_a_subcommand_is_the_main_of_its_script(monkeypatch):
     given = []
-    for name, command in COMMANDS.items():
-        module = importlib.import_module(command.module)
+    for name, (script, _) in COMMANDS.items():
+        module = importlib.import_module(script)
         monkeypatch.setattr(module, "main", lambda arguments, name=name: given.append((name, arguments)) or 3)
         assert main([name, "--suite", "x"]) == 3
     assert given == [(name, ["--suite", "x"]) for name in COMMANDS]

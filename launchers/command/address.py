@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ipaddress
 import secrets
 import socket
@@ -22,21 +23,13 @@ class Address:
     port: int
     token: str = field(default="", repr=False)
 
-    @property
-    def is_loopback(self) -> bool:
-        return is_loopback(self.host)
-
     def url(self, port: int) -> str:
         """Spell what to open in a browser, once the port is known; of all addresses of this machine its name."""
         host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/{self.token and self.token + '/'}"
 
     def listen(self) -> socket.socket:
-        """Open the socket.
-
-        Raises:
-            SpecError: the port is taken, or the address is none of this machine's.
-        """
+        """Open the socket; a SpecError where the port is taken, or the address is none of this machine's."""
         try:
             kind, _, _, _, place = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
             return socket.create_server(place[:2], family=kind)
@@ -49,11 +42,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """``8000``, ``HOST``, ``HOST:8000`` or ``[::1]:8000``, as ``argparse`` wants its types; port 0 is any that is free.
-
-    Raises:
-        ArgumentTypeError: for any other text.
-    """
+    """``8000``, ``HOST``, ``HOST:8000`` or ``[::1]:8000``, as ``argparse`` takes its types; 0 is any free port."""
     host, separator, port = text.rpartition(":")
     if not separator or text.endswith("]"):
         host, port = ("", text) if text.isdecimal() else (text, DEFAULT.rpartition(":")[2])
@@ -68,7 +57,6 @@ def parse_address(text: str) -> Address:
 
 def is_loopback(host: str) -> bool:
     """Whether a host's name or number is this machine as it calls itself, which no other can reach."""
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    return host.lower() == "localhost"

@@ -7,7 +7,6 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, get_args
 
 from launchers.command.address import DEFAULT, parse_address
@@ -22,31 +21,24 @@ _OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
-    """Read the command line; a misspelt option ends the process with its usage.
-
-    Raises:
-        SpecError: options that do not go together, or that would do nothing.
-    """
+    """Read the command line; a SpecError for options that do not go together, or that would do nothing."""
     given = vars(_make_parser().parse_args(arguments))
-    for_slurm = {name: value for name in _OF_SLURM if (value := given.pop(name))}
-    if for_slurm and given["cluster"] != "slurm":
+    for_slurm = {name: value for name in _OF_SLURM if (value := given.pop(name, None))}
+    if for_slurm and given.get("cluster") != "slurm":
         names = ", ".join(f"--{'slurm' if name == 'more' else name.replace('_', '-')}" for name in for_slurm)
         raise SpecError(f"{names} would do nothing here: add --cluster slurm, or leave it out")
-    if isinstance(given["seeds"], float):
+    if isinstance(given.get("seeds"), float):
         given |= {"until": given["seeds"], "seeds": FIRST_LOOK}
-    return GridOptions(slurm=SlurmOptions(**_frozen(for_slurm)), **_frozen(given))
+    slurm, others = ({name: _frozen(value) for name, value in part.items()} for part in (for_slurm, given))
+    return GridOptions(slurm=SlurmOptions(**slurm), **others)
 
 
-def _frozen(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _as_tuple(value) for name, value in values.items()}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _seeds(text: str) -> int | float:
-    """A number of seeds, or after ``until=`` a width, told from it by its type."""
+    """A number of seeds, or after ``until=`` a width, which is a float."""
     name, separator, width = text.partition("=")
     if not separator:
         return num_seeds(text)
@@ -61,43 +53,41 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program("grid", "grid.py"),
         description="Plan a suite's grid, train what is missing, build its leaderboard.",
+        argument_default=argparse.SUPPRESS,  # the defaults are those of GridOptions
     )
     parser.add_argument("--suite", metavar="NAME", help="which table to fill; --list shows all; or FILE.py:ATTRIBUTE")
     parser.add_argument(
         "--profile",
-        default="laptop",
         help="laptop (default), desktop where there is one (an evening), gpu, paper, or smoke: seconds, no meaning",
     )
     parser.add_argument(
         "--dataset", metavar="NAME", help="train all of it on another image set, such as one of your own"
     )
     parser.add_argument(
-        "--challenger", nargs="+", action="append", default=[], dest="custom_models", metavar=_MODEL,
+        "--challenger", nargs="+", action="append", dest="custom_models", metavar=_MODEL,
         help="also train a model of your own in every row: timm:NAME, FILE.py:ATTRIBUTE, MODULE:ATTRIBUTE or a "
         "plug-in; recipe.FIELD=VALUE changes its recipe",
     )  # fmt: skip
     parser.add_argument(
-        "--check", nargs="+", default=[], metavar=_MODEL,
+        "--check", nargs="+", metavar=_MODEL,
         help="try such a model in seconds, and show its cost beside the papers' models; train nothing",
     )  # fmt: skip
     parser.add_argument(
-        "--seeds", type=_seeds, default=1, metavar="N",
+        "--seeds", type=_seeds, metavar="N",
         help="seeds 0 to N-1 of every arm (default 1); until=H: until the headline is known to H points",
     )  # fmt: skip
+    parser.add_argument("--max-seeds", type=num_seeds, metavar="N", help="the most for --seeds until (default 30)")
     parser.add_argument(
-        "--max-seeds", type=num_seeds, default=30, metavar="N", help="the most for --seeds until (default 30)"
-    )
-    parser.add_argument(
-        "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
+        "--only", nargs="+", action="extend", metavar="KEY=VALUE",
         help="train only these, such as model=deit_micro, or rows as their board calls them: train_size_percent=5",
     )  # fmt: skip
-    parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
+    parser.add_argument("--runs", type=a_path, metavar="DIR", help="run store (default: runs)")
     parser.add_argument(
         "--data-dir", type=a_path, metavar="DIR",
         help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
     )  # fmt: skip
     parser.add_argument(
-        "--loader", choices=get_args(StorageFormat), default="memory",
+        "--loader", choices=get_args(StorageFormat),
         help="format to read images from, made by datasets/prepare.py (default: memory)",
     )  # fmt: skip
     parser.add_argument(
@@ -119,7 +109,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--micro-batch", type=positive, metavar="N", help="images a rank holds at once (default: its share)"
     )
-    parser.add_argument("--zero-stage", type=int, choices=range(4), default=0, help="DeepSpeed's ZeRO (default 0)")
+    parser.add_argument("--zero-stage", type=int, choices=range(4), help="DeepSpeed's ZeRO (default 0)")
     parser.add_argument(
         "--compile", action="store_true", dest="compiled", help="train by torch.compile; all runs share the code"
     )
@@ -140,12 +130,12 @@ def _make_parser() -> argparse.ArgumentParser:
         help=f"show the grid's page in a browser while it works (default: {DEFAULT}); with --status only look on",
     )  # fmt: skip
     parser.add_argument(
-        "--track", nargs="+", action="extend", choices=get_args(TrackerName), default=[],
+        "--track", nargs="+", action="extend", choices=get_args(TrackerName),
         help="also show metrics and results there; wandb offline unless WANDB_MODE says otherwise",
     )  # fmt: skip
 
     cluster = parser.add_argument_group("on a SLURM cluster")
-    cluster.add_argument("--cluster", choices=get_args(Cluster), default="local", help="where to train (default: here)")
+    cluster.add_argument("--cluster", choices=get_args(Cluster), help="where to train (default: here)")
     cluster.add_argument("--status", action="store_true", help="show where every run stands; start nothing")
     cluster.add_argument("--watch", action="store_true", help="with --status: again and again, until all have ended")
     cluster.add_argument("--cancel", action="store_true", help="end the suite's jobs; checkpoints stay")
@@ -164,12 +154,6 @@ def _make_parser() -> argparse.ArgumentParser:
     for name in ("partition", "account", "qos", "constraint"):
         cluster.add_argument(f"--{name}", metavar="NAME", help="as sbatch's")
     cluster.add_argument(
-        "--slurm",
-        nargs="+",
-        action="extend",
-        default=[],
-        dest="more",
-        metavar="KEY=VALUE",
-        help="more of sbatch's options",
-    )  # fmt: skip
+        "--slurm", nargs="+", action="extend", dest="more", metavar="KEY=VALUE", help="more of sbatch's options"
+    )
     return parser

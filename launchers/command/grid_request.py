@@ -15,8 +15,7 @@ from imagesets.catalog import CATALOG
 from imagesets.fractions import fraction_indices
 from imagesets.manifest import read_index
 from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
-from launchers.command.custom_model_check import refuse_broken
-from launchers.command.custom_model_words import parse_custom_model
+from launchers.command.custom_models import parse_custom_model, refuse_broken
 from launchers.command.options import GridOptions
 from launchers.command.plan_report import print_plan
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
@@ -77,15 +76,13 @@ class GridRequest:
         _check_store(options.runs)
         rows = find_rows(suite, profile) if options.only else None
         experiments = select(profile.experiments(options.seeds), options.only, rows)
-        _check_teacher(experiments, options)
+        teachers = {e.kind_options["teacher"] for e in experiments if "teacher" in e.kind_options}
+        if teachers and not options.starts_nothing and options.teacher_weights is None:
+            raise missing_weights(", ".join(map(str, teachers)))
         return cls(suite, options.profile_name, profile, experiments, options, custom_models)
 
     def plan(self, resources: Resources, console: Console) -> list[PlannedRun]:
-        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``.
-
-        Raises:
-            SpecError: the prepared images are of another size than runs can take.
-        """
+        """Look every run up, and say what was found. Changes nothing, also with ``--retry-failed``."""
         store = self.options.runs
         plan = make_plan(self.experiments, store, resources, retry_failed=self.options.retry_failed)
         print_plan(console, self.suite, self.profile_name, self.profile, plan, store)
@@ -96,11 +93,7 @@ class GridRequest:
         return plan
 
     def make_store(self) -> None:
-        """Make the folder of runs.
-
-        Raises:
-            SpecError: this user may not write there, or the disk is full.
-        """
+        """Make the folder of runs; a SpecError where this user may not write, or the disk is full."""
         folder = experiments_folder(self.options.runs)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -112,14 +105,7 @@ class GridRequest:
             ) from error
 
     def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
-        """Try the models that are none of ours, then write down in the store who is entered, and in whose place.
-
-        Args:
-            to_do: the runs that are to be trained.
-
-        Raises:
-            SpecError: a model that could not be trained; the message has the cure.
-        """
+        """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""
         refuse_broken((run.job.experiment for run in to_do), self.options)
         entered = [one.model_copy(update={"suites": (self.suite.name,)}) for one in self.custom_models]
         for other in record_custom_models(self.options.runs, entered):
@@ -136,11 +122,7 @@ class GridRequest:
                 reopen(run.job.directory, run.found)
 
     def make_data_ready(self, runs: Sequence[PlannedRun]) -> None:
-        """Fetch or find the images that the runs need.
-
-        Raises:
-            DataError: if images are missing that cannot be fetched.
-        """
+        """Fetch or find the images that the runs need; a DataError for images that cannot be fetched."""
         names = sorted({run.job.experiment.dataset for run in runs})
         for name in names:
             try:
@@ -155,7 +137,7 @@ def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions
     """Say which runs on an image set of the user's own would be too short to tell anything, or fail."""
     own, short = [one for one in experiments if one.is_trained and one.dataset not in CATALOG], []
     for name in sorted({one.dataset for one in own}):
-        with contextlib.suppress(DataError):  # a set that is not there is told where it is needed
+        with contextlib.suppress(DataError):  # a set that is not there is reported where it is needed
             if (found := find_prepared(name, options.loader, options.data_dir)) is None:
                 continue
             labels = read_index(found[0], "train").labels
@@ -171,11 +153,7 @@ def _find_too_few_images(experiments: Sequence[Experiment], options: GridOptions
 
 
 def _check_store(store: Path) -> None:
-    """Check once that runs may be there, not for each of them.
-
-    Raises:
-        SpecError: a file, a place below one, or one that this user may not read.
-    """
+    """Check once that runs may be there: no file, nor below one, and readable by this user."""
     try:
         there = next(place for place in (store.absolute(), *store.absolute().parents) if place.exists())
         if not there.is_dir():
@@ -185,9 +163,3 @@ def _check_store(store: Path) -> None:
             os.listdir(store)
     except OSError as error:
         raise SpecError(f"--runs {store} cannot be read: {error.strerror}; expected a folder of yours") from error
-
-
-def _check_teacher(experiments: Sequence[Experiment], options: GridOptions) -> None:
-    names = {e.kind_options["teacher"] for e in experiments if "teacher" in e.kind_options}
-    if names and not options.starts_nothing and options.teacher_weights is None:
-        raise missing_weights(", ".join(map(str, names)))

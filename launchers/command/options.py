@@ -42,11 +42,9 @@ class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
-    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``custom_model_words`` reads
-    them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on.
-
-    Raises:
-        SpecError: options that do not go together, or a file of weights that is not there.
+    look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``parse_custom_model``
+    reads them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on. Options
+    that do not go together are a SpecError, and so is a file of weights that is not there.
     """
 
     suite: str | None = None
@@ -121,7 +119,6 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     """Work out the resources that one run may use.
 
     Args:
-        options: options of the command line.
         profile: profile, which gives device, evaluations, and the batches that the ranks must share evenly.
         num_ranks: number of ranks of one run, over all its nodes.
         threads_per_rank: number of threads that compute.

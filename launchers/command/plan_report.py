@@ -31,7 +31,7 @@ def print_plan(
     """Print the suite's question, how far the profile is from the paper's scale, and how many runs are left.
 
     Args:
-        name: the profile's.
+        name: profile that is planned.
         store: folder of the runs.
     """
     console.print(f"{suite.name} ({suite.paper}, {suite.item}), profile {name}: {suite.question}", style="bold")
@@ -57,8 +57,8 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
     """Print FLOPs and hours of every run that is still to be done, at the profile's stated rate.
 
     Args:
-        plan: a plan of at least one run.
-        num_devices: cores or GPUs that work at once.
+        plan: plan of at least one run.
+        num_devices: number of cores or GPUs that work at once.
     """
     experiments = [run.job.experiment for run in plan]
     _count_models(console, experiments, plan[0].job.resources)

@@ -24,26 +24,23 @@ def print_resolved(console: Console, suite: Suite, profile_name: str, experiment
     These list all values that a field takes, ours and those of the paper's experiments in the same places.
 
     Args:
-        profile_name: name of the profile from which the experiments were chosen.
+        profile_name: profile from which the experiments were chosen.
     """
     names = describe(experiments)
     console.print(f"{suite.name}, profile {profile_name}: {len(experiments)} runs", style="bold")
     for experiment in experiments:
         console.print(f"  {experiment.id}  {names[experiment.id]}", soft_wrap=True)
-    of_paper = _beside_the_paper(suite, suite.profile(profile_name))
+    of_paper = _match_the_paper(suite, suite.profile(profile_name))
     for name in dict.fromkeys(experiment.model for experiment in experiments):
         ours = [experiment for experiment in experiments if experiment.model == name]
         console.print(_table(f"model {name}", ours, of_paper, _model_fields))
     for name in dict.fromkeys(experiment.recipe.name for experiment in experiments):
         ours = [experiment for experiment in experiments if experiment.recipe.name == name]
-        console.print(_table(f"recipe {name}", ours, of_paper, _recipe_fields))
+        console.print(_table(f"recipe {name}", ours, of_paper, lambda e: e.recipe.model_dump(exclude={"name"})))
 
 
 def _table(
-    title: str,
-    ours: Sequence[Experiment],
-    of_paper: dict[str, Experiment],
-    fields_of: Callable[[Experiment], Fields],
+    title: str, ours: Sequence[Experiment], of_paper: dict[str, Experiment], fields_of: Callable[[Experiment], Fields]
 ) -> Table:
     theirs = [of_paper[experiment.id] for experiment in ours if experiment.id in of_paper]
     columns = [_values(map(fields_of, ours)), _values(map(fields_of, theirs))]
@@ -74,11 +71,7 @@ def _model_fields(experiment: Experiment) -> Fields:
     return {**experiment.model_dump(exclude=nested), **options, **({"parents": parents} if parents else {})}
 
 
-def _recipe_fields(experiment: Experiment) -> Fields:
-    return experiment.recipe.model_dump(exclude={"name"})
-
-
-def _beside_the_paper(suite: Suite, profile: Profile) -> dict[str, Experiment]:
+def _match_the_paper(suite: Suite, profile: Profile) -> dict[str, Experiment]:
     """By the id of ours, the experiment that fills the same place at the paper's scale, and so for what both need."""
     entries = suite.profiles["paper"].entries
     papers = {(entry.table, entry.row, column): entry for entry in entries for column in entry.columns}
@@ -95,12 +88,8 @@ def _pairs(ours: Experiment, theirs: Experiment) -> dict[str, Experiment]:
     """The two, and of what they depend on the first of each kind of model with the first of the same."""
     found = {ours.id: theirs}
     for parent in ours.parents:
-        alike = [other for other in theirs.parents if _is_like(other, parent)]
+        family = parent.model.partition("_")[0]  # a laptop's models are called ``..._micro``
+        alike = [e for e in theirs.parents if e.kind == parent.kind and e.model.partition("_")[0] == family]
         for other in alike[:1]:
             found |= _pairs(parent, other)
     return found
-
-
-def _is_like(theirs: Experiment, ours: Experiment) -> bool:
-    """Whether they do the same with the same family of models: a laptop's models are called ``..._micro``."""
-    return theirs.kind == ours.kind and theirs.model.partition("_")[0] == ours.model.partition("_")[0]

@@ -19,26 +19,18 @@ Train = Callable[[GridOptions], int]  # a grid of a fixed number of seeds; gives
 
 
 def train_until(options: GridOptions, train: Train, console: Console) -> int:
-    """Train five seeds of every arm, then one more each, until the headline is decided or ``--max-seeds`` are done.
+    """Train five seeds of each model, then one more each, until the headline is decided or ``--max-seeds`` are done.
 
-    The same command goes on where the last one ended: seeds that are done are looked at again, not trained. With
-    ``--detach`` it submits the seeds that come next, and returns.
-
-    Args:
-        options: options with ``until``, in points.
-        train: trains what is missing, and builds the leaderboard.
-
-    Returns:
-        The exit status: that of the first training that failed, else 0.
+    The same command goes on where the last one ended: seeds that are done are not trained again. With ``--detach`` it
+    submits the seeds that come next, and returns. The exit status is that of the first training that failed, else 0.
 
     Raises:
         SpecError: the profile leaves the headline empty.
     """
-    num_seeds = FIRST_LOOK
-    while num_seeds < options.max_seeds and _is_complete(found := _headline(options), num_seeds):
-        if found is None or _is_decided(found, options):
-            break
-        num_seeds += 1
+    cell, num_seeds = _headline(options), FIRST_LOOK
+    num_done = min(cell.estimate.sizes, default=0) if cell is not None else 0
+    if cell is not None and num_done >= FIRST_LOOK and not _is_decided(cell, options):
+        num_seeds = min(num_done + 1, options.max_seeds)
     while True:
         status = train(replace(options, seeds=num_seeds, until=None))
         if status or options.slurm.detach:
@@ -59,10 +51,6 @@ def _headline(options: GridOptions) -> Cell | None:
     return cell
 
 
-def _is_complete(cell: Cell | None, num_seeds: int) -> bool:
-    return cell is not None and min(cell.estimate.sizes, default=0) >= num_seeds
-
-
 def _is_decided(cell: Cell, options: GridOptions) -> bool:
     return is_decided(cell.estimate, options.until or 0.0)
 
@@ -73,8 +61,8 @@ def _report(cell: Cell | None, options: GridOptions, num_seeds: int) -> str:
     if cell is None or reach is None:
         return f"{num_seeds} seeds: the headline has no interval"
     mean = format_signed(cell.mean, 2)
-    told = f"{num_seeds} seeds: {mean} ± {reach.half_width:.2f} points (widened for the looks before)"
+    reached = f"{num_seeds} seeds: {mean} ± {reach.half_width:.2f} points (widened for the looks before)"
     if _is_decided(cell, options):
-        return f"{told}; within the goal of ± {options.until:g}"
+        return f"{reached}; within the goal of ± {options.until:g}"
     more = "one more seed" if num_seeds < options.max_seeds else "not reached with --max-seeds"
-    return f"{told}; goal ± {options.until:g}: {more}"
+    return f"{reached}; goal ± {options.until:g}: {more}"

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from multiprocessing import forkserver, parent_process, resource_tracker
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -72,11 +72,10 @@ class ForkedRun(ForkServerProcess):
 
 
 class ForkServer:
-    """multiprocessing's fork server with the libraries loaded, from when it is made until ``close``.
+    """multiprocessing's fork server with the libraries loaded, from when it is made until the block ends.
 
     Args:
         resources: resources of every run; the libraries are loaded for their device and threads.
-        environment: environment of every run.
     """
 
     def __init__(self, resources: Resources, environment: Mapping[str, str]) -> None:
@@ -119,27 +118,24 @@ class ForkServer:
         return False
 
     def fork(self, path: Path, variables: Mapping[str, str]) -> ForkedRun | None:
-        """Start the run of a folder, whose output goes to its log.
-
-        Args:
-            path: run directory.
-            variables: environment variables of this run alone.
-
-        Returns:
-            The run; None if the server cannot fork it.
-        """
-        run = ForkedRun(path, self._resources, variables)
+        """Start the run of a folder, with environment variables of its own; None if the server cannot fork it."""
+        run, main = ForkedRun(path, self._resources, variables), sys.modules["__main__"]
         try:
             self._ensure_running()
-            with _without_main():
-                run.start()
+            sys.modules["__main__"] = ModuleType("__main__")  # else the child imports ours, and all that it imports
+            run.start()
         except (OSError, EOFError):  # EOFError: the server has ended
             self.is_alive = False
             return None
+        finally:
+            sys.modules["__main__"] = main
         self._runs.append(run)
         return run
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
         """End the server and the runs that are left: Python waits for them before it exits."""
         for run in self._runs:
             run.send_signal(signal.SIGKILL)
@@ -148,27 +144,10 @@ class ForkServer:
             os.kill(server._forkserver_pid, signal.SIGKILL)  # type: ignore[attr-defined]  # it may still load
             server._stop()  # type: ignore[attr-defined]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
-
 
 def _replace_environment(environment: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Hide this program's main module: multiprocessing would import it, and all that it imports, in the child."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
 
 
 def _die_with_the_grid() -> None:

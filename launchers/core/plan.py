@@ -1,12 +1,10 @@
-"""The experiments of a grid beside where their runs stand.
-
-Reads files only, starts nothing.
-"""
+"""The experiments of a grid with the status of their runs. Reads files only, starts nothing."""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from suite.spec.suite import Suite
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import RunStatus, after_retry, find_run_status, read_run_status
 
+LONGEST_S = 1e9  # that a time to go is shown as: rates may be damaged
 Rows = dict[str, list[tuple[str, str]]]
 
 
@@ -32,7 +31,7 @@ class Job:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A job and where it stands; ``found`` is the same without regard to a planned retry."""
+    """A job and its run's status; ``found`` is the same without regard to a planned retry."""
 
     job: Job
     status: RunStatus
@@ -45,7 +44,7 @@ class PlannedRun:
 
 
 def find_rows(suite: Suite, profile: Profile) -> Rows:
-    """Name by arm, as the board does, the rows that show it: keys and values in its order."""
+    """Name the board's rows that show each group of seeds: keys and values in its order."""
     found: Rows = defaultdict(list)
     for entry in profile.entries:
         for candidate in entry.candidates:
@@ -56,10 +55,7 @@ def find_rows(suite: Suite, profile: Profile) -> Rows:
 def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | None = None) -> list[Experiment]:
     """Select the experiments that match every KEY of ``only`` with one of its VALUEs, and all that these depend on.
 
-    Args:
-        experiments: those to select from.
-        only: texts KEY=VALUE, each of a field of an experiment or of a row of the board.
-        rows: names of the board's rows; None: it has none.
+    A KEY is a field of an experiment or, where ``rows`` are given, the name of a column of the board's rows.
 
     Raises:
         SpecError: a filter that is not KEY=VALUE, an unknown key, or a value that no experiment has.
@@ -72,33 +68,32 @@ def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | 
         wanted.setdefault(key, []).append(value)
     if not wanted:
         return with_ancestors(experiments)
-    named = [{*_fields(experiment), *(rows or {}).get(experiment.arm_id, ())} for experiment in experiments]
+    rows = rows or {}
+    fields = [{(key, str(value)) for key, value in experiment_fields(e).items()} for e in experiments]
+    named = [own.union(rows.get(e.arm_id, ())) for e, own in zip(experiments, fields, strict=True)]
     known = set().union(*named)
-    told = dict.fromkeys(f"{key}={value}" for row in (rows or {}).values() for key, value in row if value)
+    shown = dict.fromkeys(f"{key}={value}" for row in rows.values() for key, value in row if value)
     for key, values in wanted.items():
         check_name("key of --only", key, {other for other, _ in known})
         for value in values:
-            if not _is_among(key, [value], known):
-                valid = {found for other, found in known if other == key}
-                hint = f" Rows of the board: {', '.join(told)}." if told else ""
+            valid = {found for other, found in known if other == key}
+            if _meaning(value) not in map(_meaning, valid):
+                hint = f" Rows of the board: {', '.join(shown)}." if shown else ""
                 hint = " --seeds N plans seeds 0 to N-1." if key == "seed" else hint
                 raise SpecError(f"{unknown_name(f'value of --only {key}', value, valid)}{hint}")
-    selected = [
-        experiment
-        for experiment, names in zip(experiments, named, strict=True)
-        if all(_is_among(key, values, names) for key, values in wanted.items())
-    ]
+    selected = []
+    for experiment, names in zip(experiments, named, strict=True):
+        meant = {(key, _meaning(value)) for key, value in names}
+        if all(any((key, _meaning(value)) in meant for value in values) for key, values in wanted.items()):
+            selected.append(experiment)
     if not selected:
         raise SpecError(f"no experiment matches --only {' '.join(only)} as a whole; loosen one of the filters")
     return with_ancestors(selected)
 
 
-def _fields(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    return ((key, str(value)) for key, value in experiment_fields(experiment).items())
-
-
-def _is_among(key: str, values: Sequence[str], names: Iterable[tuple[str, str]]) -> bool:
-    return any(key == other and _same(value, found) for other, found in names for value in values)
+def make_jobs(experiments: Sequence[Experiment], store: Path, resources: Resources) -> list[Job]:
+    """Make the job of each experiment: its run is recorded in the store, and may use these resources."""
+    return [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
 
 
 def make_plan(
@@ -108,11 +103,9 @@ def make_plan(
 
     Args:
         experiments: parents before those that need them, and with them.
-        store: the run store.
-        resources: of every run.
         retry_failed: plan as if what failed, or is void, had not been tried; nothing is changed for that.
     """
-    jobs = [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
+    jobs = make_jobs(experiments, store, resources)
     plan: dict[str, PlannedRun] = {}
     for job, found in zip(jobs, read_run_statuses(jobs), strict=True):
         status = found
@@ -135,23 +128,29 @@ def read_run_statuses(jobs: Sequence[Job]) -> list[RunStatus]:
     return [known[job.experiment.id] for job in jobs]
 
 
+def read_progress(run: RunDirectory) -> dict[str, float]:
+    """Read a run's latest logged numbers by name; {} before there are ``step`` and ``num_steps``."""
+    numbers = {name: value for name, value in run.last_metrics().items() if not isinstance(value, list)}
+    if numbers.get("images_per_s", 1) <= 0:
+        del numbers["images_per_s"]
+    return numbers if {"step", "num_steps"} <= numbers.keys() else {}
+
+
 def count(plan: Sequence[PlannedRun]) -> str:
     """Count, in one line, runs that are new, running, interrupted, finished and failed, and those that have to wait."""
     counts = Counter(run.status.state for run in plan)
     num_new = counts["new"] + counts["waiting"] + counts["blocked"]
     num_failed = counts["failed"] + counts["void"]
     resumed = [f"{counts['interrupted']} to resume"] if counts["interrupted"] else []
-    parts = [
-        f"{num_new} new", *resumed, f"{counts['running']} running", f"{counts['done']} finished", f"{num_failed} failed"
-    ]  # fmt: skip
+    running, finished = f"{counts['running']} running", f"{counts['done']} finished"
+    parts = [f"{num_new} new", *resumed, running, finished, f"{num_failed} failed"]
     words = f"; {counts['waiting']} wait for others of these" if counts["waiting"] else ""
     words += f"; {counts['blocked']} cannot start, since what they need has failed" if counts["blocked"] else ""
     return f"{len(plan)} runs: {', '.join(parts)}{words}"
 
 
-def _same(text: str, value: str) -> bool:
-    """Say whether a command line's text means this value: 0.10 is 0.1."""
-    try:
-        return float(text) == float(value)
-    except ValueError:
-        return text == value
+def _meaning(text: str) -> float | str:
+    """Read a command line's text as a number where it is one: 0.10 is 0.1."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text

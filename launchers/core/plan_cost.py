@@ -12,21 +12,14 @@ from suite.spec.resources import Resources
 
 
 def run_flops(experiment: Experiment, resources: Resources) -> float:
-    """Of a whole run, see ``suite.cost.costs``; a model that is new is counted."""
+    """Operations of a whole run, see ``suite.cost.costs``; a model that is new is counted."""
     flops = costs.run_flops(experiment, resources, count_flops)
     assert flops is not None
     return flops
 
 
 def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
-    """Of one image's forward pass, as ``suite.models.flops`` does, which is not imported for what is known.
-
-    Args:
-        model, num_classes, image_size, options: as there.
-
-    Raises:
-        SpecError: a model that is none of ours, and breaks.
-    """
+    """Operations of one image's forward pass; ``suite.models.flops`` is not imported for a model that is known."""
     known = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     if known is not None:
         return known

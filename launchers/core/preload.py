@@ -12,12 +12,7 @@ from suite.spec.resources import WAITING_THREADS, Resources
 
 
 def import_training(resources: Resources) -> None:
-    """Import, before the first fork, what every run needs: it takes seconds, and shows what the machine lacks.
-
-    Raises:
-        RunError: no GPU where one is needed.
-        ImportError, OSError: a library that is not there, or is damaged.
-    """
+    """Import, before the first fork, what every run needs: it takes seconds, and fails where one is missing."""
     os.environ.setdefault(*WAITING_THREADS)
     import suite.training.loop
     import suite.training.untrained  # noqa: F401

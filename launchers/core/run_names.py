@@ -20,7 +20,7 @@ def describe(experiments: Sequence[Experiment]) -> dict[str, str]:
     """
     telling = _telling(experiments, _facts, lambda experiment: experiment.model)
     short = {experiment.id: _name(experiment, telling[experiment.id]) for experiment in experiments}
-    rest = _telling(experiments, _all_facts, lambda experiment: short[experiment.id])
+    rest = _telling(experiments, lambda e: flat_fields(e, "parent."), lambda e: short[e.id])
     return {e.id: _name(e, telling[e.id] | rest[e.id]) for e in experiments}
 
 
@@ -49,7 +49,3 @@ def _telling(
 def _facts(experiment: Experiment) -> Facts:
     options = {**experiment.model_options, **experiment.kind_options}
     return {"dataset": experiment.dataset, **options, "learning_rate": experiment.recipe.learning_rate}
-
-
-def _all_facts(experiment: Experiment) -> Facts:
-    return flat_fields(experiment, "parent.")

@@ -24,11 +24,7 @@ class Sidecar:
     Args:
         module: module as ``python -m`` takes it.
         request: line that it reads first; a long one is handed over while it starts.
-        arguments: arguments of its command line.
         pass_fds: descriptors that it keeps.
-
-    Raises:
-        OSError: there is no room for a file or a process.
     """
 
     def __init__(self, module: str, request: str, arguments: Sequence[str] = (), pass_fds: Sequence[int] = ()) -> None:

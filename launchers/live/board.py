@@ -6,12 +6,12 @@ import contextlib
 import hashlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from launchers.live.cached_page import Page
-from leaderboards.boards.board import Leaderboard, enter_custom_models, make_leaderboard
+from leaderboards.boards.board import enter_custom_models, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
@@ -27,11 +27,9 @@ class ServedBoard:
     """The page of one suite at one scale. ``mark`` is that of the page that was made last.
 
     Args:
-        suite: as it is published, without custom models.
-        profile: its scale.
-        store: where its runs are.
+        suite: suite as it is published, without custom models.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
-        live: the table of runs at work on the page of a grid, which stands above all others; None: another page.
+        live: table of runs at work on the page of a grid, which stands above all others; None: another page.
     """
 
     def __init__(
@@ -42,56 +40,39 @@ class ServedBoard:
         self.mark = ""
 
     def make(self) -> Page | None:
-        """The page; None where it would be the same.
-
-        Raises:
-            SuiteError: the store is not there, or a record in it is broken.
-        """
+        """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
         profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
-        arms = {experiment.arm for experiment in profile.experiments()}
-        mark = mark_of(experiments_folder(self._store) / arm for arm in sorted(arms))
+        groups = {experiment.arm for experiment in profile.experiments()}
+        mark = mark_of(experiments_folder(self._store) / group for group in sorted(groups))
         if mark == self.mark:
             return None
-        page = self._render(mark)
-        self.mark = mark
-        return page
-
-    def _render(self, mark: str) -> Page:
         leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._num_seeds)
         claims = find_claims(leaderboard, self._store)
         live = replace(self._live, board=mark) if self._live else None
         above, grid = (".", "") if live else ("..", "../")
         with _DRAWING:
-            pictures = _draw(leaderboard)
+            pictures = {figure.name: draw(figure, leaderboard, _FORMATS) for figure in leaderboard.suite.figures}
             text = render_suite_page(leaderboard, pictures, claims, above=above, live=live, grid=grid)
-        return Page.of(text, "text/html", dict(_name_files(self._profile, pictures)))
+        self.mark = mark
+        svgs = {name: files["svg"].decode() for name, files in pictures.items() if "svg" in files}
+        sidecars = {f"{self._profile}.{name}.svg": Page.of(svg, "image/svg+xml") for name, svg in svgs.items()}
+        return Page.of(text, "text/html", sidecars)
 
 
-def _draw(leaderboard: Leaderboard) -> Mapping[str, Mapping[str, bytes]]:
-    return {figure.name: draw(figure, leaderboard, _FORMATS) for figure in leaderboard.suite.figures}
-
-
-def _name_files(profile: str, pictures: Mapping[str, Mapping[str, bytes]]) -> Iterator[tuple[str, Page]]:
-    """The files that ``leaderboards/build.py`` puts beside a page, and to which it links."""
-    for name, files in pictures.items():
-        if "svg" in files:
-            yield f"{profile}.{name}.svg", Page.of(files["svg"].decode(), "image/svg+xml")
-
-
-def mark_of(arms: Iterator[Path]) -> str:
-    """A digest that changes when one of their runs begins, ends or fails."""
+def mark_of(groups: Iterator[Path]) -> str:
+    """A digest of folders of runs that changes when one of these begins, ends or fails."""
     found = hashlib.sha256()
-    for arm in arms:
-        found.update(repr([arm.name, *_look_at(arm)]).encode())
+    for group in groups:
+        found.update(repr([group.name, *_look_at(group)]).encode())
     return found.hexdigest()
 
 
-def _look_at(arm: Path) -> Iterator[tuple[str, int, int]]:
-    """Each seed of an arm, and the date and size of what it ended with."""
+def _look_at(group: Path) -> Iterator[tuple[str, int, int]]:
+    """Each seed in a folder, and the date and size of what it ended with."""
     with contextlib.suppress(OSError):  # none was begun
-        for seed in sorted(os.listdir(arm)):
+        for seed in sorted(os.listdir(group)):
             yield seed, 0, 0
-            run = RunDirectory(arm / seed)
+            run = RunDirectory(group / seed)
             for path in (run.result_path, run.failure_path):
                 with contextlib.suppress(OSError):
                     status = path.stat()

@@ -16,20 +16,20 @@ _SHARE = 0.2  # of a core at most, whatever it costs to make a page once
 
 @dataclass(frozen=True)
 class Page:
-    """A content as it is sent. ``packed`` is the same compressed, ``mark`` changes with it; ``beside`` are the files
+    """A content as it is sent. ``packed`` is the same compressed, ``mark`` changes with it; ``linked`` are the files
     that it links to, by their names."""
 
     content: bytes
     packed: bytes
     type: str
     mark: str
-    beside: Mapping[str, Page] = field(default_factory=dict)
+    linked: Mapping[str, Page] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, text: str, kind: str, beside: Mapping[str, Page] | None = None) -> Page:
+    def of(cls, text: str, kind: str, linked: Mapping[str, Page] | None = None) -> Page:
         content = text.encode()
         mark = hashlib.sha256(content).hexdigest()[:32]
-        return cls(content, gzip.compress(content, 3, mtime=0), f"{kind}; charset=utf-8", mark, beside or {})
+        return cls(content, gzip.compress(content, 3, mtime=0), f"{kind}; charset=utf-8", mark, linked or {})
 
 
 class CachedPage:
@@ -51,8 +51,7 @@ class CachedPage:
         share: float = _SHARE,
         also: CachedPage | None = None,
     ) -> None:
-        self._make, self._every_s, self._timeout_s, self._share = make, every_s, timeout_s, share
-        self._also = also
+        self._make, self._every_s, self._timeout_s, self._share, self._also = make, every_s, timeout_s, share, also
         self._latest: Page | None = None
         self.trouble = ""
         self._wanted = threading.Event()
@@ -76,14 +75,12 @@ class CachedPage:
             self._wanted.wait()
             self._wanted.clear()
             began = time.monotonic()
-            page, trouble = self._try()
+            page, trouble = None, ""
+            try:
+                page = self._make()
+            except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
+                trouble = f"it cannot be made: {error}"
             with self._changed:
                 self._latest, self.trouble = page or self._latest, trouble
                 self._changed.notify_all()
             time.sleep(max(self._every_s, (time.monotonic() - began) / self._share))
-
-    def _try(self) -> tuple[Page | None, str]:
-        try:
-            return self._make(), ""
-        except (SuiteError, OSError) as error:  # the store is not there yet, or a record in it is broken
-            return None, f"it cannot be made: {error}"

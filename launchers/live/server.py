@@ -13,11 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from launchers.command.address import Address, is_loopback
-from launchers.live.cached_page import Page
 from launchers.live.site import Site
 from leaderboards.report.rendering import render_waiting
 
-_RETRY_S = 2  # after which a browser asks again for what is not made yet
+_RETRY_S = 2  # after which a browser asks again, without a script, for what is not made yet
 _MAX_CONNECTIONS = 64  # at once, each with a thread
 _REQUEST_S = 10.0  # in which a whole request has come, however slowly
 _ANSWER_S = 30.0  # in which a browser has taken what it is sent
@@ -108,17 +107,14 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path.removeprefix(self._prefix)
         if (place := self.server.site.moved.get(path)) is not None:
             return self._answer(HTTPStatus.FOUND, b"", {"Location": f"{self._prefix}{place}"})
-        found = self.server.site.find(path)
-        kept, name = found or (None, "")
-        page = kept.find() if kept else None
-        if kept and page is None:
-            return self._ask_to_wait(kept.trouble)
-        page = page.beside.get(name) if page and name else page
+        cached, name = self.server.site.find(path) or (None, "")
+        page = cached.find() if cached else None
+        if cached and page is None:
+            about = {"Content-Type": "text/html; charset=utf-8", "Retry-After": str(_RETRY_S), "Refresh": str(_RETRY_S)}
+            return self._answer(HTTPStatus.SERVICE_UNAVAILABLE, render_waiting(cached.trouble).encode(), about)
+        page = page.linked.get(name) if page and name else page
         if page is None:
             return self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here; expected {self._prefix}")
-        return self._send(page)
-
-    def _send(self, page: Page) -> None:
         if self.headers.get("If-None-Match") == f'"{page.mark}"':
             return self._answer(HTTPStatus.NOT_MODIFIED, b"", {"ETag": f'"{page.mark}"'})
         is_packed = "gzip" in self.headers.get("Accept-Encoding", "")
@@ -126,11 +122,6 @@ class _Handler(BaseHTTPRequestHandler):
         about |= {"Content-Encoding": "gzip"} if is_packed else {}
         about |= {} if page.type.startswith("text/html") else {"Content-Security-Policy": _POLICY_OF_FILES}
         return self._answer(HTTPStatus.OK, page.packed if is_packed else page.content, about)
-
-    def _ask_to_wait(self, trouble: str) -> None:
-        """Let a browser come back by itself: it needs no script for it."""
-        about = {"Content-Type": "text/html; charset=utf-8", "Retry-After": str(_RETRY_S), "Refresh": str(_RETRY_S)}
-        self._answer(HTTPStatus.SERVICE_UNAVAILABLE, render_waiting(trouble).encode(), about)
 
     do_HEAD = do_GET
 
@@ -141,14 +132,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _find_refusal(self) -> tuple[HTTPStatus, str] | None:
         """Check that the browser was sent here by who started the grid, not by another page that it shows."""
-        address = self.server.listens_at
-        if address.token:
+        if token := self.server.listens_at.token:
             given = urlsplit(self.path).path.split("/")[1:2]
-            if not hmac.compare_digest(*(text.encode() for text in ("".join(given), address.token))):
-                return (
-                    HTTPStatus.FORBIDDEN,
-                    "the token is missing or wrong: open the whole address that grid.py printed",
-                )
+            if not hmac.compare_digest(*(text.encode() for text in ("".join(given), token))):
+                reason = "the token is missing or wrong: open the whole address that grid.py printed"
+                return HTTPStatus.FORBIDDEN, reason
             return None
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
         if not is_loopback(host):  # a name that somebody else has pointed to this machine

@@ -1,7 +1,4 @@
-"""The live pages' sidecar of a grid: started before it trains, ended with it.
-
-Its standard input stays open for as long as the grid lives, also where that is killed.
-"""
+"""The live pages' sidecar of a grid: started before it trains, ended with it, also where that is killed."""
 
 from __future__ import annotations
 
@@ -31,9 +28,6 @@ def serving(address: Address | None, words: Sequence[str], console: Console) -> 
         address: address to serve at; None: nothing is served.
         words: words of the command line, from which the process learns what to show.
         console: console that shows the URL.
-
-    Raises:
-        SpecError: nothing can listen there.
     """
     if address is None:
         yield None

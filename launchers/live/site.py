@@ -5,32 +5,93 @@ The paths are those of the files that ``leaderboards/build.py --all`` writes, so
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from launchers.command.grid_request import GridRequest
-from launchers.live.board import ServedBoard
+from launchers.live.board import ServedBoard, mark_of
 from launchers.live.cached_page import CachedPage, Page
-from launchers.live.overview import Overview, OverviewPage, write_claims, write_index
 from launchers.live.state import COLUMNS, TEXTS, StateReader
+from leaderboards.boards.board import check_store
+from leaderboards.judged_claims import JudgedClaim
+from leaderboards.report.claims_page import render_claims_html
 from leaderboards.report.compressed import without_controls
 from leaderboards.report.findings_page import render_findings_html
+from leaderboards.report.index_page import render_index_html
 from leaderboards.report.suite_page import LiveTable
-from leaderboards.survey import has_runs
+from leaderboards.survey import IndexLine, has_runs, judge_all, survey
 from suite.base.errors import SpecError
 from suite.papers import get_suite, list_claims, list_suites
+from suite.spec.claims import PaperClaims
+from suite.store.run_store import experiments_folder
 
 STATE = "state.json"
 _EVERY_S = 2.0  # between two looks at the runs
 _EVERY_S_OF_SLURM = 5.0  # it is asked as often as by --watch
 _STATE_S = 60.0  # for which a page of runs waits for their state
 _BOARD = re.compile(r"(\w+)/([^/]+)\.html", re.ASCII)
-_keep_beside = functools.partial(CachedPage, every_s=5.0, share=0.05)  # what is not the grid's own
+_cache_other = functools.partial(CachedPage, every_s=5.0, share=0.05)  # what is not the grid's own
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everything that was read: a line for each suite at each scale that has runs, and all claims at these scales."""
+
+    lines: Sequence[IndexLine]
+    claims: Sequence[JudgedClaim]
+
+
+class Overview:
+    """The data of all these pages, read once for all of them and again once a run has begun, ended or failed.
+
+    ``grid`` is the suite and scale that is at work, which is listed also where it is none of ours.
+    """
+
+    def __init__(self, store: Path, grid: tuple[str, str]) -> None:
+        self._store, self._grid = store, grid
+        self._lock, self._mark, self._found = threading.Lock(), "", Found([], [])
+
+    def read(self) -> Found:
+        """The same object for as long as nothing has changed; a SpecError where the store is not there."""
+        with self._lock:
+            check_store(self._store)
+            mark = mark_of(iter(sorted(experiments_folder(self._store).glob("*"))))
+            if mark != self._mark:
+                lines = list(survey(self._store, also=self._grid))
+                self._mark, self._found = mark, Found(lines, judge_all(lines, self._store))
+            return self._found
+
+
+def write_index(found: Found) -> str:
+    """Write the page of all suites."""
+    return render_index_html(found.lines, found.claims, grid="./")
+
+
+def write_claims(found: Found, paper: PaperClaims) -> str:
+    """Write the page of one paper's claims."""
+    return render_claims_html(paper, [judged for judged in found.claims if judged.paper is paper], grid="../")
+
+
+class _OverviewPage:
+    """One of the pages, which ``render`` writes."""
+
+    def __init__(self, overview: Overview, render: Callable[[Found], str]) -> None:
+        self._overview, self._render = overview, render
+        self._shown: Found | None = None
+
+    def make(self) -> Page | None:
+        """The page; None where it would be the same."""
+        found = self._overview.read()
+        if found is self._shown:
+            return None
+        self._shown = found
+        return Page.of(self._render(found), "text/html")
 
 
 @dataclass
@@ -44,7 +105,7 @@ class Site:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def find(self, path: str) -> tuple[CachedPage, str] | None:
-        """A page, and the name of the file that is wanted of those beside it, "" for itself; None: there is none."""
+        """A page, and the name of the file that is wanted of those it links to, "" for itself; None: there is none."""
         if (page := self._find_page(path)) is not None:
             return page, ""
         folder, _, name = path.rpartition("/")
@@ -71,18 +132,18 @@ def make_site(grid: GridRequest) -> Site:
     overview = Overview(options.runs, (name, grid.profile_name))
     pages = {
         "": shown,
-        STATE: _keep_state(grid, board, shown),
-        "index.html": _keep_beside(OverviewPage(overview, write_index).make),
-        "findings.html": _keep_beside(lambda: Page.of(render_findings_html(grid="./"), "text/html")),
+        STATE: _cache_state(grid, board, shown),
+        "index.html": _cache_other(_OverviewPage(overview, write_index).make),
+        "findings.html": _cache_other(lambda: Page.of(render_findings_html(grid="./"), "text/html")),
     }
     for paper in list_claims():
         render = functools.partial(write_claims, paper=paper)
-        pages[f"claims/{paper.name}.html"] = _keep_beside(OverviewPage(overview, render).make)
+        pages[f"claims/{paper.name}.html"] = _cache_other(_OverviewPage(overview, render).make)
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
     return Site(pages, functools.partial(_find_board, store=options.runs), own)
 
 
-def _keep_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
+def _cache_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
     reader = StateReader(grid)
 
     def make() -> Page:
@@ -101,8 +162,7 @@ def _find_board(path: str, store: Path) -> CachedPage | None:
     if found is None or found[1] not in list_suites():
         return None
     suite, profile = get_suite(found[1]), found[2]
-    try:
-        is_there = has_runs(suite, profile, store)
-    except SpecError:  # it has no such scale
-        return None
-    return _keep_beside(ServedBoard(suite, profile, store).make) if is_there else None
+    with contextlib.suppress(SpecError):  # it has no such scale
+        if has_runs(suite, profile, store):
+            return _cache_other(ServedBoard(suite, profile, store).make)
+    return None

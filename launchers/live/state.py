@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
-from launchers.core.plan import Job
+from launchers.core.plan import Job, make_jobs
 from launchers.core.run_names import describe
-from launchers.slurm.grid_status import JobStatus, Need, duration, in_order, read_status, summarize
-from launchers.slurm.submission import find_submissions
-from launchers.slurm.troubles import find_troubles
+from launchers.slurm.grid_status import JobStatus, read_status
+from launchers.slurm.status_table import describe_hours, duration, find_troubles, in_order, summarize
 from suite.base.errors import SuiteError
-from suite.spec.experiment import Experiment
-from suite.store.run_directory import RunDirectory
 from suite.store.run_store import find_runs
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
@@ -23,15 +21,10 @@ TEXTS = ("Run", "State", "Node", "Note")  # the others are numbers
 
 
 class StateReader:
-    """Reads every run's state again and again; a finished one only when its result has changed.
-
-    Args:
-        grid: whose runs are looked at.
-    """
+    """Reads the state of every run of a grid again and again; a finished one only when its result has changed."""
 
     def __init__(self, grid: GridRequest) -> None:
         self._grid, self._profile, self._store = grid, grid.profile, grid.options.runs
-        self._need = Need(grid.profile)
         self._done: dict[str, tuple[object, JobStatus]] = {}
 
     def read(self) -> dict[str, Any]:
@@ -43,49 +36,41 @@ class StateReader:
 
     def _read(self, jobs: Sequence[Job]) -> dict[str, Any]:
         marks = {job.experiment.id: _mark(job) for job in jobs}
-        kept = {name: found for name, (mark, found) in self._done.items() if mark == marks.get(name)}
-        fresh = read_status([job for job in jobs if job.experiment.id not in kept], self._store)
-        known = kept | {status.job.experiment.id: status for status in fresh}
+        cached = {name: found for name, (mark, found) in self._done.items() if mark == marks.get(name)}
+        fresh = read_status([job for job in jobs if job.experiment.id not in cached], self._store)
+        known = cached | {status.job.experiment.id: status for status in fresh}
         found = [known[job.experiment.id] for job in jobs]
         for status in fresh:
             if status.state == "done" and (mark := marks[status.job.experiment.id]) is not None:
                 self._done[status.job.experiment.id] = (mark, status)
-        submissions = find_submissions(self._store)
-        troubles = find_troubles(self._store, submissions, found) if submissions else []
         names = describe([job.experiment for job in jobs])
         return {
             "summary": summarize(found),
-            "hours": self._need.describe(found, self._profile),
-            "troubles": troubles,
+            "hours": describe_hours(found, self._profile),
+            "troubles": find_troubles(self._store, found),
             "runs": [_view(status, names[status.job.experiment.id]) for status in in_order(found)],
         }
 
 
 def jobs_of(grid: GridRequest) -> list[Job]:
     """The grid's jobs; with ``--seeds until`` of as many seeds as were begun."""
-    options, profile, store = grid.options, grid.profile, grid.options.runs
+    options, profile, experiments = grid.options, grid.profile, grid.experiments
     if options.cluster == "slurm":
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
         return on_slurm.jobs_of(grid)
-    resources = make_resources(options, profile, options.ranks_per_node or 1, 1)
-    experiments = grid.experiments if options.until is None else _begun(grid)
-    return [Job(experiment, RunDirectory.of(store, experiment), resources) for experiment in experiments]
-
-
-def _begun(grid: GridRequest) -> list[Experiment]:
-    first = grid.profile.experiments()
-    seeds = [seed for experiment in first for seed in find_runs(grid.options.runs, experiment)]
-    return grid.profile.experiments(max([grid.options.seeds - 1, *seeds]) + 1)
+    if options.until is not None:
+        seeds = [seed for experiment in profile.experiments() for seed in find_runs(options.runs, experiment)]
+        experiments = profile.experiments(max([options.seeds - 1, *seeds]) + 1)
+    return make_jobs(experiments, options.runs, make_resources(options, profile, options.ranks_per_node or 1, 1))
 
 
 def _mark(job: Job) -> object:
     """Find what changes with a run's result; None before there is one."""
-    try:
+    with contextlib.suppress(OSError):
         found = job.directory.result_path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
 
 
 def _view(status: JobStatus, name: str) -> dict[str, Any]:

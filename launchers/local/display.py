@@ -9,21 +9,21 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from launchers.core.progress import LONGEST_S, read_progress
+from launchers.core.plan import LONGEST_S, read_progress
 from launchers.core.run_names import describe
 from launchers.local.pool import LocalPool, LocalRun, PoolState
 from leaderboards.text.escaping import spell_controls
 from suite.store.heartbeat import find_silence
 
 _STYLES: dict[PoolState, str] = {
-    "waiting": "dim",
+    "failed": "bold red",
     "running": "bold cyan",
     "locked": "magenta",
     "done": "green",
-    "failed": "bold red",
+    "waiting": "dim",
 }
 _WORDS: dict[PoolState, str] = {"locked": "in another grid"}
-_IMPORTANCE: dict[PoolState, int] = {"failed": 0, "running": 1, "locked": 2, "done": 3, "waiting": 4}
+_IMPORTANCE = list(_STYLES)  # what matters most first
 _MOVING = ("running", "locked")
 _MAX_REASONS = 5  # of failed runs, below the table
 
@@ -79,9 +79,8 @@ class Display:
 
     def _render(self) -> RenderableType:
         """The runs that matter most now, as many as the terminal has lines for, and the total."""
-        order = sorted(range(len(self._pool.runs)), key=lambda i: (_IMPORTANCE[self._pool.runs[i].state], i))
-        room = max(3, self._console.size.height - 7)
-        shown = set(order[: room if len(order) > room else len(order)])
+        order = sorted(range(len(self._pool.runs)), key=lambda i: _IMPORTANCE.index(self._pool.runs[i].state))
+        shown = set(order[: max(3, self._console.size.height - 7)])
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("run", no_wrap=True)
         table.add_column("state", no_wrap=True)
@@ -104,28 +103,26 @@ class Display:
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
         metrics = self._metrics[i]
         step, num_steps = metrics.get("step", 0), metrics.get("num_steps", 1)
-        keeps_pace = run.state in _MOVING and not self._silent.get(i)
+        silence = self._silent.get(i)
+        rate = metrics.get("images_per_s") if run.state in _MOVING and not silence else None
+        state = "waiting for a run" if run.waits_for_parent else _WORDS.get(run.state, run.state)
         accuracy = metrics.get("top1_percent")
         return [
             self._name(run),
-            self._state(i, run),
+            Text(silence, "yellow") if silence else Text(state, _STYLES[run.state]),
             ProgressBar(total=num_steps, completed=step, width=20),
-            f"{metrics['images_per_s']:,.0f}" if keeps_pace and "images_per_s" in metrics else "",
-            _clock(_images_left(run, metrics) / max(metrics["images_per_s"], 1e-9))
-            if keeps_pace and "images_per_s" in metrics
-            else "",
+            "" if rate is None else f"{rate:,.0f}",
+            "" if rate is None else _clock(_images_left(run, metrics) / max(rate, 1e-9)),
             "" if accuracy is None else f"{accuracy:.2f}",
         ]
-
-    def _state(self, i: int, run: LocalRun) -> Text:
-        if silence := self._silent.get(i):
-            return Text(silence, "yellow")
-        return Text("waiting for a run" if run.is_held else _WORDS.get(run.state, run.state), _STYLES[run.state])
 
     def _total(self) -> RenderableType:
         runs = self._pool.runs
         states = [run.state for run in runs]
-        share = sum(_share_done(self._metrics[i], run.state) for i, run in enumerate(runs))
+        share = 0.0
+        for i, run in enumerate(runs):
+            step, num_steps = self._metrics[i].get("step", 0), self._metrics[i].get("num_steps", 1)
+            share += 1.0 if run.state in ("done", "failed") else step / max(1.0, num_steps)
         text = Text(
             f"{states.count('done')} of {len(runs)} done, {states.count('running')} running, "
             f"{states.count('failed')} failed" + self._eta()
@@ -136,7 +133,8 @@ class Display:
 
     def _eta(self) -> str:
         """Time to go: the images left, at the mean rate of the runs under way times their number."""
-        started = self._started()
+        runs = [(run, self._metrics[i]) for i, run in enumerate(self._pool.runs)]
+        started = [(run, metrics) for run, metrics in runs if "num_steps" in metrics]
         moving = sum(run.state in _MOVING for run in self._pool.runs)
         rates = [m["images_per_s"] for run, m in started if run.state in _MOVING and "images_per_s" in m]
         if not rates:
@@ -146,16 +144,6 @@ class Display:
         fresh = sum(run.state in ("waiting", "running", "locked") for run in self._pool.runs) - len(rates)
         left += fresh * sum(sizes) / len(sizes)
         return f", about {_clock(left * len(rates) / sum(rates) / moving)} to go"
-
-    def _started(self) -> list[tuple[LocalRun, dict[str, float]]]:
-        """The runs that have logged something, with their latest values."""
-        return [(run, self._metrics[i]) for i, run in enumerate(self._pool.runs) if "num_steps" in self._metrics[i]]
-
-
-def _share_done(metrics: dict[str, float], state: PoolState) -> float:
-    if state in ("done", "failed"):
-        return 1.0
-    return float(metrics.get("step", 0)) / max(1.0, float(metrics.get("num_steps", 1)))
 
 
 def _images_left(run: LocalRun, metrics: dict[str, float]) -> float:

@@ -15,10 +15,9 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -42,9 +41,7 @@ _QUIT_S = 10.0
 class SharedGpus(Gpus):
     """GPUs that several runs of one rank are on, and their daemons, for as long as the grid trains.
 
-    Args:
-        names: of the GPUs, as CUDA_VISIBLE_DEVICES has them.
-        console: is told, once, why GPUs are shared without MPS.
+    ``names`` are as CUDA_VISIBLE_DEVICES has them. The console shows, once, why GPUs are shared without MPS.
     """
 
     def __init__(self, names: Sequence[str], console: Console) -> None:
@@ -63,9 +60,7 @@ class SharedGpus(Gpus):
             self._console.print(f"runs share a GPU without MPS, and so take turns on it: {problem}")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._stack.close()
 
     def variables(self, slot: int, num_ranks: int) -> dict[str, str]:
@@ -80,7 +75,7 @@ class SharedGpus(Gpus):
         for gpu in self.names:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True)))
             places = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
-            problem = _start_daemon(gpu, folder, os.environ | places, stack.callback)
+            problem = _start_daemon(gpu, folder, os.environ | places, stack)
             if problem:
                 return problem
             name = "0" if gpu.isdecimal() else gpu  # a GPU's or an instance's own name stays what it is
@@ -88,15 +83,8 @@ class SharedGpus(Gpus):
         return ""
 
 
-def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_end: Callable[..., object]) -> str:
-    """Start a GPU's daemon, which ends with this process, however that does; returns why it could not be started.
-
-    Args:
-        gpu: it sees.
-        folder: for its pipes and its log.
-        environment: that names the folder.
-        at_the_end: takes what ends it.
-    """
+def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], stack: ExitStack) -> str:
+    """Start a GPU's daemon, which ends with this process, however that does; returns why it could not be started."""
     try:
         with (folder / "output").open("wb") as output:
             daemon = subprocess.Popen(
@@ -109,7 +97,7 @@ def _start_daemon(gpu: str, folder: Path, environment: dict[str, str], at_the_en
             )
     except OSError as error:
         return f"{_CONTROL} of GPU {gpu} did not start: {error}"
-    at_the_end(_end_daemon, daemon, environment)
+    stack.callback(_end_daemon, daemon, environment)
     deadline = time.monotonic() + _START_S
     while not (folder / f"{_CONTROL}.pid").exists():
         if daemon.poll() is not None or time.monotonic() > deadline:

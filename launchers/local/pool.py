@@ -2,8 +2,8 @@
 
 A run of one rank is forked by a process that has the libraries loaded, see ``launchers.core.fork_server``.
 
-The pool learns how a run went from its files, as any other reader does. A run that another grid holds is waited for;
-one whose parents have no result yet takes up no slot until they have.
+The pool learns how a run went from its files, as any other reader does. A run that another grid has locked is waited
+for; one whose parents have no result yet takes up no slot until they have.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Gpus:
 
 
 class LocalRun:
-    """One job's life in the pool, beside ``parents``: the runs of the pool that it depends on."""
+    """One job's life in the pool. ``parents`` are the runs of the pool that it depends on."""
 
     def __init__(self, planned: PlannedRun) -> None:
         self.job: Job = planned.job
@@ -84,23 +84,14 @@ class LocalRun:
         self._watch: Watch | None = None
 
     @property
-    def is_held(self) -> bool:
+    def waits_for_parent(self) -> bool:
         """Whether it waits for another run, not for a slot."""
         return self.state == "waiting" and any(parent.state != "done" for parent in self.parents)
-
-    def give_up_if_a_parent_failed(self) -> None:
-        """Fail with a parent. Nothing is written down: once that has a result, the next grid simply goes on."""
-        failed = next((parent for parent in self.parents if parent.state == "failed"), None)
-        if failed is not None:
-            self.state, self.problem = "failed", f"needs {failed.job.experiment.id}, which failed"
 
     def start(self, slot: int, gpus: Gpus, server: ForkServer | None = None) -> bool:
         """Start the processes, whose output goes to the run's log; a run that cannot even start has failed.
 
-        Args:
-            slot: the place in the pool that it takes.
-            gpus: of the pool.
-            server: forks it; None, or one that has ended: it loads the libraries itself.
+        Without a ``server`` that is alive, the run loads the libraries itself.
         """
         try:
             self.job.directory.create(self.job.experiment)
@@ -129,7 +120,7 @@ class LocalRun:
             )
 
     def reap(self) -> bool:
-        """Say whether the process is gone; if so, the files have told what became of the run."""
+        """Say whether the process is gone; if so, its files have said what became of the run."""
         code = self.process.poll() if self.process is not None else None
         if code is None:
             return False
@@ -153,7 +144,7 @@ class LocalRun:
         self._watch = None  # it takes a moment to die
 
     def look(self) -> None:
-        """Learn from its files where the run stands: whether it has ended, is held by another process, or is open."""
+        """Learn from its files where the run stands: whether it has ended, is locked by another process, or is open."""
         found = run_status.find_run_status(self.job.directory, self.job.experiment)
         self.state = _STATES[found.state]
         if self.state == "failed":
@@ -161,20 +152,15 @@ class LocalRun:
 
     def _judge(self, code: int) -> None:
         """Judge a run of ours that ended with status ``code`` and left nothing that says why."""
+        log_path = str(self.job.directory.log_path)
         if code == Exit.LOCKED:
             self.state = "locked"
-        elif code == Exit.BLOCKED:
-            self.state, self.problem = (
-                "failed",
-                f"what it needs has no result any more; see {self.job.directory.log_path}",
-            )
-        else:
-            self._restart_or_give_up(code)
-
-    def _restart_or_give_up(self, code: int) -> None:
+            return
+        if code == Exit.BLOCKED:
+            self.state, self.problem = "failed", f"what it needs has no result any more; see {log_path}"
+            return
         killed = f"was killed by {_signal_name(-code)} (kill, or out of memory)"
         how = f"the process {killed if code < 0 else f'ended with status {code} and no result'}"
-        log_path = str(self.job.directory.log_path)
         with contextlib.suppress(SuiteError):  # a full disk: the grid itself still shows the reason
             known = self.job.directory.read_failure()
             how = known.reason if known else how
@@ -185,23 +171,19 @@ class LocalRun:
 
 
 class LocalPool:
-    """Carries out a plan on this machine, at most ``max_parallel`` runs at a time.
+    """Carries out a plan on this machine.
 
     Runs may share a GPU; the ranks of one run have one each, so there must be as many.
 
     Args:
-        plan: the runs, parents before those that need them.
-        max_parallel: how many go at once.
-        gpus: handed out to them; None: there are none.
-        server: forks runs of one rank; None: each loads the libraries itself, as those of several ranks do.
+        plan: runs, parents before those that need them.
+        max_parallel: number of runs that go at once, at most.
+        gpus: GPUs that are handed out to them; None on a machine without.
+        server: server that forks runs of one rank; None: each loads the libraries itself, as several ranks do.
     """
 
     def __init__(
-        self,
-        plan: Sequence[PlannedRun],
-        max_parallel: int,
-        gpus: Gpus | None = None,
-        server: ForkServer | None = None,
+        self, plan: Sequence[PlannedRun], max_parallel: int, gpus: Gpus | None = None, server: ForkServer | None = None
     ) -> None:
         self.runs = [LocalRun(planned) for planned in plan]
         self._order = _in_order_of_start(self.runs)
@@ -227,8 +209,10 @@ class LocalPool:
         return any(run.state in ("waiting", "running", "locked") for run in self.runs)
 
     def _start_if_possible(self, run: LocalRun) -> None:
-        run.give_up_if_a_parent_failed()
-        if run.state != "waiting" or run.is_held or not self._free_slots:
+        if failed := next((parent for parent in run.parents if parent.state == "failed"), None):
+            # nothing is written down: once the parent has a result, the next grid simply goes on
+            run.state, run.problem = "failed", f"needs {failed.job.experiment.id}, which failed"
+        if run.state != "waiting" or run.waits_for_parent or not self._free_slots:
             return
         if self._server is not None and self._server.is_loading:
             return
@@ -261,7 +245,6 @@ def _in_order_of_start(runs: Sequence[LocalRun]) -> list[LocalRun]:
 
 
 def _signal_name(number: int) -> str:
-    try:
+    with contextlib.suppress(ValueError):
         return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    return f"signal {number}"

@@ -4,7 +4,6 @@ an array of a thousand would need as many files."""
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,9 @@ from typing import Any
 import submitit
 
 from launchers.slurm import queries as slurm
-from launchers.slurm.calls import ask, words_of
 from suite.base.errors import RunError
 
-REFUSALS = (RunError, OSError)
-"""Raised by ``BatchScript.submit`` where sbatch takes no job."""
-
-PYTHON = sys.executable
-_PATIENCE_S = 180.0  # a busy controller lets sbatch ask again and again
+_TIMEOUT_S = 180.0  # a busy controller lets sbatch ask again and again
 _TAKEN = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?")
 
 
@@ -28,23 +22,17 @@ class UnknownError(RunError):
 
 
 class BatchScript:
-    """A batch script of one job, or of an array of jobs.
+    """A batch script of one job, or of an array of ``num_jobs``, in a folder that also takes the logs.
 
-    Args:
-        folder: folder of the script and its logs.
-        num_jobs: size of the job array; None for a single job.
-        parameters: submitit's names; those that are None are left to the cluster.
-
-    Raises:
-        ValueError: a parameter that submitit does not know.
+    ``parameters`` have submitit's names; those that are None are left to the cluster.
     """
 
     def __init__(self, folder: Path, parameters: Mapping[str, Any], num_jobs: int | None = None) -> None:
         self._folder = folder
         self._executor = submitit.SlurmExecutor(folder)
-        self._executor.update_parameters(**{key: value for key, value in parameters.items() if value is not None})
-        srun_args = ["--export=ALL", *parameters.get("srun_args", ())]  # else a site may leave out PYTHONPATH
-        self._executor.update_parameters(srun_args=srun_args)
+        given = {key: value for key, value in parameters.items() if value is not None}
+        given["srun_args"] = ["--export=ALL", *given.get("srun_args", ())]  # else a site may leave out PYTHONPATH
+        self._executor.update_parameters(**given)
         if num_jobs is not None:
             self._executor.parameters["map_count"] = num_jobs
 
@@ -62,20 +50,15 @@ class BatchScript:
         name = self._executor.parameters["job_name"]
         path = self._folder / f"{name}.sh"
         path.write_text(self.script(command), encoding="utf-8")
-        done = ask("sbatch", "--parsable", str(path), patience_s=_PATIENCE_S)
+        done = slurm.ask("sbatch", "--parsable", str(path), timeout_s=_TIMEOUT_S)
         found = _TAKEN.fullmatch(done.stdout.strip())
         if found and done.returncode == 0:
             return found[1]
         try:
             job_ids = slurm.look_up(name)
         except RunError as error:
-            raise UnknownError(f"{words_of(done)}; {error}") from error
+            raise UnknownError(f"{slurm.words_of(done)}; {error}") from error
         if not job_ids:
-            raise RunError(words_of(done))
+            raise RunError(slurm.words_of(done))
         slurm.scancel(job_ids[1:])  # where sbatch asked again, and was heard twice
         return job_ids[0]
-
-
-def rank_of_job() -> submitit.JobEnvironment:
-    """This process among those of its job: ranks, hosts, the job's number."""
-    return submitit.JobEnvironment()

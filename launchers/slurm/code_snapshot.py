@@ -29,14 +29,13 @@ class Snapshot:
     def __init__(self, store: Path) -> None:
         self._files = {name: path.read_bytes() for name, path in _list_files()}
         self._files[PINNED] = commit().encode()
-        self.folder = submissions_folder(store).absolute() / "code" / _digest(self._files)
+        digest = hashlib.sha256()
+        for name, content in sorted(self._files.items()):
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        self.folder = submissions_folder(store).absolute() / "code" / digest.hexdigest()[:_DIGITS]
 
     def write(self) -> None:
-        """Copy them into the store, unless this code is there.
-
-        Raises:
-            RunError: the disk is full, or the store is not ours to write to.
-        """
+        """Copy them into the store, unless this code is there; a RunError if the disk refuses."""
         if self.folder.is_dir():
             return
         partial = self.folder.with_name(f".{self.folder.name}.{os.getpid()}.partial")
@@ -52,17 +51,10 @@ class Snapshot:
 
 
 def _list_files() -> Iterator[tuple[str, Path]]:
-    """List what our packages consist of, wherever they were imported from, by its name in the copy."""
+    """List the files of our packages, wherever they were imported from, by their names in the copy."""
     for package in OUR_PACKAGES:
         found = importlib.util.find_spec(package)
         for place in (found and found.submodule_search_locations) or ():
             for path in Path(place).rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts:
                     yield f"{package}/{path.relative_to(place)}", path
-
-
-def _digest(files: dict[str, bytes]) -> str:
-    digest = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:_DIGITS]

@@ -6,28 +6,18 @@ A run that SLURM still lists is never called failed: a job that was requeued, or
 from __future__ import annotations
 
 import datetime
-from collections import Counter
+import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from launchers.core.console import Excerpt
-from launchers.core.plan import Job, read_run_statuses
-from launchers.core.progress import LONGEST_S, read_progress
-from launchers.core.run_names import describe
+from launchers.core.plan import Job, read_progress, read_run_statuses
 from launchers.slurm import queries as slurm
-from launchers.slurm.lost_starts import LostStart, read_starts
+from launchers.slurm.lost_starts import LostStart, read_starts, read_tail
 from launchers.slurm.queries import EndedJob, QueuedJob
-from launchers.slurm.reasons import explain_end, explain_wait
 from launchers.slurm.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
-from suite.cost.costs import write_hours
-from suite.spec.profile import Profile
 from suite.store import attempts, run_status
 from suite.store.attempts import Attempt
 from suite.store.heartbeat import find_silence
@@ -35,20 +25,24 @@ from suite.store.run_status import RunStatus
 
 JobState = Literal[run_status.State, "requeued", "pending", "cancelled"]
 
-_STYLES: dict[JobState, str] = {
-    "failed": "bold red",
-    "void": "bold red",
-    "blocked": "red",
-    "running": "bold cyan",
-    "requeued": "yellow",
-    "pending": "dim",
-    "waiting": "dim",
-    "cancelled": "magenta",
-    "interrupted": "yellow",
-    "new": "dim",
-    "done": "green",
+_FULL_BYTES = 1_000_000
+_ENDED = {
+    "OUT_OF_MEMORY": "out of memory; raise --mem-gb",
+    "TIMEOUT": "its time limit came before it could stop",
+    "NODE_FAIL": "its node failed",
+    "BOOT_FAIL": "its node did not start",
+    "DEADLINE": "its deadline passed",
 }
-_MAX_ROWS = 60
+_HELD = {
+    "PartitionTimeLimit": "--time-min is above the partition's limit",
+    "PartitionNodeLimit": "--nodes is above the partition's limit",
+    "BadConstraints": "no node fits, or all that do are left out",
+    "ReqNodeNotAvail": "the nodes that it needs are down or reserved",
+    "DependencyNeverSatisfied": "what it depends on was cancelled",
+    "JobHeldUser": "held; scontrol release lets it go on",
+    "JobHeldAdmin": "held by an administrator",
+}
+_ERROR = re.compile(r"error|exception|no space|quota|oom|out of memory|killed|denied|exceeded", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -108,10 +102,7 @@ class JobStatus:
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
-    """Look up where each run stands; a parent that is not among them counts as finished.
-
-    Args:
-        jobs: parents before those that need them.
+    """Look up where each run stands, parents first; a parent that is not among them counts as finished.
 
     Raises:
         RunError: SLURM does not answer.
@@ -120,7 +111,9 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
     submissions = find_submissions(store)
     users = find_users(store, submissions)
     queue = {(job.submission, job.task): job for job in slurm.read_queue(users)} if submissions else {}
-    since = _oldest_date(submissions)
+    microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
+    oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
+    since = (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")
     ended = slurm.read_ended([s.name for s in submissions], since, users) if submissions else {}
     folders = {s.name: submissions_folder(store) / s.name for s in submissions}
     lost = {(name, start.task): start for name, folder in folders.items() for start in read_starts(folder)}
@@ -144,12 +137,11 @@ def _refine(
 ) -> JobStatus:
     """Compare a run's status with SLURM's word on its job, which only refines what is open."""
     if known.state == "done" and known.result is not None:
+        result = known.result
+        tried = attempts.read_attempts(job.directory) if result.num_unusable_checkpoints else []
         return JobStatus(
-            job, "done", num_requeues=known.result.num_requeues, hours_used=known.result.device_hours,
-            top1_percent=known.result.top1_percent,
-            passed_over=attempts.tell_passed_over(attempts.read_attempts(job.directory))
-            if known.result.num_unusable_checkpoints
-            else "",
+            job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,
+            top1_percent=result.top1_percent, passed_over=attempts.tell_passed_over(tried),
         )  # fmt: skip
     tried = attempts.read_attempts(job.directory)
     places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
@@ -170,17 +162,17 @@ def _refine(
     if queued is not None:
         state, detail, node = _state_in_queue(queued, tried, lost.get((queued.submission, queued.task)))
         common["silence"] = find_silence(job.directory) if state == "running" else ""
-        is_held = known.state == "waiting" and state != "running"
-        return JobStatus(job, "waiting" if is_held else state, detail, node, **common)
+        needs_parent = known.state == "waiting" and state != "running"
+        return JobStatus(job, "waiting" if needs_parent else state, detail, node, **common)
     if known.state == "running":
         common["silence"] = find_silence(job.directory)
-        return JobStatus(job, "running", _name_holder(tried), **common)
+        return JobStatus(job, "running", _name_owner(tried), **common)
     last = next((place for place in reversed(places) if place in ended), None)
     last_word = ended[last].state if last else ""
     is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
     if last_word.startswith("CANCELLED") or is_marked:
         return JobStatus(job, "cancelled", "the same command submits it again", **common)
-    why_ended = explain_end(ended[last], store, last[0]) if last else ""
+    why_ended = _explain_end(ended[last], store, last[0]) if last else ""
     if known.state == "interrupted":
         own = known.reason or (tried[-1].why if tried else "")
         why = "; ".join(part for part in (own, "" if last_word == "COMPLETED" else why_ended) if part) or "killed"
@@ -190,7 +182,7 @@ def _refine(
     return JobStatus(job, known.state, why, **common)
 
 
-def _name_holder(tried: Sequence[Attempt]) -> str:
+def _name_owner(tried: Sequence[Attempt]) -> str:
     """Name the process that holds the claim of a run whose job SLURM does not list, as far as it is known."""
     if not tried or tried[-1].end is not None:
         return "held by another process"
@@ -198,17 +190,15 @@ def _name_holder(tried: Sequence[Attempt]) -> str:
     return f"held by a process on {tried[-1].host}{job}"
 
 
-def _describe_lost(lost: LostStart, tried: Sequence[Attempt]) -> str:
-    return _name_holder(tried) if lost.kind == "held" else lost.describe() if lost.kind == "node" else lost.reason
-
-
 def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], lost: LostStart | None) -> tuple[JobState, str, str]:
     """Read state, detail and node of a run whose job SLURM lists, the last start of which may have been lost."""
     if queued.state == "PD":
-        waits = explain_wait(queued.reason)
+        waits = _explain_wait(queued.reason)
         if queued.num_restarts:
-            is_lost = lost is not None and (lost.job, lost.restarts) == (queued.job_id, queued.num_restarts - 1)
-            why = _describe_lost(lost, tried) if lost is not None and is_lost else tried[-1].why if tried else ""
+            why = tried[-1].why if tried else ""
+            if lost is not None and (lost.job, lost.restarts) == (queued.job_id, queued.num_restarts - 1):
+                reasons = {"held": _name_owner(tried), "node": lost.describe()}
+                why = reasons.get(lost.kind, lost.reason)
             held = f"; SLURM holds it: {waits}" if waits != queued.reason or "held" in waits.lower() else ""
             return "requeued", (why or "its node failed, or a process died") + held, ""
         return "pending", waits, ""
@@ -218,87 +208,23 @@ def _state_in_queue(queued: QueuedJob, tried: Sequence[Attempt], lost: LostStart
     return "pending", f"job {queued.job_id} has started", queued.nodes
 
 
-def _oldest_date(submissions: Sequence[Submission]) -> str:
-    """Choose since when accounting is asked: the day before the first submission."""
-    microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
-    oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
-    return (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")
+def _explain_wait(reason: str) -> str:
+    """Spell why SLURM lets a job wait, as far as that is not plain."""
+    name = reason.strip("()").partition(",")[0]
+    if name in _HELD:
+        return f"{reason}: {_HELD[name]}"
+    is_limit = "Limit" in name or re.match(r"(QOS|Assoc)(Max|Grp)", name)
+    return f"{reason}: a limit of the account, partition or QOS" if is_limit else reason
 
 
-class Need:
-    """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._rate = profile.sustained_flops
-        self._by_flops: dict[str, float] = {}
-
-    def hours(self, status: JobStatus) -> float:
-        if status.state == "done":
-            return 0.0
-        if status.remaining_s is not None:
-            return status.remaining_s * status.job.resources.num_ranks / 3600
-        arm = status.job.experiment.arm_id
-        if arm not in self._by_flops:
-            from launchers.core.plan_cost import run_flops
-
-            flops = run_flops(status.job.experiment, status.job.resources)
-            self._by_flops[arm] = flops / self._rate / 3600
-        return self._by_flops[arm]
-
-    def describe(self, found: Sequence[JobStatus], profile: Profile) -> str:
-        """Say in one line what the runs have used, and what they still need."""
-        unit = "GPU" if profile.device == "gpu" else "rank"
-        used, needed = sum(s.hours_used for s in found), sum(self.hours(s) for s in found)
-        return f"{unit}-hours: {write_hours(used)} used, {write_hours(needed)} needed"
-
-
-def render_status(
-    found: Sequence[JobStatus], profile: Profile, need: Need, troubles: Sequence[str] = ()
-) -> RenderableType:
-    """Render every run's state, what is left to do, and what goes wrong.
-
-    Args:
-        found: status of each run.
-        profile: profile, which says on what hours are counted.
-        need: hours that are left.
-        troubles: troubles of nodes, a line each.
-    """
-    names = describe([status.job.experiment for status in found])
-    shown = in_order(found)[:_MAX_ROWS]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("run", "state", "node", "step", "images/s", "ETA", "requeued"):
-        table.add_column(title, justify="right" if title in ("step", "images/s", "ETA", "requeued") else "left")
-    table.add_column("")
-    for status in shown:
-        experiment, metrics = status.job.experiment, status.metrics or {}
-        words = [] if status.top1_percent is None else [f"top-1 {status.top1_percent:.2f} %"]
-        table.add_row(
-            names[experiment.id],
-            Text(status.state, style=_STYLES[status.state]),
-            status.node,
-            status.steps,
-            f"{metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in metrics else "",
-            duration(status.remaining_s) if status.keeps_pace else "",
-            str(status.num_requeues or ""),
-            Excerpt("; ".join(filter(None, [*words, status.words]))),
-        )
-    hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
-    warnings = [Excerpt(trouble, "yellow") for trouble in troubles]
-    return Group(table, f"{summarize(found)}{hidden}", need.describe(found, profile), *warnings)
-
-
-def in_order(found: Sequence[JobStatus]) -> list[JobStatus]:
-    """Sort by what to look at first: failures, then what is running, last what is done."""
-    order = list(_STYLES)
-    return sorted(found, key=lambda status: order.index(status.state))
-
-
-def summarize(found: Sequence[JobStatus]) -> str:
-    """Count the states: ``12 runs: 1 failed, 2 running, 9 done``."""
-    counts = Counter(status.state for status in found)
-    return f"{len(found)} runs: {', '.join(f'{counts[state]} {state}' for state in _STYLES if counts[state])}"
-
-
-def duration(seconds: float | None) -> str:
-    """Spell a time as ``1:02:03``; "" where none is known."""
-    return "" if seconds is None else str(datetime.timedelta(seconds=round(min(seconds, LONGEST_S))))
+def _explain_end(ended: EndedJob, store: Path, submission: str) -> str:
+    """Spell why a job has ended that should have gone on: SLURM's word, the disk, and what stands last in its log."""
+    where = f" on {ended.nodes}" if ended.nodes else ""
+    parts = [f"{ended.state}{where}" + (f" ({_ENDED[ended.state]})" if ended.state in _ENDED else "")]
+    if shutil.disk_usage(store).free < _FULL_BYTES:
+        parts.append(f"the disk of {store} is full")
+    log = submissions_folder(store) / submission / f"{ended.job_id}_0_log.out"
+    if ended.state != "COMPLETED" and (lines := read_tail(log)):
+        errors = [line for line in lines if _ERROR.search(line)]
+        parts.append(f"{(errors or lines)[-1][:200]}; see {log}")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""The function that each process of a SLURM job calls: ``run_task``. When all have ended, ``ending`` follows.
+"""The function that each process of a SLURM job calls: ``run_task``. When all have ended, ``requeue`` follows.
 
     python -m launchers.slurm.job STORE SUBMISSION FIRST_TASK
 
@@ -10,6 +10,7 @@ SIGTERM: all ranks stop at the same step, with a checkpoint. Beside each child i
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from types import FrameType
 
 from launchers.core.fork_server import send_output_to
 from launchers.core.preload import import_training
-from launchers.slurm.lost_starts import note_bad_node, note_held, note_late
+from launchers.slurm.lost_starts import note_start
 from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.following import following
 from suite.base.errors import RunError, SuiteError
@@ -56,7 +57,7 @@ def run_task(store: Path, name: str, first_task: int) -> int:
         rank = _Rank(folder, task, submission)
         import_training(submission.resources)
     except Exception as error:
-        note_bad_node(folder, task, f"{type(error).__name__}: {error}")
+        note_start("node", folder, task, f"{type(error).__name__}: {error}")
         raise
     experiments = submission.experiments(task)
     with _followers(store, submission, experiments):
@@ -66,17 +67,14 @@ def run_task(store: Path, name: str, first_task: int) -> int:
 def _followers(
     store: Path, submission: Submission, experiments: Sequence[Experiment]
 ) -> contextlib.AbstractContextManager[object]:
-    """Follow this task's runs, beside the first rank, into what ``--track`` names; a failure is told in its log."""
+    """Follow this task's runs, beside the first rank, into what ``--track`` names; a failure goes to its log."""
     trackers = submission.resources.track
     if os.environ["SLURM_PROCID"] != "0" or not trackers:
         return contextlib.nullcontext()
     ids = [experiment.id for experiment in experiments]
     suite = submission.suite_source or submission.suite
-    return following(trackers, store, suite, submission.profile, ids, _say, last_s=_LAST_OF_FOLLOWERS_S)
-
-
-def _say(failure: str) -> None:
-    print(failure, file=sys.stderr, flush=True)
+    say = functools.partial(print, file=sys.stderr, flush=True)
+    return following(trackers, store, suite, submission.profile, ids, say, last_s=_LAST_OF_FOLLOWERS_S)
 
 
 class _Rank:
@@ -84,7 +82,9 @@ class _Rank:
 
     def __init__(self, folder: Path, task: int, submission: Submission) -> None:
         self._folder, self._task, self._resources = folder, task, submission.resources
-        self._ends_at = time.monotonic() + _seconds_left(submission.time_min)
+        end = os.environ.get("SLURM_JOB_END_TIME", "")  # this process began a while after its job
+        seconds_left = int(end) - time.time() if end.isdecimal() else 60.0 * submission.time_min
+        self._ends_at = time.monotonic() + seconds_left
         self._latest_end = self._ends_at - min(_MARGIN_S, 60 * submission.time_min / 8)
         self._child = 0
         self._why = ""  # it was asked to stop
@@ -98,7 +98,7 @@ class _Rank:
         for number, experiment in enumerate(experiments):
             if self._why:
                 if number == 0 and self._why == _TIME_LIMIT:
-                    note_late(self._folder, self._task)
+                    note_start("late", self._folder, self._task)
                 return Exit.INTERRUPTED
             run = RunDirectory.of(store, experiment)
             ended = self._train_in_child(run, experiment, number)
@@ -111,12 +111,10 @@ class _Rank:
                 if self._is_first:
                     attempts.record_end(run, "lost")
             if ended == Exit.LOCKED and self._is_first:
-                note_held(self._folder, self._task)
-            if ended == Exit.BLOCKED:  # all ranks go on with the next run
+                note_start("held", self._folder, self._task)
+            if ended in (Exit.BLOCKED, Exit.FAILED) or ended < 0:
                 status = Exit.FAILED
-            elif ended == Exit.FAILED or ended < 0:
-                status = Exit.FAILED
-                if self._resources.num_ranks > 1:  # the other ranks wait for this one
+                if ended != Exit.BLOCKED and self._resources.num_ranks > 1:  # the other ranks wait for this one
                     return status
         return status
 
@@ -135,7 +133,7 @@ class _Rank:
         assert child.pid is not None
         self._child = child.pid
         if self._why:  # a signal that came before there was a child to pass it to
-            self._pass_on()
+            self._end_child(signal.SIGTERM)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         status = self._wait_for_child(child, watch)
         self._child = 0
@@ -149,20 +147,20 @@ class _Rank:
             if hang:
                 self._hang = f"hung: {hang}" + ("; its process is stopped" if is_stopped else "")
             if hang or (self._why == _TIME_LIMIT and time.monotonic() > self._latest_end):
-                os.kill(self._child, signal.SIGKILL)  # a stopped process takes no other signal
+                self._end_child(signal.SIGKILL)  # a stopped process takes no other signal
             signal.sigtimedwait([signal.SIGCHLD], _LOOK_S)
         return status
 
-    def _pass_on(self) -> None:
+    def _end_child(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):  # it has just ended
-            os.kill(self._child, signal.SIGTERM)
+            os.kill(self._child, number)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """SLURM warns of a time limit by USR2; before a preemption, and as it ends a job, it sends TERM too."""
         near_limit = self._ends_at - time.monotonic() < WARNING_S + 60
         self._why = self._why or (_TIME_LIMIT if number == signal.SIGUSR2 and near_limit else "preempted")
         if self._child:
-            self._pass_on()
+            self._end_child(signal.SIGTERM)
 
 
 def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources, number: int) -> None:
@@ -180,11 +178,7 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
 
 
 def _write_to_log(run: RunDirectory) -> None:
-    """Let all that this process says from here on go to the run's log.
-
-    Raises:
-        RunError: it cannot be opened. The run has failed then: no other node could do better.
-    """
+    """Send this process's output to the run's log; the run fails without one: no other node could do better."""
     try:
         with open_to_append(run.log_path) as log:
             send_output_to(log.fileno())
@@ -196,28 +190,21 @@ def _write_to_log(run: RunDirectory) -> None:
 
 def _rank_variables(number: int) -> dict[str, str]:
     """torch's names for what SLURM says."""
-    from launchers.slurm.batch import rank_of_job
+    from submitit import JobEnvironment
 
-    place = rank_of_job()
-    port = _meeting_port(int(place.raw_job_id), int(os.environ.get("SLURM_RESTART_COUNT", 0)), number)
+    place, restart = JobEnvironment(), int(os.environ.get("SLURM_RESTART_COUNT", 0))
     return {
         "RANK": str(place.global_rank),
         "LOCAL_RANK": str(place.local_rank),
         "WORLD_SIZE": str(place.num_tasks),
         "MASTER_ADDR": place.hostnames[0],
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": str(_rendezvous_port(int(place.raw_job_id), restart, number)),
     }
 
 
-def _meeting_port(job_id: int, restart: int, number: int) -> int:
-    """Choose the port at which a run's ranks meet: near jobs, their restarts and runs have their own."""
+def _rendezvous_port(job_id: int, restart: int, number: int) -> int:
+    """Choose the rendezvous port of a run's ranks: near jobs, their restarts and runs have ports of their own."""
     return _FIRST_PORT + (job_id * 4639 + restart * 101 + number) % _NUM_PORTS
-
-
-def _seconds_left(time_min: int) -> float:
-    """Look up how long this job may run, where SLURM says so: this process began a while after its job."""
-    end = os.environ.get("SLURM_JOB_END_TIME", "")
-    return int(end) - time.time() if end.isdecimal() else 60.0 * time_min
 
 
 def _is_stopped(process: int) -> bool:

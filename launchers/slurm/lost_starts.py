@@ -1,7 +1,7 @@
-"""Starts of jobs that began no run, a line each in the submission's folder: bad nodes, and runs that others hold.
+"""Starts of jobs that began no run, a line each in the submission's folder: bad nodes, and runs that others lock.
 
-Written by ``node`` and ``ending`` on the node itself, read by the next ``ending`` and by the status. A job that ends
-before its run starts has met a bad node, unless it was asked to stop or its run was held by another process.
+Written by ``job`` and ``requeue`` on the node itself, read by the next ``requeue`` and by the status. A job that ends
+before its run starts has met a bad node, unless it was asked to stop or its run was locked by another process.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ _FILE = "starts.jsonl"  # job_end.sh writes to it too
 _MAX_REASON = 1_000  # characters: a line is appended at once
 _TAIL_BYTES, _NUM_LINES_SAID = 8192, 8
 _NUM_JOBS_OF_A_BAD_NODE = 2
-_HELD = "its run is held by another process"
-
 
 Kind = Literal["node", "held", "stopped", "late"]
+_REASONS: dict[Kind, str] = {
+    "held": "its run is held by another process",
+    "stopped": "it was stopped as it started",
+    "late": "its time limit came before it could begin: raise --time-min",
+}
 
 
 class LostStart(Frozen):
     """A start of a job that began none of its runs.
 
-    ``kind`` is whose fault it is: the ``node``'s; nobody's where the run is ``held`` by another process or the job was
-    ``stopped`` at once; the time limit's where it came too ``late`` to begin. ``node`` is "" where several may be
-    at fault.
+    ``kind`` is whose fault it is: the ``node``'s; nobody's where another process has locked the run (``held``) or the
+    job was ``stopped`` at once; the time limit's where it came too ``late`` to begin. ``node`` is "" where several may
+    be at fault.
     """
 
     kind: Kind
@@ -49,25 +52,27 @@ class LostStart(Frozen):
     log: str = ""
 
     def describe(self) -> str:
-        where = self.node or "a node"
-        return f"{where} ended job {self.job} before its run started: {self.reason}; see {self.log}"
+        return f"{self.node or 'a node'} ended job {self.job} before its run started: {self.reason}; see {self.log}"
 
 
-def note_bad_node(folder: Path, task: int, reason: str) -> None:
-    """Note that this process could not begin: its node lacks a library, a GPU or the project."""
-    _append(folder, _this_start("node", folder, task, _this_node(), reason))
+def note_start(kind: Kind, folder: Path, task: int, reason: str = "", *, is_this_node: bool = True) -> LostStart:
+    """Note that this process's start was lost, and return it.
 
-
-def note_late(folder: Path, task: int) -> None:
-    """Note that this job's time limit came before it could begin."""
-    _append(
-        folder, _this_start("late", folder, task, "", "its time limit came before it could begin: raise --time-min")
-    )
-
-
-def note_held(folder: Path, task: int) -> None:
-    """Note that another process holds a run of this job; it may have let go by the time that the job ends."""
-    _append(folder, _this_start("held", folder, task, "", _HELD))
+    Args:
+        kind: cause of the loss.
+        folder: folder of the submission.
+        task: number of the job's task.
+        reason: lack of this node, such as of a library, a GPU or the project; "" for any other kind.
+        is_this_node: True if it is this node's fault, not that of one of several.
+    """
+    job = attempts.this_job()
+    node = os.environ.get("SLURMD_NODENAME") or platform.node() if kind == "node" and is_this_node else ""
+    log = folder / f"{job['job']}_{os.environ.get('SLURM_PROCID', '0')}_log.out"
+    reason = (reason or _REASONS[kind])[:_MAX_REASON]
+    start = LostStart(kind=kind, **job, task=task, node=node, reason=reason, log=str(log))
+    with contextlib.suppress(OSError), open_to_append(folder / _FILE) as file:  # a full disk costs the note alone
+        file.write(f"{start.model_dump_json()}\n".encode())
+    return start
 
 
 def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: int) -> list[LostStart]:
@@ -80,7 +85,7 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
         status: exit status of srun.
 
     Returns:
-        all starts of this job that were lost, if this one is; [] where it began a run.
+        All starts of this job that were lost, if this one is; [] where it began a run.
     """
     job = attempts.this_job()
     ours = [start for start in read_starts(folder) if start.job == job["job"]]
@@ -93,22 +98,15 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
     if said:
         return ours
     if any(run.is_claimed() for run in runs):
-        lost = _this_start("held", folder, task, "", _HELD)
-    elif status == Exit.INTERRUPTED:
-        lost = _this_start("stopped", folder, task, "", "it was stopped as it started")
-    else:
-        is_alone = os.environ.get("SLURM_JOB_NUM_NODES", "1") == "1"
-        words = "; ".join(_read_said(folder / f"{job['job']}_0_log.out")) or "they said nothing"
-        reason = f"its processes ended with status {status}: {words}"
-        lost = _this_start("node", folder, task, _this_node() if is_alone else "", reason)
-    _append(folder, lost)
-    return [*ours, lost]
-
-
-def _read_said(log: Path) -> list[str]:
-    """Read the last lines that srun and the processes said in this start of the job."""
-    this_start = re.split(r"(?m)^start \d+ on .*$", "\n".join(read_tail(log)))[-1]
-    return [line for line in this_start.split("\n") if line][-_NUM_LINES_SAID:]
+        return [*ours, note_start("held", folder, task)]
+    if status == Exit.INTERRUPTED:
+        return [*ours, note_start("stopped", folder, task)]
+    is_alone = os.environ.get("SLURM_JOB_NUM_NODES", "1") == "1"
+    tail = "\n".join(read_tail(folder / f"{job['job']}_0_log.out"))
+    lines = [line for line in re.split(r"(?m)^start \d+ on .*$", tail)[-1].split("\n") if line]  # of this start
+    words = "; ".join(lines[-_NUM_LINES_SAID:]) or "they said nothing"
+    reason = f"its processes ended with status {status}: {words}"
+    return [*ours, note_start("node", folder, task, reason, is_this_node=is_alone)]
 
 
 def read_tail(log: Path) -> list[str]:
@@ -142,18 +140,3 @@ def bad_nodes(starts: Iterable[LostStart], num_jobs: int = _NUM_JOBS_OF_A_BAD_NO
         if start.kind == "node" and (start.node or num_jobs == 1):  # "" is one of several
             found[start.node][start.job] = start
     return {node: list(jobs.values()) for node, jobs in found.items() if len(jobs) >= num_jobs}
-
-
-def _this_start(kind: Kind, folder: Path, task: int, node: str, reason: str) -> LostStart:
-    job = attempts.this_job()
-    log = folder / f"{job['job']}_{os.environ.get('SLURM_PROCID', '0')}_log.out"
-    return LostStart(kind=kind, **job, task=task, node=node, reason=reason[:_MAX_REASON], log=str(log))
-
-
-def _this_node() -> str:
-    return os.environ.get("SLURMD_NODENAME") or platform.node()
-
-
-def _append(folder: Path, start: LostStart) -> None:
-    with contextlib.suppress(OSError), open_to_append(folder / _FILE) as file:  # a full disk costs the note alone
-        file.write(f"{start.model_dump_json()}\n".encode())

@@ -1,6 +1,10 @@
 """SLURM's word on our jobs: one ``squeue`` for all that wait or run, one ``sacct`` for all that have ended.
 
-Jobs are told by their names, see ``submission``. Nothing here starts or ends a job but ``cancel``.
+Jobs are recognized by their names, see ``submission``. Nothing here starts or ends a job but ``cancel``.
+
+SLURM's programs read options from variables too, such as ``SQUEUE_STATES``, ``SBATCH_WAIT`` or those of a job within
+which they are called. These would win over ours, hide jobs, and go on into the jobs that are submitted: so all programs
+are called here, without them.
 """
 
 from __future__ import annotations
@@ -9,18 +13,22 @@ import contextlib
 import os
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from launchers.slurm.calls import ask, call, words_of
 from launchers.slurm.submission import task_number
 from suite.base.errors import RunError, SpecError
 
+_TIMEOUT_S = 60.0
+_OPTIONS = re.compile(r"_?(SLURMD?|SBATCH|SRUN|SALLOC|SQUEUE|SACCT|SCANCEL|SINFO|SCONTROL|SPANK|PMI2?|PMIX)_")
+_PLACES = {"SLURM_CONF", "SLURM_JWT", "SLURM_SACK_SOCKET"}  # they say how SLURM is reached
+_OF_A_JOB = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES"}  # set by SLURM for its GPUs
 _NUM_LOOKS, _LOOK_S = 10, 1.0  # at what sbatch has said too little about: it may come late
-_NODES_PATIENCE_S, _NODES_LOOK_S = 120.0, 2.0
+_NODES_TIMEOUT_S, _NODES_LOOK_S = 120.0, 2.0
 _NUM_CANCELS = 3  # a job that is being requeued may slip through the first
-_QUEUE_FORMAT = ("ArrayJobID", "ArrayTaskID", "Name", "StateCompact", "Reason", "NodeList", "RestartCnt", "TimeLeft")
+_QUEUE_FORMAT = ("ArrayJobID", "ArrayTaskID", "Name", "StateCompact", "Reason", "NodeList", "RestartCnt")
 _WIDTH = 255  # squeue cuts what is longer
 _ACCOUNT_FORMAT = ("JobID", "State", "NodeList", "JobName")
 
@@ -36,7 +44,6 @@ class QueuedJob:
     reason: str
     nodes: str
     num_restarts: int
-    time_left: str
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,37 @@ class EndedJob:
     nodes: str
 
 
-def check_there() -> None:
-    """Check that SLURM's commands can be called.
+def ask(*command: str, timeout_s: float = _TIMEOUT_S) -> subprocess.CompletedProcess[str]:
+    """Run one of SLURM's programs to its end; one that does not answer fails."""
+    unwanted = {name for name in os.environ if _OPTIONS.match(name)} - _PLACES
+    unwanted |= _OF_A_JOB if "SLURM_JOB_ID" in os.environ else set()
+    environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+    environment["SLURM_BITSTR_LEN"] = "0"  # else squeue cuts long lists of an array's jobs
+    try:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
+            timeout=timeout_s, check=False, env=environment,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(command, 1, "", f"it did not answer: {error}")
 
-    Raises:
-        SpecError: no SLURM on this machine.
-    """
+
+def call(*command: str) -> str:
+    """The output of one of SLURM's programs; a RunError if it fails, or does not answer."""
+    done = ask(*command)
+    if done.returncode != 0:
+        raise RunError(f"{command[0]} failed: {words_of(done)}. The jobs go on; try again.")
+    return done.stdout
+
+
+def words_of(done: subprocess.CompletedProcess[str]) -> str:
+    """All that a program said: a site's filter gives its reason on a line before the last."""
+    lines = [line.strip() for line in (done.stderr.strip() or done.stdout).splitlines()]
+    return "; ".join(line for line in lines if line) or "it said nothing"
+
+
+def check_there() -> None:
+    """Check that SLURM's commands can be called; a SpecError on a machine without SLURM."""
     missing = [name for name in ("sbatch", "squeue", "srun") if shutil.which(name) is None]
     if missing:
         raise SpecError(
@@ -68,10 +100,10 @@ def read_queue(users: Collection[int]) -> list[QueuedJob]:
     jobs = []
     for line in call("squeue", _of(users), "--all", "--noheader", "--array", "--Format", columns).splitlines():
         fields = [line[start : start + _WIDTH].strip() for start in range(0, len(_QUEUE_FORMAT) * _WIDTH, _WIDTH)]
-        array, index, name, state, reason, nodes, restarts, time_left = fields
+        array, index, name, state, reason, nodes, restarts = fields
         place = task_number(name, int(index)) if index.isdecimal() else None
         if place is not None:
-            jobs.append(QueuedJob(f"{array}_{index}", *place, state, reason, nodes, int(restarts or 0), time_left))
+            jobs.append(QueuedJob(f"{array}_{index}", *place, state, reason, nodes, int(restarts or 0)))
     return jobs
 
 
@@ -80,15 +112,9 @@ def _of(users: Collection[int]) -> str:
 
 
 def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -> dict[tuple[str, int], EndedJob]:
-    """SLURM's last word on each (submission, task) that accounting knows.
+    """SLURM's last word on each (submission, task) that accounting knows; {} where the cluster keeps none.
 
-    Args:
-        submissions: names of the submissions.
-        since: a date, YYYY-MM-DD.
-        users: users who submitted them.
-
-    Returns:
-        {} where the cluster keeps no accounting.
+    ``since`` is a date, YYYY-MM-DD.
     """
     wanted = set(submissions)
     try:
@@ -129,11 +155,7 @@ def scancel(job_ids: Sequence[str]) -> str:
 
 
 def look_up(name: str) -> list[str]:
-    """The numbers of this user's jobs of a name, ended ones too, the oldest first; [] if none comes for a while.
-
-    Raises:
-        RunError: SLURM does not answer.
-    """
+    """The numbers of this user's jobs of a name, ended ones too, the oldest first; [] if none comes for a while."""
     for look in range(_NUM_LOOKS):
         time.sleep(_LOOK_S if look else 0)
         if found := _find_by_name([name], [os.getuid()], "--states=all"):
@@ -155,13 +177,23 @@ def _rows(text: str, num_columns: int) -> Iterator[list[str]]:
 
 def hides_jobs() -> bool:
     """Whether this cluster shows users no jobs but their own."""
-    found = re.search(r"^PrivateData\s*=\s*(.*)", call("scontrol", "show", "config"), re.MULTILINE)
-    return found is not None and "jobs" in found[1].split(",")
+    return "jobs" in _setting("PrivateData").split(",")
+
+
+def max_array_size() -> int:
+    """How many jobs one array may have on this cluster."""
+    return int(_setting("MaxArraySize") or 1001)  # SLURM's default
+
+
+def _setting(name: str) -> str:
+    """Read a setting of the cluster; "" if it is not set."""
+    found = re.search(rf"^{name}[ \t]*=[ \t]*(\S*)", call("scontrol", "show", "config"), re.MULTILINE)
+    return found[1] if found else ""
 
 
 def wait_for_nodes() -> bool:
     """Wait for nodes that a controller which has just started does not know yet; returns whether there were any."""
-    give_up_at, has_waited = time.monotonic() + _NODES_PATIENCE_S, False
+    give_up_at, has_waited = time.monotonic() + _NODES_TIMEOUT_S, False
     with contextlib.suppress(RunError):
         while "unk" in call("sinfo", "--noheader", "--format=%t") and time.monotonic() < give_up_at:
             has_waited = True
@@ -172,11 +204,6 @@ def wait_for_nodes() -> bool:
 def exclude(job_id: str, nodes: Sequence[str]) -> None:
     """Keep a job that waits off these nodes, and no others."""
     call("scontrol", "update", f"JobId={job_id}", f"ExcNodeList={','.join(nodes)}")
-
-
-def delay(job_id: str, seconds: int) -> None:
-    """Let a job that waits begin later."""
-    call("scontrol", "update", f"JobId={job_id}", f"StartTime=now+{seconds}")
 
 
 def exclude_from_all(submission: str, node: str) -> None:
@@ -203,9 +230,3 @@ def leaves_nodes(excluded: Sequence[str]) -> bool:
 def _hosts(nodes: Sequence[str]) -> set[str]:
     """Spell lists such as node[1-3] out."""
     return set(call("scontrol", "show", "hostnames", ",".join(nodes)).split()) if nodes else set()
-
-
-def max_array_size() -> int:
-    """How many jobs one array may have on this cluster."""
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", call("scontrol", "show", "config"), re.MULTILINE)
-    return int(found[1]) if found else 1001  # SLURM's default

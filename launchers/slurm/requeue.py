@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from launchers.slurm import queries as slurm
-from launchers.slurm.calls import ask
 from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
 from launchers.slurm.submission import cancel_mark, read_submission, submissions_folder, this_task
 from suite.base.errors import RunError
@@ -29,16 +28,14 @@ from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
 
 _MAX_ATTEMPTS_WITHOUT_PROGRESS = 3
-_HELD_S = 60  # until a run that another process holds is looked at again
-_REQUEUE_PATIENCE_S = 120.0  # a controller that restarts does not answer
+_LOCKED_S = 60  # until a run that another process has locked is looked at again
+_REQUEUE_TIMEOUT_S = 120.0  # a controller that restarts does not answer
 
 
 def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     """Requeue this job if a run of its task is open and has a chance; returns the job's exit status.
 
     Args:
-        store: the run store.
-        name: name of the submission.
         first_task: first task of the job's array.
         status: exit status of the processes.
     """
@@ -56,7 +53,8 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     if cancel_mark(store, name).exists():
         return Exit.INTERRUPTED
     lost = judge_start(folder, task, runs, status)
-    if _num_lost_starts(lost) >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
+    num_lost = len({start.restarts for start in lost if start.kind in ("node", "late")})  # "held" is none of its own
+    if num_lost >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
         print("this job was started several times without beginning a run; see its output above", file=sys.stderr)
         return Exit.FAILED
     stuck = [] if lost else [run for run in still_open if _give_up(run)]
@@ -64,11 +62,6 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
         return Exit.FAILED
     print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
     return _requeue(folder, lost)
-
-
-def _num_lost_starts(lost: Sequence[LostStart]) -> int:
-    """Count how often this job could not begin; a start that found its run held by others is none of its own."""
-    return len({start.restarts for start in lost if start.kind in ("node", "late")})
 
 
 def _give_up(run: RunDirectory) -> bool:
@@ -96,9 +89,9 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
     process lives on, as SIGTERM is ignored.
     """
     job = attempts.this_job()["job"]  # ARRAY_TASK: the number of one task is its array's too
-    give_up_at = time.monotonic() + _REQUEUE_PATIENCE_S
+    give_up_at = time.monotonic() + _REQUEUE_TIMEOUT_S
     while time.monotonic() < give_up_at:
-        shown = ask("scontrol", "show", "job", job).stdout
+        shown = slurm.ask("scontrol", "show", "job", job).stdout
         state = re.search(r"JobState=(\w+)", shown)
         restarts = re.search(r"Restarts=(\d+)", shown)
         is_older = restarts is not None and int(restarts[1]) > attempts.this_job()["restarts"]
@@ -109,7 +102,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
         if nodes and not slurm.leaves_nodes(nodes):
             print(f"no node is left: {', '.join(nodes)} could not begin this job", file=sys.stderr)
             return Exit.FAILED
-        if state is not None and ask("scontrol", "requeue", job).returncode == 0:
+        if state is not None and slurm.ask("scontrol", "requeue", job).returncode == 0:
             _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
             return Exit.INTERRUPTED
         time.sleep(1.0)
@@ -117,14 +110,7 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
 
 
 def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequence[LostStart]) -> None:
-    """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two.
-
-    Args:
-        folder: folder of the submission.
-        job: ARRAY_TASK, which is this task alone.
-        nodes: nodes to avoid, including those from before; [] changes nothing.
-        lost: starts of the job that began nothing, the last one included; [] if this start began a run.
-    """
+    """Keep this job off the nodes that could not begin it, and all of the submission off those that failed two."""
     try:
         if nodes:
             print(f"this job's next start avoids {', '.join(nodes)}", flush=True)
@@ -132,7 +118,7 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
             for node in bad_nodes(read_starts(folder)):
                 slurm.exclude_from_all(folder.name, node)
         elif lost and lost[-1].kind == "held":
-            slurm.delay(job, _HELD_S)
+            slurm.call("scontrol", "update", f"JobId={job}", f"StartTime=now+{_LOCKED_S}")
     except RunError as error:  # the next start may meet the same node: at most two more times
         print(error, file=sys.stderr)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -81,11 +80,6 @@ def submissions_folder(store: Path) -> Path:
     return store / "slurm"
 
 
-def new_name(suite: str, profile: str) -> str:
-    """Unique among a user's jobs: SLURM's accounting remembers those of years."""
-    return f"{suite}-{profile}-{time.time_ns() // 1000:x}"
-
-
 def write_submission(store: Path, submission: Submission) -> Path:
     """Returns its folder."""
     folder = submissions_folder(store) / submission.name
@@ -95,11 +89,7 @@ def write_submission(store: Path, submission: Submission) -> Path:
 
 
 def read_submission(folder: Path) -> Submission:
-    """Read what was submitted.
-
-    Raises:
-        RecordError: if it cannot be read.
-    """
+    """Read what was submitted; a RecordError if it cannot be read."""
     path = folder / _FILE
     try:
         found = read_model(Submission, read_file(path))

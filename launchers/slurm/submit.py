@@ -1,8 +1,8 @@
 """From a plan to SLURM's queue, through submitit: an array for all runs that are missing, a job for the leaderboard.
 
 Runs that need others are in arrays of their own, which SLURM holds back until the arrays of those have ended
-(``afterany``, which outlasts requeues). The only module that submits. What the jobs run is in ``node``, what becomes of
-them is read by ``status``.
+(``afterany``, which outlasts requeues). The only module that submits. What the jobs run is in ``job``, what becomes of
+them is read by ``grid_status``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import os
 import re
 import shlex
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,23 +22,16 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.batch import PYTHON, REFUSALS, BatchScript, UnknownError
-from launchers.slurm.calls import ask, words_of
+from launchers.slurm.batch import BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
-from launchers.slurm.submission import (
-    Submission,
-    array_name,
-    leaderboard_name,
-    new_name,
-    submissions_folder,
-    write_submission,
-)
+from launchers.slurm.submission import Submission, array_name, leaderboard_name, submissions_folder, write_submission
 from suite.base.errors import RunError, SpecError, unknown_name
 from suite.base.frozen import Frozen
 from suite.spec.experiment import Experiment
 from suite.spec.suite import Suite
 
+PYTHON = sys.executable
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
 _END = Path(__file__).with_name("job_end.sh")
@@ -65,11 +60,7 @@ class Allocation(Frozen):
 
 
 def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
-    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone.
-
-    Raises:
-        SpecError: a key that is not allowed, or a value that is none.
-    """
+    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone. A SpecError for any others."""
     found: dict[str, str | bool] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -82,11 +73,7 @@ def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
 
 
 def sbatch_value(text: str) -> str:
-    """A value that may stand in a batch script.
-
-    Raises:
-        SpecError: it has spaces, quotes, line breaks or other characters that none of sbatch's lists needs.
-    """
+    """A value that may stand in a batch script; a SpecError for characters that none of sbatch's lists needs."""
     if not _VALUE.fullmatch(text):
         raise SpecError(f"{text!r} cannot be passed to sbatch: expected no spaces, quotes, line breaks or $")
     return text
@@ -97,7 +84,7 @@ class Submitter:
 
     Args:
         runs: missing runs in the order in which they should be trained, parents first.
-        max_parallel: jobs at once; None leaves it to SLURM.
+        max_parallel: number of jobs at once; None leaves it to SLURM.
         queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
         suite_source: place of a suite that is none of ours.
     """
@@ -120,7 +107,7 @@ class Submitter:
         tasks = [group[i : i + runs_per_job] for group in groups for i in range(0, len(group), runs_per_job)]
         self._code = Snapshot(store)
         self.submission = Submission(
-            name=new_name(suite.name, profile),
+            name=f"{suite.name}-{profile}-{time.time_ns() // 1000:x}",  # accounting remembers the names of years
             suite=suite.name,
             suite_source=suite_source,
             profile=profile,
@@ -143,9 +130,10 @@ class Submitter:
         self._store, self._allocation, self._max_parallel = store.absolute(), allocation, max_parallel
         self._folder = submissions_folder(self._store) / self.submission.name
 
-    def script(self) -> str:
-        """The batch script of the first array."""
-        return self._script(next(self._arrays()))
+    def script(self, tasks: range | None = None) -> str:
+        """The batch script of an array, by default the first one."""
+        tasks = tasks or next(self._arrays())
+        return self._batch(tasks).script(self._command("job", tasks.start))
 
     def describe_order(self) -> str:
         """How many jobs each array has."""
@@ -153,14 +141,11 @@ class Submitter:
         first = "; the script is the first one's, the others wait for those that they need" if len(sizes) > 1 else ""
         return f"Arrays of {', '.join(sizes)} jobs{first}."
 
-    def _script(self, tasks: range) -> str:
-        return self._batch(tasks).script(self._command("job", tasks.start))
-
     def test(self) -> None:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
 
         Raises:
-            SpecError: with SLURM's reason, if it would not.
+            SpecError: SLURM would not, with its reason.
         """
         reason = self._refusal()
         if reason and slurm.wait_for_nodes():
@@ -175,25 +160,27 @@ class Submitter:
 
     def _refusal(self) -> str:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".sh") as file:
-            file.write(self._script(max(self._arrays(), key=len)))
+            file.write(self.script(max(self._arrays(), key=len)))
             file.flush()
-            done = ask("sbatch", "--test-only", file.name)
-        return "" if done.returncode == 0 else words_of(done)
+            done = slurm.ask("sbatch", "--test-only", file.name)
+        return "" if done.returncode == 0 else slurm.words_of(done)
 
     def submit(self) -> str:
         """Write down what is submitted, and submit it; after it, a job that builds the leaderboard.
 
-        Returns:
-            why the leaderboard's job was refused, if it was: the runs are trained all the same.
+        Returns why that job was refused, if it was: the runs are trained all the same.
 
         Raises:
-            RunError: if sbatch fails, or the disk is full.
+            RunError: sbatch fails, or the disk is full.
         """
         self._code.write()
         write_submission(self._store, self.submission)
         try:
-            self._submit_arrays()
-        except REFUSALS as error:
+            for tasks in self._arrays():
+                job_id = self._batch(tasks).submit(self._command("job", tasks.start))
+                self.job_ids.append(job_id)
+                self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
+        except (RunError, OSError) as error:
             if isinstance(error, UnknownError):
                 left = "whether SLURM took the jobs is not known: the same command looks for them first"
             elif self.job_ids:
@@ -204,19 +191,12 @@ class Submitter:
             raise RunError(f"sbatch failed: {error}; {left}.") from error
         try:
             self._submit_leaderboard()
-        except REFUSALS as error:
+        except (RunError, OSError) as error:
             return str(error).strip()
         return ""
 
-    def _submit_arrays(self) -> None:
-        """As few arrays as the order of the runs and the cluster allow."""
-        for tasks in self._arrays():
-            job_id = self._batch(tasks).submit(self._command("job", tasks.start))
-            self.job_ids.append(job_id)
-            self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
-
     def _arrays(self) -> Iterator[range]:
-        """The tasks of each array, in the order in which they are submitted."""
+        """The tasks of each array, in the order in which they are submitted: as few as this and the cluster allow."""
         start = 0
         for num_tasks in self._tasks_per_group:
             for first in range(start, start + num_tasks, self._largest_array):
@@ -239,14 +219,13 @@ class Submitter:
             "time": 10,
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
+            "setup": [self._path()],
         }
         suite = submission.suite_source or submission.suite
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         options += ["--seeds", str(submission.num_seeds)]
-        parameters["setup"] = [self._path()]
-        BatchScript(self._folder, parameters).submit(
-            f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}"
-        )
+        command = f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}"
+        BatchScript(self._folder, parameters).submit(command)
 
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
@@ -260,6 +239,7 @@ class Submitter:
     def _batch(self, tasks: range) -> BatchScript:
         wanted, name = self._allocation, self.submission.name
         parameters: dict[str, Any] = {
+            **{name: getattr(wanted, name) for name in ("partition", "account", "qos", "constraint")},
             "job_name": array_name(name, tasks.start),
             "time": wanted.time_min,
             "nodes": wanted.nodes,
@@ -267,10 +247,6 @@ class Submitter:
             "gpus_per_node": wanted.gpus_per_node or None,
             "cpus_per_task": wanted.cpus_per_task,
             "mem": f"{wanted.mem_gb}GB" if wanted.mem_gb else None,
-            "partition": wanted.partition,
-            "account": wanted.account,
-            "qos": wanted.qos,
-            "constraint": wanted.constraint,
             "signal_delay_s": min(WARNING_S, 60 * wanted.time_min // 4),
             "array_parallelism": self._max_parallel or len(tasks),
             "dependency": self._dependency(tasks),

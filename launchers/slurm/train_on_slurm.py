@@ -17,9 +17,10 @@ from rich.live import Live
 from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures
-from launchers.core.plan import Job, PlannedRun
+from launchers.core.plan import Job, PlannedRun, make_jobs
 from launchers.slurm import queries as slurm
-from launchers.slurm.grid_status import JobStatus, Need, read_status, render_status
+from launchers.slurm.grid_status import JobStatus, read_status
+from launchers.slurm.status_table import find_troubles, render_status
 from launchers.slurm.submission import (
     cancel_mark,
     find_submissions,
@@ -29,14 +30,12 @@ from launchers.slurm.submission import (
     submissions_folder,
 )
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
-from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import disk_error
 from suite.plugins.entry_points import list_plugins
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
-from suite.store.run_directory import RunDirectory
 
 _POLL_S = 5.0
 _MAX_REASONS = 10  # of runs that are left; --status shows all
@@ -81,58 +80,42 @@ def train(grid: GridRequest, console: Console) -> Outcome:
 
 
 def _check_owners(store: Path, missing: Sequence[PlannedRun]) -> None:
-    """Refuse to submit what another user may have in the queue, on a cluster that does not show it.
-
-    Raises:
-        RunError: with that user's name.
-    """
+    """Refuse to submit what another user may have in the queue, on a cluster that does not show it."""
     wanted = {run.job.experiment.id for run in missing}
     for submission in find_submissions(store):
         owner = owner_of(store, submission.name)
-        may_hold = not wanted.isdisjoint(submission.task_of) and not cancel_mark(store, submission.name).exists()
-        if owner != os.getuid() and may_hold and slurm.hides_jobs():
+        may_be_queued = not wanted.isdisjoint(submission.task_of) and not cancel_mark(store, submission.name).exists()
+        if owner != os.getuid() and may_be_queued and slurm.hides_jobs():
+            name = f"user {owner}"
+            with contextlib.suppress(KeyError):
+                name = pwd.getpwuid(owner).pw_name
             raise RunError(
-                f"{_user_name(owner)} has submitted runs of this grid to {store}, and this cluster shows nobody the "
-                f"jobs of others: they may be in the queue. Ask {_user_name(owner)} to cancel them, or choose "
-                "another --runs."
+                f"{name} has submitted runs of this grid to {store}, and this cluster shows nobody the jobs of "
+                f"others: they may be in the queue. Ask {name} to cancel them, or choose another --runs."
             )
-
-
-def _user_name(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
 
 
 def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) -> Outcome:
     """Show every run's state, once or until all have ended; Ctrl-C leaves the jobs alone."""
     options = grid.options
     jobs = jobs_of(grid)
-    need = Need(grid.profile)
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
-        console.print(render_status(found, grid.profile, need, _troubles(grid, found)))
+        console.print(render_status(found, grid.profile, find_troubles(options.runs, found)))
         return Outcome(Exit.DONE)
     try:
-        found = _follow(grid, jobs, need, console)
+        found = _follow(grid, jobs, console)
     except KeyboardInterrupt:
         console.print("left; the jobs go on. --status shows them, --cancel ends them")
         return Outcome(Exit.DONE)
     failed = [(status.job, status.detail) for status in found if status.has_failed]
     print_failures(console, failed)
-    _print_open(console, found)
-    status = Exit.DONE if all(run.state == "done" for run in found) else Exit.FAILED
-    return Outcome(status, is_over=not options.status)
-
-
-def _print_open(console: Console, found: Sequence[JobStatus]) -> None:
-    """Say why runs are not done that have not failed either, though all jobs have ended."""
     left = [status for status in found if status.state != "done" and not status.has_failed]
     if left:
         console.print(f"{len(left)} runs are not done; the same command submits them again:", style="yellow")
     for words in list(dict.fromkeys(status.words for status in left if status.words))[:_MAX_REASONS]:
         console.print(f"  {words}", soft_wrap=True)
+    return Outcome(Exit.FAILED if failed or left else Exit.DONE, is_over=not options.status)
 
 
 def cancel(grid: GridRequest, console: Console) -> int:
@@ -176,11 +159,9 @@ def _submitting(store: Path, console: Console) -> Iterator[None]:
         lock.release()
 
 
-def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) -> list[JobStatus]:
+def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobStatus]:
     """Poll until no run is in SLURM's hands any more; what SLURM does not answer is asked again."""
-    found: list[JobStatus] = []
-    said = ""
-    troubles: list[str] = []
+    said, troubles = "", list[str]()
     with Live(console=console, auto_refresh=False) as live:
         while True:
             try:
@@ -189,31 +170,24 @@ def _follow(grid: GridRequest, jobs: list[Job], need: Need, console: Console) ->
                 console.print(f"{error}")
                 time.sleep(_POLL_S)
                 continue
-            known, troubles = troubles, _troubles(grid, found)
+            known, troubles = troubles, find_troubles(grid.options.runs, found)
             if console.is_terminal:
-                live.update(render_status(found, grid.profile, need, troubles), refresh=True)
+                live.update(render_status(found, grid.profile, troubles), refresh=True)
             elif new := [trouble for trouble in troubles if _place_of(trouble) not in map(_place_of, known)]:
                 console.print("\n".join(new), soft_wrap=True)
-            elif (line := _summary(found)) != said:
-                console.print(line)
-                said = line
+            else:
+                counts = Counter(status.state for status in found)
+                line = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+                if line != said:
+                    console.print(said := line)
             if not any(status.goes_on for status in found):
                 return found
             time.sleep(_POLL_S)
 
 
-def _troubles(grid: GridRequest, found: list[JobStatus]) -> list[str]:
-    return find_troubles(grid.options.runs, find_submissions(grid.options.runs), found)
-
-
 def _place_of(trouble: str) -> str:
     """Read what a trouble is about: its node and kind, not its numbers, which change."""
     return " ".join(trouble.split()[:3])
-
-
-def _summary(found: list[JobStatus]) -> str:
-    counts = Counter(status.state for status in found)
-    return ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
 
 
 def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> None:
@@ -250,12 +224,10 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
     """Select what to submit: neither finished, failed, claimed nor in the queue, nor in need of a run that failed.
 
     Returns:
-        these runs; the array of each run that is in the queue; how many need a run that is trained outside SLURM.
+        These runs; the array of each run that is in the queue; how many need a run that is trained outside SLURM.
     """
-    missing: dict[str, PlannedRun] = {}
-    queued: dict[str, str] = {}
-    outside: set[str] = set()
-    left: set[str] = set()
+    missing, queued = dict[str, PlannedRun](), dict[str, str]()
+    outside, left = set[str](), set[str]()
     for run, status in zip(plan, read_status([run.job for run in plan], grid.options.runs), strict=True):
         experiment = run.job.experiment
         parents = {parent.id for parent in experiment.parents}
@@ -275,7 +247,7 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
 def jobs_of(grid: GridRequest) -> list[Job]:
     """Make the jobs of the chosen experiments, as they would be submitted."""
     resources = _resources(grid.options, grid.profile, _allocation(grid.options, grid.profile))
-    return [Job(e, RunDirectory.of(grid.options.runs, e), resources) for e in grid.experiments]
+    return make_jobs(grid.experiments, grid.options.runs, resources)
 
 
 def _allocation(options: GridOptions, profile: Profile) -> Allocation:
@@ -285,11 +257,7 @@ def _allocation(options: GridOptions, profile: Profile) -> Allocation:
     if not on_gpu and wanted.gpus_per_node:
         raise SpecError("--gpus-per-node is for GPU profiles; this one trains on CPUs: --ranks-per-node")
     per_node = (wanted.gpus_per_node if on_gpu else options.ranks_per_node) or 1
-    names = {
-        name: sbatch_value(getattr(wanted, name))
-        for name in ("partition", "account", "qos", "constraint")
-        if getattr(wanted, name)
-    }
+    given = {name: getattr(wanted, name) for name in ("partition", "account", "qos", "constraint")}
     return Allocation(
         nodes=wanted.nodes,
         ranks_per_node=per_node,
@@ -298,7 +266,7 @@ def _allocation(options: GridOptions, profile: Profile) -> Allocation:
         time_min=wanted.time_min,
         mem_gb=wanted.mem_gb,
         more=parse_more(wanted.more),
-        **names,
+        **{name: sbatch_value(value) for name, value in given.items() if value},
     )
 
 

@@ -5,7 +5,7 @@
     trackers    one class for each of the three
 
 No tracker lives in a training process: what follows is read from ``metrics.jsonl``, which is exact however often a run
-was killed and resumed. So a tracker that raises, hangs or is slow is told of once and dropped, and no run waits for it.
+was killed and resumed. So a tracker that raises, hangs or is slow is reported once and dropped; no run waits for it.
 
 Whatever begins to follow a run writes the tracker's run anew from its first line, under the run's own id: a tracker
 that was killed in the middle, another node, and a run that went back to a checkpoint leave no step twice. Only a run
@@ -21,11 +21,7 @@ from suite.base.errors import SpecError
 
 
 def check_installed(trackers: Iterable[str]) -> None:
-    """Check for the packages before anything is trained.
-
-    Raises:
-        SpecError: one is missing; the message has the command that installs it.
-    """
+    """Check for the packages before anything is trained; a SpecError has the command that installs a missing one."""
     for name in trackers:
         if importlib.util.find_spec(name) is None:
             raise SpecError(

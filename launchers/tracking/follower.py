@@ -5,6 +5,7 @@ It ends when its input does, which its starter holds open, or when the tracker t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -36,8 +37,8 @@ from suite.store.run_status import find_run_status
 from suite.store.run_store import experiments_folder
 
 _EVERY_S = 2.0
-_TOLD = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")
-Papers = Mapping[str, Mapping[str, float]]  # arm -> metric -> the paper's number
+_METRICS = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")
+Papers = Mapping[str, Mapping[str, float]]  # group of seeds -> metric -> the paper's number
 
 
 class FollowRequest(Frozen):
@@ -107,7 +108,6 @@ class Following:
     """One run on its way into a tracker. Of several followers of a run, one has it; its death lets it go.
 
     Args:
-        request: request that names the run.
         name: id of the run.
         papers: papers' numbers that its result is set beside.
         keepalive: function that is called for every line that the tracker has taken, and before it is closed.
@@ -122,7 +122,7 @@ class Following:
         self._folder, self._mark = folder, folder.with_name(f"{folder.name}.json")
         self._lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
         self._tracker: Tracker | None = None
-        self._file: BufferedReader | None = None  # held open, so that no other gets its number
+        self._file: BufferedReader | None = None  # kept open, so that no other gets its number
         self._sent: dict[str, int] = {}  # the last step by name
         self._step, self._is_flushed = 0, True
         self.is_finished = False
@@ -130,9 +130,10 @@ class Following:
     def catch_up(self) -> None:
         """Pass on what is new. Nothing where the run has not begun, or another process follows it."""
         ended = _mark_of(self._run.result_path)
-        if ended and _is_marked(self._mark, ended):
+        with contextlib.suppress(OSError):  # what cannot be read is no mark: the tracker takes the result again
+            self.is_finished = bool(ended) and read_file(self._mark) == ended
+        if self.is_finished:
             self.close()
-            self.is_finished = True
         elif (ended or self._run.metrics_path.exists()) and self._is_ours():
             result = self._find_result() if ended else None  # first: its metrics are complete then
             self._pass_on_metrics()
@@ -169,7 +170,9 @@ class Following:
             self._keepalive()
             step = self._step = line["step"]
             values = dict(flatten({name: value for name, value in line.items() if name not in ("step", "num_steps")}))
-            new = {name: value for name, value in values.items() if step > self._sent.get(name, self._known_until)}
+            new = {
+                name: value for name, value in values.items() if step > self._sent.get(name, self._begun().known_until)
+            }
             if new:
                 self._begun().log(step, new)
                 self._sent |= dict.fromkeys(new, step)
@@ -178,16 +181,13 @@ class Following:
             self._tracker.flush()
             self._is_flushed = True
 
-    @property
-    def _known_until(self) -> int:
-        return self._begun().known_until
-
     def _read_new(self) -> Iterator[dict[str, Any]]:
         """The lines since the last look; all of them where a run that was resumed has written the file anew."""
         try:
             number = self._run.metrics_path.stat().st_ino
             if self._file is None or os.fstat(self._file.fileno()).st_ino != number:
-                self._begin_anew(open_file(self._run.metrics_path))
+                self._close_tracker()
+                self._file, self._sent = open_file(self._run.metrics_path), {}
             assert self._file is not None
             at = self._file.tell()
             data = self._file.read()
@@ -195,11 +195,9 @@ class Following:
             self._file.seek(at + len(complete))
         except OSError:  # it trains nothing, or cannot be read, which the run itself says
             return
-        yield from (line for text in complete.splitlines() if (line := _parse(text)) is not None)
-
-    def _begin_anew(self, file: BufferedReader) -> None:
-        self._close_tracker()
-        self._file, self._sent = file, {}
+        for text in complete.splitlines():
+            with contextlib.suppress(ValueError):  # damage, which the run itself will name
+                yield read_metrics_line(text.decode(errors="replace"))
 
     def _close_tracker(self) -> None:
         if self._file is not None:
@@ -218,9 +216,9 @@ class Following:
 
     def _summarize(self, result: Result) -> dict[str, float]:
         papers = self._papers.get(result.experiment.arm_id, {})
-        ours = {metric: read_metric(result, metric) for metric in dict.fromkeys((*_TOLD, *papers))}
-        told = {f"result/{metric}": float(value) for metric, value in ours.items() if value is not None}
-        return told | {f"paper/{metric}": value for metric, value in papers.items()}
+        ours = {metric: read_metric(result, metric) for metric in dict.fromkeys((*_METRICS, *papers))}
+        shown = {f"result/{metric}": float(value) for metric, value in ours.items() if value is not None}
+        return shown | {f"paper/{metric}": value for metric, value in papers.items()}
 
 
 def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -232,28 +230,12 @@ def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield name, float(value)
 
 
-def _parse(text: bytes) -> dict[str, Any] | None:
-    try:
-        return read_metrics_line(text.decode(errors="replace"))
-    except ValueError:  # damage, which the run itself will name
-        return None
-
-
 def _mark_of(result: Path) -> bytes:
     """Find what changes with a result, as JSON; empty before there is one."""
-    try:
+    with contextlib.suppress(OSError):
         found = result.stat()
-    except OSError:
-        return b""
-    return json.dumps([found.st_mtime_ns, found.st_size]).encode()
-
-
-def _is_marked(path: Path, ended: bytes) -> bool:
-    """Whether a tracker has taken the result that has this mark; what cannot be read is none, and it takes it again."""
-    try:
-        return read_file(path) == ended
-    except OSError:
-        return False
+        return json.dumps([found.st_mtime_ns, found.st_size]).encode()
+    return b""
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Follower(Sidecar):
             return ""
         is_timeout = status == -signal.SIGALRM
         reason = f"it has not answered for {self._request.timeout_s:g} s" if is_timeout else self.stderr_tail()
-        return tell_dropped(self._request.tracker, reason or f"its process ended with status {status}")
+        return format_dropped(self._request.tracker, reason or f"its process ended with status {status}")
 
     def finish(self, timeout_s: float) -> str:
         """Let it pass on what is left; says why it could not, if so."""
@@ -42,36 +42,37 @@ class Follower(Sidecar):
         except subprocess.TimeoutExpired:
             self.kill()
             reason = f"it has not taken the last lines within {timeout_s:.3g} s"
-            return tell_dropped(self._request.tracker, reason)
+            return format_dropped(self._request.tracker, reason)
         return self.find_failure()
 
 
-def tell_dropped(tracker: TrackerName, reason: str) -> str:
+def format_dropped(tracker: TrackerName, reason: str) -> str:
     """Say that a tracker is no more, and what to do."""
     return (
         f"--track {tracker} was dropped: {reason}. The training is not touched; the same command tracks what is missing"
     )
 
 
-class Followers:
-    """Those of one training. ``report`` is to be called every now and then."""
+class Followers(list[Follower]):
+    """The followers of one training, and the function that reports each failure once."""
 
-    def __init__(self, followers: Iterable[Follower], say: Callable[[str], None]) -> None:
-        self._followers, self._say = list(followers), say
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._say = say
 
     def report(self) -> None:
-        """Tell once of each that has failed, and drop it."""
-        for follower in list(self._followers):
+        """Report each that has failed, and drop it; to be called every now and then."""
+        for follower in list(self):
             if failure := follower.find_failure():
-                self._followers.remove(follower)
+                self.remove(follower)
                 self._say(failure)
 
     def finish(self, timeout_s: float) -> None:
-        """Let all of them pass on what is left at once, and tell of those that could not in time."""
+        """Let all of them pass on what is left at once, and report those that could not in time."""
         deadline = time.monotonic() + timeout_s
-        for follower in self._followers:
+        for follower in self:
             follower.end_input()
-        for follower in self._followers:
+        for follower in self:
             if failure := follower.finish(max(0.1, deadline - time.monotonic())):
                 self._say(failure)
 
@@ -89,25 +90,22 @@ def following(
     """Track what the block inside trains.
 
     Args:
-        trackers: names of the trackers.
-        store: run store.
         suite: suite as ``get_suite`` takes it.
         profile: profile of the suite, for the paper's numbers.
         runs: ids of the experiments; a finished run is tracked, too, unless it has been.
-        say: function that is told once of a tracker that fails.
+        say: function that reports a tracker that fails, once.
         last_s: seconds for what is left at the end.
     """
-    names, place, followers = tuple(runs), str(store.absolute()), []
+    names, place, followers = tuple(runs), str(store.absolute()), Followers(say)
     for name in trackers:
+        request = FollowRequest(
+            tracker=name, store=place, suite=suite, profile=profile, runs=names, timeout_s=_TIMEOUT_S
+        )
         try:
-            request = FollowRequest(
-                tracker=name, store=place, suite=suite, profile=profile, runs=names, timeout_s=_TIMEOUT_S
-            )
             followers.append(Follower(request))
         except OSError as error:  # no room for a file or a process
-            say(tell_dropped(name, str(error)))
-    found = Followers(followers, say)
+            say(format_dropped(name, str(error)))
     try:
-        yield found
+        yield followers
     finally:
-        found.finish(last_s)
+        followers.finish(last_s)

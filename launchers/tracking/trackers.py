@@ -6,18 +6,19 @@ import contextlib
 import os
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 PROJECT = "convolutional-prior"  # of all suites, which share runs; WANDB_PROJECT names another
 
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """A run as a tracker is told of it. ``folder`` is its own, for this tracker and this run alone; ``keepalive``
-    is called for every line that a tracker which takes them late has taken."""
+    """A run as a tracker sees it. ``folder`` is for this tracker and this run alone; a tracker that takes lines late
+    calls ``keepalive`` for each of them."""
 
     id: str
     folder: Path
@@ -31,19 +32,22 @@ class TrackedRun:
         return self.id.partition("/")[0]
 
 
-class Tracker(Protocol):
+class Tracker(ABC):
     """A run that is being tracked. It was begun anew, unless ``known_until`` says which steps are there."""
 
-    known_until: int
+    known_until = -1
 
+    @abstractmethod
     def log(self, step: int, values: Mapping[str, float]) -> None: ...
 
-    def flush(self) -> None:
+    def flush(self) -> None:  # noqa: B027  # a tracker that writes by itself has nothing to do
         """Let those who look see what was logged; called once for many lines."""
 
     def end(self, step: int, summary: Mapping[str, float]) -> None:
         """Take the result of a finished run. ``close`` follows."""
+        self.log(step, summary)
 
+    @abstractmethod
     def close(self) -> None: ...
 
 
@@ -53,10 +57,8 @@ def _clear(folder: Path, names: str) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-class TensorBoard:
+class TensorBoard(Tracker):
     """Event files below ``tracking/tensorboard``, written as torch's ``SummaryWriter`` does, without torch."""
-
-    known_until = -1
 
     def __init__(self, run: TrackedRun) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog
@@ -75,9 +77,6 @@ class TensorBoard:
     def flush(self) -> None:
         self._writer.flush()
 
-    def end(self, step: int, summary: Mapping[str, float]) -> None:
-        self.log(step, summary)
-
     def close(self) -> None:
         self._writer.close()
 
@@ -87,7 +86,7 @@ class TensorBoard:
         self._writer.add_event(Event(wall_time=time.time(), step=step, **content))
 
 
-class Wandb:
+class Wandb(Tracker):
     """Weights & Biases, offline unless WANDB_MODE says otherwise; ``wandb sync`` sends what is below
     ``tracking/wandb``."""
 
@@ -117,9 +116,6 @@ class Wandb:
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._run.log(dict(values), step=step)
 
-    def flush(self) -> None:
-        """Nothing: W&B writes by itself."""
-
     def end(self, step: int, summary: Mapping[str, float]) -> None:
         self._run.summary.update(dict(summary))
 
@@ -127,13 +123,11 @@ class Wandb:
         self._run.finish()
 
 
-class Trackio:
+class Trackio(Tracker):
     """trackio, whose database is below ``tracking/trackio`` unless TRACKIO_DIR names another folder.
 
     It has one run at a time in a process, so a run comes whole, when it ends or the follower does.
     """
-
-    known_until = -1
 
     def __init__(self, run: TrackedRun) -> None:
         os.environ.setdefault("TRACKIO_DIR", str(run.folder.parents[1]))
@@ -142,12 +136,6 @@ class Trackio:
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         self._lines.append((step, dict(values)))
-
-    def flush(self) -> None:
-        """Nothing: a run comes whole."""
-
-    def end(self, step: int, summary: Mapping[str, float]) -> None:
-        self.log(step, summary)
 
     def close(self) -> None:
         import trackio

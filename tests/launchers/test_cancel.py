@@ -30,8 +30,8 @@ def queue(tmp_path, monkeypatch, graph):
     tools, jobs = tmp_path / "bin", tmp_path / "jobs"
     tools.mkdir()
     jobs.write_text("".join(f"{n}0 {name}.0\n{n}1 {name}.leaderboard\n" for n, name in enumerate(NAMES, start=1)))
-    wide = "".join(["%-255s"] * 8)
-    ours = f'printf "{wide}" $id 0 $name PD None "" 0 1:00; echo'
+    wide = "".join(["%-255s"] * 7)
+    ours = f'printf "{wide}" $id 0 $name PD None "" 0; echo'
     scripts = {
         "squeue": f'while read -r id name; do case "$*" in *array*) case $name in *.0) {ours};; esac;; '
         f'*) echo "$id|PD|$name";; esac; done < {jobs}',

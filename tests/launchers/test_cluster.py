@@ -147,7 +147,7 @@ def test_a_job_that_slurm_has_taken_is_known_whatever_sbatch_said(tmp_path, tool
     tools("sbatch", f"{take.replace('$2', '$file')}; file=$2; grep -q leaderboards.build $2 && exit 1; {says}")
     tools("squeue", f"cat {queue}")
     tools("scancel", f'for id in "$@"; do sed -i "/^$id|/d" {queue}; done')
-    monkeypatch.setattr(batch, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(batch, "_TIMEOUT_S", 0.5)
     found = submitter(tmp_path)
     found.submit()
     assert found.job_ids == ids

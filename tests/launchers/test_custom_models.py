@@ -6,8 +6,7 @@ import pytest
 from rich.console import Console
 
 from launchers.command.command_line import parse_options
-from launchers.command.custom_model_check import check, refuse_broken
-from launchers.command.custom_model_words import parse_custom_model
+from launchers.command.custom_models import check, parse_custom_model, refuse_broken
 from launchers.command.grid_request import GridRequest
 from launchers.grid import main
 from launchers.slurm.train_on_slurm import _locate

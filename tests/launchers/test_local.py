@@ -65,7 +65,7 @@ def test_runs_that_wait_for_others_take_up_no_slot(pool):
     grid = pool()
     grid.poll()
     assert grid.running() == ["first", "second"]
-    assert grid.runs["tuned"].is_held
+    assert grid.runs["tuned"].waits_for_parent
     grid.end("first")
     assert grid.running() == ["second", "tuned"]
     grid.end("second")

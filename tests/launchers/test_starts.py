@@ -8,9 +8,9 @@ from launchers.core.plan import Job
 from launchers.slurm import requeue as ending
 from launchers.slurm.grid_status import JobStatus
 from launchers.slurm.job import _write_to_log, run_task
-from launchers.slurm.lost_starts import judge_start, note_bad_node, note_held, read_starts
-from launchers.slurm.submission import Submission, cancel_mark, find_submissions, submissions_folder, write_submission
-from launchers.slurm.troubles import find_troubles
+from launchers.slurm.lost_starts import judge_start, note_start, read_starts
+from launchers.slurm.status_table import find_troubles
+from launchers.slurm.submission import Submission, cancel_mark, submissions_folder, write_submission
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
@@ -84,7 +84,7 @@ def test_a_node_that_could_not_begin_two_jobs_is_left_out_of_the_whole_submissio
 
 def test_where_no_node_is_left_the_job_fails_instead_of_waiting_for_ever(end, store):
     for node in ("node1", "node2", "node3"):
-        note_bad_node(submissions_folder(store) / NAME, 0, "ImportError: no torch")
+        note_start("node", submissions_folder(store) / NAME, 0, "ImportError: no torch")
         end(node)
     (store / "bin" / "sinfo").write_text("#!/bin/sh\necho node4\n")
     assert end("node4", task=1) == (Exit.FAILED, [])
@@ -131,7 +131,7 @@ def test_a_start_that_leaves_nothing_is_the_node_s_whatever_its_processes_ended_
 
 def test_a_run_that_was_held_and_is_free_again_is_no_fault_of_the_node(end, store, monkeypatch):
     folder = submissions_folder(store) / NAME
-    monkeypatch.setattr(ending, "judge_start", lambda *given: note_held(folder, 0) or judge_start(*given))
+    monkeypatch.setattr(ending, "judge_start", lambda *given: (note_start("held", folder, 0), judge_start(*given))[1])
     assert end("node1", status=0)[1] == ["requeue 70_0", "update JobId=70_0 StartTime=now+60"]
 
 
@@ -145,7 +145,7 @@ def test_a_lost_start_says_all_that_srun_said_in_it_also_on_the_console(end, sto
     (start,) = read_starts(folder)
     assert start.reason == "its processes ended with status 1: srun: error: no step; srun: error: too many"
     requeued = JobStatus(Job(graph["first"], RunDirectory.of(store, graph["first"]), Resources()), "requeued")
-    said = find_troubles(store, find_submissions(store), [requeued])
+    said = find_troubles(store, [requeued])
     assert said == [f"node1 lost a start: {start.reason}; see {log}"]
 
 

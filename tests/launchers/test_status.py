@@ -12,11 +12,11 @@ from rich.console import Console
 
 from launchers.core.plan import Job
 from launchers.slurm import queries as slurm
-from launchers.slurm.grid_status import JobStatus, Need, read_status, render_status
-from launchers.slurm.lost_starts import note_bad_node
+from launchers.slurm.grid_status import JobStatus, read_status
+from launchers.slurm.lost_starts import note_start
 from launchers.slurm.queries import EndedJob, QueuedJob
+from launchers.slurm.status_table import find_troubles, hours_needed, render_status
 from launchers.slurm.submission import Submission, cancel_mark, write_submission
-from launchers.slurm.troubles import find_troubles
 from suite.base.errors import RecordError, RunError
 from suite.papers import get_suite
 from suite.spec.resources import Resources
@@ -62,13 +62,13 @@ def run(tmp_path, monkeypatch):
 
 def render(*found):
     console = Console(width=160, file=io.StringIO())
-    console.print(render_status(found, PROFILE, Need(PROFILE)))
+    console.print(render_status(found, PROFILE))
     return console.file.getvalue()
 
 
-RUNNING = ("R", "None", "node3", 0, "10:00")
-WAITING = ("PD", "Resources", "", 0, "60:00")
-REQUEUED = ("PD", "BeginTime", "", 2, "60:00")
+RUNNING = ("R", "None", "node3", 0)
+WAITING = ("PD", "Resources", "", 0)
+REQUEUED = ("PD", "BeginTime", "", 2)
 
 
 def test_a_job_that_waits_is_pending_with_slurm_s_reason(look):
@@ -174,10 +174,9 @@ def test_an_error_takes_five_lines_at_most_and_steers_no_terminal(look, run, tex
 
 
 def test_hours_needed_are_by_rate_where_there_is_one_and_by_flops_before(look, run):
-    need = Need(PROFILE)
-    assert 0 < need.hours(look(queued=WAITING)) < 0.01
+    assert 0 < hours_needed([look(queued=WAITING)], PROFILE) < 0.01
     run.append_metrics({"step": 20, "num_steps": 60, "images_per_s": 64.0})
-    assert need.hours(look(queued=RUNNING)) == pytest.approx(20 / 3600)
+    assert hours_needed([look(queued=RUNNING)], PROFILE) == pytest.approx(20 / 3600)
 
 
 def test_a_controller_that_does_not_answer_is_no_verdict_on_the_runs(look, monkeypatch, tmp_path):
@@ -212,9 +211,7 @@ def in_queue(tmp_path, monkeypatch, graph):
     monkeypatch.setattr(slurm, "read_ended", lambda names, since, users: {})
 
     def put(*left):
-        jobs = [
-            QueuedJob(f"{i}_0", NAME, i, "PD", "Dependency", "", 0, "") for i, name in enumerate(names) if name in left
-        ]
+        jobs = [QueuedJob(f"{i}_0", NAME, i, "PD", "Dependency", "", 0) for i, name in enumerate(names) if name in left]
         monkeypatch.setattr(slurm, "read_queue", lambda users: jobs)
 
     put(*names)
@@ -272,7 +269,7 @@ def test_a_job_that_ended_by_itself_says_why_in_slurm_s_words_and_its_log_s(look
 
 
 def test_a_full_disk_is_named(look, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("launchers.slurm.reasons.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    monkeypatch.setattr("launchers.slurm.grid_status.shutil.disk_usage", lambda path: SimpleNamespace(free=0))
     assert f"the disk of {tmp_path} is full" in look(ended="FAILED").detail
 
 
@@ -286,18 +283,18 @@ def test_a_full_disk_is_named(look, run, tmp_path, monkeypatch):
     ],
 )
 def test_a_job_that_waits_for_what_never_comes_says_so(look, reason, words):
-    assert look(queued=("PD", reason, "", 0, "60:00")).detail == words
+    assert look(queued=("PD", reason, "", 0)).detail == words
 
 
 def test_a_start_that_was_lost_names_its_node_and_log(look, run, tmp_path, monkeypatch):
     record_end(run, "interrupted", "preempted")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.setenv("SLURMD_NODENAME", "node4")
-    note_bad_node(tmp_path / "slurm" / NAME, 0, "ImportError: no torch")
+    note_start("node", tmp_path / "slurm" / NAME, 0, "ImportError: no torch")
     log = tmp_path / "slurm" / NAME / "9_0_0_log.out"
     words = f"node4 ended job 9_0 before its run started: ImportError: no torch; see {log}"
     assert look(queued=REQUEUED).detail == words
-    assert look(queued=("PD", "BeginTime", "", 3, "")).detail == "preempted"  # a later start began it
+    assert look(queued=("PD", "BeginTime", "", 3)).detail == "preempted"  # a later start began it
 
 
 def test_a_node_at_less_than_half_the_others_pace_is_named(tmp_path):
@@ -307,6 +304,6 @@ def test_a_node_at_less_than_half_the_others_pace_is_named(tmp_path):
         return JobStatus(job, "running", node=node, metrics=metrics)
 
     even = [running("node1", 100.0), running("node2", 90.0), running("node3", 51.0)]
-    assert find_troubles(tmp_path, [], even) == []
+    assert find_troubles(tmp_path, even) == []
     slow = [*even, running("node4", 44.0)]
-    assert find_troubles(tmp_path, [], slow) == ["node4 is slow: 44 images/s, where others reach 90"]
+    assert find_troubles(tmp_path, slow) == ["node4 is slow: 44 images/s, where others reach 90"]

@@ -13,7 +13,7 @@ import matplotlib
 import pytest
 
 from launchers.command.command_line import parse_options
-from launchers.command.custom_model_words import parse_custom_model
+from launchers.command.custom_models import parse_custom_model
 from launchers.command.grid_request import GridRequest
 from launchers.core.plan import select
 from leaderboards.boards.board import make_leaderboard

@@ -1,39 +1,90 @@
-"""Try custom models before they are trained; ``grid.py --check NAME=MODEL`` also shows the cost beside the papers'."""
+"""Custom models as ``--challenger`` and ``--check`` name them: NAME=MODEL [OPTION=VALUE ...].
+
+They are tried before they are trained; ``--check`` also shows the cost beside the papers' models.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from imagesets.prepared import find_info
-from launchers.command.custom_model_words import parse_custom_model
 from launchers.command.options import GridOptions
 from launchers.core.plan_cost import count_flops
-from suite.base.errors import SpecError
+from suite.base.errors import SpecError, check_name
 from suite.base.exit_codes import Exit
+from suite.base.frozen import Scalar
 from suite.cost.costs import options_to_count
 from suite.papers import get_suite
+from suite.plugins.entry_points import find_model
 from suite.spec.custom_entries import with_custom_models
+from suite.spec.custom_model import NAME, CustomModel
 from suite.spec.experiment import Experiment
+from suite.spec.model_options import read_options
 from suite.spec.profile import Profile
+from suite.spec.recipe import Recipe
 
 _SUITE = "sample_efficiency"  # where none is named
 _MB = 1e6
 _LEGEND = """\
 MFLOP: of one image's forward pass. MB: weights, gradients and AdamW's moments,
 in fp32; with a batch of the recipe's size also what its backward pass needs."""
+_RECIPE = "recipe."
+_OF_RECIPE = tuple(name for name in Recipe.model_fields if name != "name")
+_NOT_OPTIONS = {
+    "drop_path": "it is the recipe's: recipe.drop_path=...",
+    "num_classes": "the image set says it",
+    "image_size": "the suite says it",
+}
+
+
+def parse_custom_model(words: Sequence[str]) -> CustomModel:
+    """Read one custom model, and find which version of its model is there; the model itself is not imported.
+
+    Raises:
+        SpecError: A word has none of these forms, a name cannot be a column's, or a model is not there.
+    """
+    name, separator, model = words[0].partition("=")
+    if not separator or not model:
+        raise SpecError(f"--challenger {words[0]!r}: expected NAME=MODEL first, such as mine=my_vit.py:MyViT")
+    if not re.fullmatch(NAME, name):
+        raise SpecError(f"custom model {name!r}: expected letters, digits and _, as columns are called by the name")
+    options: dict[str, Scalar] = {}
+    recipe: dict[str, Scalar] = {}
+    for word in words[1:]:
+        key, separator, value = word.partition("=")
+        if not separator or not key:
+            raise SpecError(f"custom model {name}: found {word!r}, expected OPTION=VALUE or recipe.FIELD=VALUE")
+        if key.startswith(_RECIPE):
+            check_name("field of the recipe", key.removeprefix(_RECIPE), _OF_RECIPE)
+            recipe[key.removeprefix(_RECIPE)] = _scalar(value)
+        elif key in _NOT_OPTIONS:
+            raise SpecError(f"custom model {name}: {key} is no option of a model here: {_NOT_OPTIONS[key]}")
+        else:
+            options[key] = _scalar(value)
+    source = None if model in read_options() else find_model(model)
+    return CustomModel(name=name, words=model, source=source, options=options, recipe=recipe)
+
+
+def _scalar(text: str) -> Scalar:
+    """``true``, ``false``, an integer, a number, or else the text itself."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def check(options: GridOptions, console: Console) -> int:
-    """Try the custom model at every size of a suite; exit status 0 where it could be trained, else 1.
-
-    Raises:
-        SpecError: a model that cannot be found, or a suite or profile that there is not.
-    """
+    """Try the custom model at every size of a suite; exit status 0 where it could be trained, else 1."""
+    from suite.models.custom import takes_drop_path
     from suite.training.trial import try_experiment  # imports torch
 
     custom_model = parse_custom_model(options.check)
@@ -47,7 +98,9 @@ def check(options: GridOptions, console: Console) -> int:
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
             is_sound = is_sound and not finding.problem
         if is_sound:
-            _print_drop_path(experiment, console)
+            rate, source = experiment.recipe.drop_path, experiment.model_source
+            if rate and source is not None and not takes_drop_path(source):
+                console.print(f"  the recipe's drop_path of {rate} has no effect: the model takes no such option")
     if not is_sound:
         return Exit.FAILED
     console.print(_costs(profile, options))
@@ -61,37 +114,22 @@ def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
     return _distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
-def _print_drop_path(experiment: Experiment, console: Console) -> None:
-    from suite.models.custom import takes_drop_path
-
-    rate, source = experiment.recipe.drop_path, experiment.model_source
-    if rate and source is not None and not takes_drop_path(source):
-        console.print(f"  the recipe's drop_path of {rate} has no effect: the model takes no such option")
-
-
 def _costs(profile: Profile, options: GridOptions) -> Table:
+    from suite.training.start import fresh_network
+    from suite.training.trial import measure_size
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("model", overflow="fold", min_width=12)  # a name is broken, never cut
     for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it"):
         table.add_column(title, justify="right", no_wrap=True)
     experiments = [*_networks(profile, of_custom_model=True), *_networks(profile, of_custom_model=False)]
-    for line in _lines(experiments, options):
-        table.add_row(*line)
-    return table
-
-
-def _lines(experiments: Iterable[Experiment], options: GridOptions) -> Iterator[tuple[str, ...]]:
-    """Sizes of each network; ours live on the meta device, where nothing is computed."""
-    from suite.training.start import fresh_network
-    from suite.training.trial import measure_size
-
     for experiment in experiments:
         num_classes, side = _count_classes(experiment, options), experiment.image_size
         flops = count_flops(experiment.model, num_classes=num_classes, image_size=side, **options_to_count(experiment))
-        device = "meta" if experiment.model_source is None else "cpu"
+        device = "meta" if experiment.model_source is None else "cpu"  # ours: nothing is computed there
         size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
         batch_size = experiment.recipe.batch_size
-        yield (
+        table.add_row(
             experiment.model,
             str(side),
             str(num_classes),
@@ -101,6 +139,7 @@ def _lines(experiments: Iterable[Experiment], options: GridOptions) -> Iterator[
             str(batch_size),
             f"{size.bytes_of_batch(batch_size) / _MB:,.1f}",
         )
+    return table
 
 
 def _distinct_networks(experiments: Iterable[Experiment]) -> list[Experiment]:
@@ -117,11 +156,7 @@ def _count_classes(experiment: Experiment, options: GridOptions) -> int:
 
 
 def refuse_broken(experiments: Iterable[Experiment], options: GridOptions) -> None:
-    """Try each custom model once, before anything is trained.
-
-    Raises:
-        SpecError: A model cannot be trained; the message has the cure.
-    """
+    """Try each custom model once, before anything is trained; a SpecError, with the cure, where one cannot be."""
     for experiment in _distinct_networks(e for e in experiments if e.model_source is not None):
         from suite.training.trial import try_experiment  # imports torch
 

@@ -1,0 +1,137 @@
+"""A grid's status as it is shown: a table of its runs, the hours that are left, and bad or slow nodes."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from launchers.core.console import Excerpt
+from launchers.core.plan import LONGEST_S
+from launchers.core.plan_cost import run_flops
+from launchers.core.run_names import describe
+from launchers.slurm.grid_status import JobState, JobStatus
+from launchers.slurm.lost_starts import bad_nodes, read_starts
+from launchers.slurm.submission import find_submissions, submissions_folder
+from suite.cost.costs import write_hours
+from suite.spec.profile import Profile
+
+_STYLES: dict[JobState, str] = {
+    "failed": "bold red",
+    "void": "bold red",
+    "blocked": "red",
+    "running": "bold cyan",
+    "requeued": "yellow",
+    "pending": "dim",
+    "waiting": "dim",
+    "cancelled": "magenta",
+    "interrupted": "yellow",
+    "new": "dim",
+    "done": "green",
+}
+_MAX_ROWS = 60
+_STRAGGLES = 0.5  # of the others' pace
+
+
+def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
+    """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
+    needed, by_flops = 0.0, dict[str, float]()
+    for status in found:
+        experiment, resources = status.job.experiment, status.job.resources
+        if status.state != "done" and status.remaining_s is not None:
+            needed += status.remaining_s * resources.num_ranks / 3600
+        elif status.state != "done":
+            if experiment.arm_id not in by_flops:
+                by_flops[experiment.arm_id] = run_flops(experiment, resources) / profile.sustained_flops / 3600
+            needed += by_flops[experiment.arm_id]
+    return needed
+
+
+def describe_hours(found: Sequence[JobStatus], profile: Profile) -> str:
+    """Say in one line what the runs have used, and what they still need."""
+    unit = "GPU" if profile.device == "gpu" else "rank"
+    used = sum(status.hours_used for status in found)
+    return f"{unit}-hours: {write_hours(used)} used, {write_hours(hours_needed(found, profile))} needed"
+
+
+def render_status(found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str] = ()) -> RenderableType:
+    """Render every run's state, what is left to do, and what goes wrong: the nodes' troubles, a line each."""
+    names = describe([status.job.experiment for status in found])
+    shown = in_order(found)[:_MAX_ROWS]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("run", "state", "node", "step", "images/s", "ETA", "requeued"):
+        table.add_column(title, justify="right" if title in ("step", "images/s", "ETA", "requeued") else "left")
+    table.add_column("")
+    for status in shown:
+        experiment, metrics = status.job.experiment, status.metrics or {}
+        words = [] if status.top1_percent is None else [f"top-1 {status.top1_percent:.2f} %"]
+        table.add_row(
+            names[experiment.id],
+            Text(status.state, style=_STYLES[status.state]),
+            status.node,
+            status.steps,
+            f"{metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in metrics else "",
+            duration(status.remaining_s) if status.keeps_pace else "",
+            str(status.num_requeues or ""),
+            Excerpt("; ".join(filter(None, [*words, status.words]))),
+        )
+    hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
+    warnings = [Excerpt(trouble, "yellow") for trouble in troubles]
+    return Group(table, f"{summarize(found)}{hidden}", describe_hours(found, profile), *warnings)
+
+
+def in_order(found: Sequence[JobStatus]) -> list[JobStatus]:
+    """Sort by what to look at first: failures, then what is running, last what is done."""
+    order = list(_STYLES)
+    return sorted(found, key=lambda status: order.index(status.state))
+
+
+def summarize(found: Sequence[JobStatus]) -> str:
+    """Count the states: ``12 runs: 1 failed, 2 running, 9 done``."""
+    counts = Counter(status.state for status in found)
+    return f"{len(found)} runs: {', '.join(f'{counts[state]} {state}' for state in _STYLES if counts[state])}"
+
+
+def duration(seconds: float | None) -> str:
+    """Spell a time as ``1:02:03``; "" where none is known."""
+    return "" if seconds is None else str(datetime.timedelta(seconds=round(min(seconds, LONGEST_S))))
+
+
+def find_troubles(store: Path, found: Sequence[JobStatus]) -> list[str]:
+    """Name the nodes that could not begin a job, with its log, and those that are much slower than others."""
+    waiting = {status.job.experiment.id for status in found if status.goes_on}
+    troubles = []
+    for submission in find_submissions(store):
+        if waiting.isdisjoint(submission.task_of):
+            continue
+        lost = read_starts(submissions_folder(store) / submission.name)
+        bad = bad_nodes(lost)
+        for node, starts in bad_nodes(lost, num_jobs=1).items():
+            what = f"could not begin {len(starts)} jobs, and is left out" if node in bad else "lost a start"
+            troubles.append(f"{node or 'one of several nodes'} {what}: {starts[-1].reason}; see {starts[-1].log}")
+    return troubles + _name_stragglers(found)
+
+
+def _name_stragglers(found: Sequence[JobStatus]) -> list[str]:
+    """Name nodes at less than half the pace of others that train the same model at the same number of ranks."""
+    rates: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for status in found:
+        rate = (status.metrics or {}).get("images_per_s")
+        if status.keeps_pace and status.node and rate:
+            experiment = status.job.experiment
+            work = (experiment.model, str(experiment.model_options), experiment.image_size, experiment.kind)
+            rates[(*work, experiment.recipe.precision, status.job.resources.num_ranks)][status.node].append(rate)
+    slow = {}
+    for nodes in rates.values():
+        for node, own in nodes.items():
+            others = [rate for other, values in nodes.items() if other != node for rate in values]
+            if others and median(own) < _STRAGGLES * median(others):
+                slow[node] = f"{node} is slow: {median(own):,.0f} images/s, where others reach {median(others):,.0f}"
+    return list(slow.values())
