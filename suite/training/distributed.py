@@ -1,6 +1,6 @@
 """Ranks and their engine: DeepSpeed's, or plain PyTorch for a rank alone.
 
-The only module that imports deepspeed, with ``checkpoint_engine``, which it imports late.
+The only module that imports deepspeed.
 A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which one this is
 (torchrun's names); where they are missing the process is alone.
 """
@@ -25,6 +25,7 @@ from suite.cost.known_flops import read_shipped
 from suite.spec.model_options import read_options
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
+from suite.training.checkpoint_files import HashedFiles
 from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
 from suite.training.plain_engine import PlainEngine
@@ -236,8 +237,9 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
             "use --zero-stage 2 or less"
         )
     import deepspeed
-
-    from suite.training.checkpoint_engine import HashedDataFiles
+    from deepspeed.runtime.fp16.loss_scaler import LossScaler
+    from deepspeed.runtime.zero.config import ZeroStageEnum
+    from deepspeed.utils.tensor_fragment import fragment_address
 
     (micro, accumulation), is_bf16 = resources.split_batch(recipe.batch_size), recipe.precision == "bf16"
     config = {
@@ -252,7 +254,8 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
         "steps_per_print": 10**9,
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
-    engine.checkpoint_engine = HashedDataFiles()  # DeepSpeed's settings choose among its own ones
+    files, engines = HashedFiles((LossScaler, ZeroStageEnum, fragment_address)), engine.checkpoint_engine
+    engines.save, engines.load, engines.digests = files.save, files.load, files.digests  # its own unpickles any code
     engine._copy_recovery_script = lambda folder: None  # checkpoints are data alone
     return engine
 

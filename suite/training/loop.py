@@ -24,8 +24,8 @@ from suite.spec.resources import Resources
 from suite.store.heartbeat import Heartbeat
 from suite.store.results import PROTOCOL_VERSION, Result, why_void
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint import checkpoint
-from suite.training.checkpoint.manifest import Origin
+from suite.training import checkpoint
+from suite.training.checkpoint_files import Origin
 from suite.training.compilation import compile_training, make_code
 from suite.training.distillation import Teacher
 from suite.training.distributed import (

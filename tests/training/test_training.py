@@ -20,9 +20,8 @@ from suite.store import attempts
 from suite.store.results import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status
-from suite.training import distributed
-from suite.training.checkpoint import checkpoint
-from suite.training.checkpoint.manifest import Origin
+from suite.training import checkpoint, distributed
+from suite.training.checkpoint_files import Origin
 from suite.training.loop import Training
 from suite.training.optim import LearningRate, build_optimizer
 

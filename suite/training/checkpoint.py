@@ -23,7 +23,7 @@ from suite.base.files import disk_error, write_atomically
 from suite.spec.resources import Resources
 from suite.store.attempts import record_fallback
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.manifest import CheckpointManifest, DamageError, Layout, Origin
+from suite.training.checkpoint_files import CheckpointManifest, DamageError, Layout, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _NUM_KEPT = 2
