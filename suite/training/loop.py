@@ -39,7 +39,7 @@ from suite.training.environment import StopRequest
 from suite.training.measure import probing
 from suite.training.measure.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
-from suite.training.outcome import Work, make_result
+from suite.training.outcome import make_result
 from suite.training.schedule import Schedule
 from suite.training.start import choose_parent, has_batch_norm, set_memory_format, start_network
 from suite.training.waiting import Waiting
@@ -90,7 +90,12 @@ class Training:
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
         self.norm_batch = self.micro_batch if has_batch_norm(model) else 0  # images that its batch norms see at once
-        self.origin = self._origin()
+        self.origin = Origin(
+            experiment=experiment.id,
+            parent=self.parent.experiment.id if self.parent else "",
+            parent_sha256=self.parent.weights_sha256 if self.parent else "",
+            teacher_sha256=self.teacher.weights_sha256 if self.teacher else "",
+        )
         state = checkpoint.load_newest(self.engine, run, ranks, resources, self.origin)
         self._check_protocol(state.get("protocol_version", PROTOCOL_VERSION))
         self._check_norm_batch(state.get("norm_batch", self.norm_batch))
@@ -102,15 +107,6 @@ class Training:
                 self.probe = probing.AttentionProbe(self.images, ranks.device)
             run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
-
-    def _origin(self) -> Origin:
-        parent, teacher = self.parent, self.teacher
-        return Origin(
-            experiment=self.experiment.id,
-            parent="" if parent is None else parent.experiment.id,
-            parent_sha256="" if parent is None else parent.weights_sha256,
-            teacher_sha256="" if teacher is None else teacher.weights_sha256,
-        )
 
     def _check_protocol(self, version: int) -> None:
         """Refuse a checkpoint of another version of the protocol."""
@@ -310,17 +306,6 @@ class Training:
         weights_sha256 = checkpoint.save_weights(weights, self.directory.weights_path)
         if self.probe is not None and not self.looked:  # resumed from a checkpoint after the last step
             self.looked = self.probe.measure(self.engine.module)
-        work = Work(
-            num_steps=self.num_steps,
-            train_s=self.progress.train_s,
-            best_top1_percent=self.progress.best_top1_percent,
-            num_evaluations=len({line["step"] for line in self.directory.read_metrics() if "top1_percent" in line}),
-            num_corrupt_images=len(corrupt),
-            nonlocality=probing.mean(self.looked.get("nonlocality")),
-            gate=probing.mean(self.looked.get("gates")),
-            teacher_sha256="" if self.teacher is None else self.teacher.weights_sha256,
-            weights_sha256=weights_sha256,
-        )
         return make_result(
             run=self.directory,
             experiment=self.experiment,
@@ -331,7 +316,15 @@ class Training:
             num_parameters=self.num_parameters,
             accuracy=accuracy,
             parent=self.parent,
-            work=work,
+            num_steps=self.num_steps,
+            train_s=self.progress.train_s,
+            best_top1_percent=self.progress.best_top1_percent,
+            num_evaluations=len({line["step"] for line in self.directory.read_metrics() if "top1_percent" in line}),
+            num_corrupt_images=len(corrupt),
+            mean_nonlocality=probing.mean(self.looked.get("nonlocality")),
+            mean_gate=probing.mean(self.looked.get("gates")),
+            teacher_sha256=self.origin.teacher_sha256,
+            weights_sha256=weights_sha256,
         )
 
 

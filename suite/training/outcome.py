@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from torch import nn
 
@@ -26,22 +26,6 @@ from suite.training.measure.utilization import mfu_percent
 from suite.training.start import Parent, has_batch_norm
 
 
-@dataclass(frozen=True)
-class Work:
-    """The work of a run, and what it measured beside its accuracy; all zero for one that only measures."""
-
-    num_steps: int = 0
-    train_s: float = 0.0
-    best_top1_percent: float = 0.0
-    num_evaluations: int = 0
-    num_corrupt_images: int = 0
-    nonlocality: float | None = None  # mean over layers and heads
-    gate: float | None = None
-    teacher_sha256: str = ""
-    weights_sha256: str = ""  # of what it has left
-    maps_sha256: str = ""
-
-
 def make_result(
     *,
     run: RunDirectory,
@@ -53,19 +37,23 @@ def make_result(
     num_parameters: int,
     accuracy: Accuracy,
     parent: Parent | None,
-    work: Work,
+    num_steps: int = 0,
+    train_s: float = 0.0,
+    best_top1_percent: float = 0.0,
+    **measured: Any,
 ) -> Result:
     """Make the first rank's record of a finished run.
 
     Args:
         num_parameters: parameters of ``network``, which cannot count them under ZeRO stage 3.
         parent: the run that this one starts from, measures or learns from.
-        work: steps, time and measurements of the run.
+        num_steps, train_s, best_top1_percent: training of the run; 0 for one that only measures.
+        measured: other fields of ``Result`` that the run has measured.
     """
     attempts, device = read_attempts(run), device_name(resources)
     attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
-    images_seen = work.num_steps * experiment.recipe.batch_size
-    images_per_s = images_seen / max(work.train_s, 1e-9)
+    images_seen = num_steps * experiment.recipe.batch_size
+    images_per_s = images_seen / max(train_s, 1e-9)
     flops = _count(experiment, images.info.num_classes, network)
     inherited_s = parent.result.lineage_train_s if parent is not None and experiment.inherits_weights else 0.0
     return Result(
@@ -74,16 +62,14 @@ def make_result(
         top1_percent=accuracy.top1_percent,
         top5_percent=accuracy.top5_percent,
         test_loss=accuracy.loss,
-        best_top1_percent=max(work.best_top1_percent, accuracy.top1_percent),
-        num_evaluations=work.num_evaluations,
+        best_top1_percent=max(best_top1_percent, accuracy.top1_percent),
         num_parameters=num_parameters,
         num_train_images=images.num_train,
         num_test_images=accuracy.num_images,
         loader=resources.loader,
-        num_corrupt_images=work.num_corrupt_images,
-        num_steps=work.num_steps,
+        num_steps=num_steps,
         images_seen=images_seen,
-        train_s=work.train_s,
+        train_s=train_s,
         images_per_s=images_per_s,
         device=device,
         num_ranks=ranks.num_ranks,
@@ -103,16 +89,12 @@ def make_result(
         num_macs=flops.total // 2,
         num_linear_macs=flops.linear // 2,
         num_pruned_heads=count_pruned_heads(network),
-        lineage_train_s=work.train_s + inherited_s,
-        mean_nonlocality=work.nonlocality,
-        mean_gate=work.gate,
-        weights_sha256=work.weights_sha256,
-        maps_sha256=work.maps_sha256,
+        lineage_train_s=train_s + inherited_s,
         parent=parent.experiment.id if parent is not None else "",
-        teacher_sha256=work.teacher_sha256,
         protocol_version=PROTOCOL_VERSION,
         commit=commit(),
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        **measured,
     )
 
 

@@ -15,7 +15,7 @@ from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.measure.evaluate import evaluate
 from suite.training.measure.maps import record_maps
-from suite.training.outcome import Work, make_result
+from suite.training.outcome import make_result
 from suite.training.start import choose_parent, masked, start_network, trained_network
 
 
@@ -51,7 +51,6 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         before = {"before": start_network(*source, images.info.num_classes).to(ranks.device)}
         networks = before if parent is None else before | {"after": network}
         maps_sha256 = record_maps(networks, images, run.maps_path)
-    work = Work(num_corrupt_images=len(corrupt), num_evaluations=1, maps_sha256=maps_sha256)
     return make_result(
         run=run,
         experiment=experiment,
@@ -62,5 +61,7 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         num_parameters=count_parameters(network),
         accuracy=accuracy,
         parent=parent,
-        work=work,
+        num_evaluations=1,
+        num_corrupt_images=len(corrupt),
+        maps_sha256=maps_sha256,
     )
