@@ -38,12 +38,12 @@ def with_custom_models(suite: Suite, custom_models: Sequence[CustomModel], profi
     """Enter custom models into every table of a suite.
 
     Args:
-        suite: The suite as it is published.
-        custom_models: The models, each with a name of its own.
-        profile_name: The only scale that they are entered at, as a changed recipe may not fit another; "": all.
+        suite: the suite as it is published.
+        custom_models: custom models, each with a name of its own.
+        profile_name: the only scale that they are entered at, as a changed recipe may not fit another; "": all.
 
     Raises:
-        SpecError: A name is taken by another custom model, by one of ours or by a column; a recipe is not valid; no
+        SpecError: a name is taken by another custom model, by one of ours or by a column; a recipe is not valid; no
             row trains a model; or there is no such profile.
     """
     scales = [suite.scale_of(profile_name)] if profile_name else list(suite.profiles)

@@ -24,13 +24,8 @@ _SOURCES = Path(__file__).parents[1] / "models"
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """One model's keyword arguments beside ``num_classes`` and ``image_size``.
-
-    Args:
-        module: The module of the model's family.
-        defaults: What the model's builder takes for options that are not given.
-        without_effect_on_flops: Options that leave the forward pass as it is.
-    """
+    """One model's keyword arguments beside ``num_classes`` and ``image_size``, with the values that it takes by
+    default."""
 
     module: str
     defaults: Mapping[str, Scalar | None]
@@ -54,9 +49,7 @@ def changed_options(
     """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
 
     Args:
-        model: The name of one of ours.
-        options: Its options, each of which must have a default.
-        among: Names of the options that may be left out; None: all.
+        among: names of the options that may be left out; None: all.
     """
     defaults = read_options()[model].defaults
     return {

@@ -12,10 +12,10 @@ class Paper(Frozen):
 
     Args:
         name: the package's short name, which its pages and files bear, such as "convit".
-        title: how boards and pages call it; each of its suites has it as ``Suite.paper``.
+        title: name of the paper on boards and pages; each of its suites has it as ``Suite.paper``.
         appeared: the month in which it appeared, "2021-03"; papers are listed in this order.
-        citation: its entry in BibTeX.
-        coverage_note: What a reader of ``coverage.csv`` must know, such as whose numbers its figures bear.
+        citation: the paper's entry in BibTeX.
+        coverage_note: text for readers of ``coverage.csv``, such as whose numbers its figures bear.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")

@@ -123,11 +123,10 @@ class Suite(Frozen):
         return self.source or self.name
 
     def profile(self, name: str) -> Profile:
-        """Find the profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in
-        another precision, such as ``laptop-bf16``, or on another image set, such as ``laptop@flowers``.
+        """Find the profile called ``name``; SpecError where there is none.
 
-        Raises:
-            SpecError: if there is no such profile.
+        It is one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in another precision, such as
+        ``laptop-bf16``, or on another image set, such as ``laptop@flowers``.
         """
         scale, _, dataset = name.partition("@")
         if dataset:
@@ -150,11 +149,7 @@ class Suite(Frozen):
         return True
 
     def scale_of(self, name: str) -> ProfileName:
-        """Name the one of ``profiles`` that the profile called ``name`` is made from.
-
-        Raises:
-            SpecError: if there is no such profile.
-        """
+        """Name the one of ``profiles`` that the profile called ``name`` is made from; SpecError where there is none."""
         base = name.partition("@")[0].partition("-")[0]
         return self._known("laptop" if base == "smoke" else base, name)
 
@@ -165,11 +160,7 @@ class Suite(Frozen):
         raise unknown_name("profile", asked, [*self.profiles, "smoke"])
 
     def table(self, name: str = "") -> Table:
-        """Find the table called ``name``; "" is the first one.
-
-        Raises:
-            SpecError: if there is no such table.
-        """
+        """Find the table called ``name``, "" is the first one; SpecError where there is none."""
         for table in self.tables:
             if name in ("", table.name):
                 return table
