@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+from typing import Any
 
 from imagesets.loader import ImageLoader
 from suite.base.errors import RunError
+from suite.models.convit.masking import masked
 from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -16,7 +18,7 @@ from suite.training.distributed import Ranks
 from suite.training.measure.evaluate import evaluate
 from suite.training.measure.maps import record_maps
 from suite.training.outcome import make_result
-from suite.training.start import choose_parent, masked, start_network, trained_network
+from suite.training.start import choose_parent, start_network, trained_network
 
 
 def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> Result | None:
@@ -25,7 +27,6 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     Args:
         run: run directory, which gets the maps.
         resources: loader and data folder.
-        ranks: ranks that share the evaluation.
 
     Raises:
         RunError: a parent that is not finished, or whose weights are gone; a measured loss that is not finite.
@@ -36,7 +37,8 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     source = (run, experiment) if parent is None else (parent.run, parent.experiment)
     make_network = start_network if parent is None else trained_network
     network = make_network(*source, images.info.num_classes).to(ranks.device)
-    with masked(network, experiment) if experiment.kind == "masking" else contextlib.nullcontext():
+    mask: dict[str, Any] = dict(experiment.kind_options)
+    with masked(network, **mask) if experiment.kind == "masking" else contextlib.nullcontext():
         accuracy = evaluate(network, images, ranks, experiment.recipe.precision)
     if not math.isfinite(accuracy.loss):
         raise RunError(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal
 
 import torch
-from timm.layers import PatchEmbed, resample_abs_pos_embed, trunc_normal_
+from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
@@ -113,15 +113,6 @@ class ConViT(nn.Module):
         for block in self.blocks[self.num_gpsa_layers :]:
             x_BND = block(x_BND)
         return self.head(self.norm(x_BND)[:, 0])
-
-
-def load_at_another_resolution(model: ConViT, state: dict[str, Tensor], grid: tuple[int, int]) -> None:
-    """Load a ConViT's weights trained on ``grid`` (rows, columns) of patches into a model of another grid.
-
-    The absolute position embedding is interpolated; relative positions need nothing, they are computed from the grid.
-    """
-    position = resample_abs_pos_embed(state["pos_embed"], list(model.grid), list(grid), num_prefix_tokens=0)
-    model.load_state_dict({**state, "pos_embed": position}, strict=True)
 
 
 # Table 1; "+" keeps 64 dimensions per head. The micro size is ours: minutes on a laptop, at 32 pixels.
