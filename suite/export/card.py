@@ -19,13 +19,7 @@ _METRICS = {"top1_percent": "top-1 accuracy, %", "top5_percent": "top-5 accuracy
 
 
 def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
-    """Write the Python lines that load the network of an exported folder.
-
-    Args:
-        folder: The exported folder.
-        experiment: The experiment of the network; for a custom model the lines say that its code is trusted.
-        is_timms: Whether timm reads the folder by itself.
-    """
+    """Write the Python lines that load an exported folder's network; for a custom model, that its code is trusted."""
     if is_timms:
         place = json.dumps(f"local-dir:{folder}", ensure_ascii=False)
         return f"import timm\n\nmodel = timm.create_model({place}, pretrained=True).eval()"

@@ -91,12 +91,12 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
     """Build the network of an exported folder, with its weights, ready for inference on the CPU.
 
     Args:
-        folder: A folder that ``export`` has written.
-        trust_code: Whether to run the Python code of a custom model, which lies in the folder.
+        folder: folder that ``export`` has written.
+        trust_code: whether to run the Python code of a custom model, which lies in the folder.
 
     Raises:
-        RecordError: The folder is not one of this suite's, is of a newer version, or its files do not fit each other.
-        SpecError: It holds a custom model whose code is not trusted or not installed.
+        RecordError: the folder is not one of this suite's, is of a newer version, or its files do not fit each other.
+        SpecError: it holds a custom model whose code is not trusted or not installed.
     """
     try:
         config = read_json((folder / CONFIG).read_bytes())
@@ -154,7 +154,7 @@ def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | N
         "architecture": layout.architecture if layout else experiment.model,
         "num_classes": info.num_classes,
         "model_args": layout.arguments if layout else {},
-        "pretrained_cfg": _describe_input(experiment) | (_describe_layers(layout) if layout else {}),
+        "pretrained_cfg": _describe_input(experiment) | (layout.layers if layout else {}),
         _PART: {
             "version": _VERSION,
             "is_timms": layout is not None,
@@ -164,14 +164,6 @@ def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | N
             "model_source": experiment.model_source and experiment.model_source.model_dump(),
             "run": experiment.id,
         },
-    }
-
-
-def _describe_layers(layout: TimmLayout) -> dict[str, Any]:
-    return {
-        "first_conv": layout.first_convolution,
-        "classifier": layout.classifier,
-        "fixed_input_size": layout.is_of_one_size,
     }
 
 

@@ -69,15 +69,10 @@ class RelativeBiasAttention(nn.Module):
 
     @torch.no_grad()
     def init_as_convolution(self, weight: Tensor) -> None:
-        """Theorem 1: W_V = I, W_O from the kernel, b = M at each head's offset and 0 elsewhere.
+        """Theorem 1 from a kernel (3, 3, K, K): W_V = I, W_O from the kernel, b = M at each head's offset and 0
+        elsewhere.
 
         Differs: W_Q and W_K stay small and random where the paper sets them to zero: zeros have no gradient, ever.
-
-        Args:
-            weight: (3, 3, K, K).
-
-        Raises:
-            SpecError: the kernel takes another number of heads.
         """
         needed = theorems.num_heads(weight.shape[-1], self.patch_size)
         if self.num_heads != needed:
@@ -240,10 +235,7 @@ class AttentionPhase(PatchTransformer):
 def transfer(phase_1: ConvolutionPhase, phase_2: AttentionPhase) -> None:
     """Give phase 2 the function of phase 1 (Section 4.1): Theorem 1 for each convolution, a copy of all the rest.
 
-    The two may differ in image size.
-
-    Raises:
-        SpecError: their classes, patches or depths differ, or the kernel takes another number of heads.
+    The two may differ in image size; SpecError where they differ in more, or the kernel takes another number of heads.
     """
     shared, own = _outside_attention(phase_1), _outside_attention(phase_2)
     differing = {name for name, shape in _shapes(shared).items() ^ _shapes(own).items()}

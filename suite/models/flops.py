@@ -26,8 +26,8 @@ def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any
     """Count for a model by name, once: the count is kept on disk, and of the suites' models shipped with the package.
 
     Args:
-        model: name as for ``build_model``, or a model of timm's after ``timm/``.
-        options: options as for ``build_model``, including the ``model_source`` of a custom model.
+        model: a name of ``build_model``, or of a model of timm's after ``timm/``.
+        options: options of ``build_model``, including the ``model_source`` of a custom model.
     """
     found = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     return found or _count_once(model, num_classes, image_size, tuple(sorted(options.items())))

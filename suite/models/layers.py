@@ -11,13 +11,10 @@ from suite.base.errors import SpecError
 
 
 def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> None:
-    """Check that ``divisor`` divides ``value``.
+    """Raise SpecError unless ``divisor`` divides ``value``.
 
     Args:
-        divisor_name, name: names of the two in the message.
-
-    Raises:
-        SpecError: it does not.
+        divisor_name, name: words for the two in the message.
     """
     if divisor < 1 or value % divisor:
         allowed = [d for d in range(1, value + 1) if value % d == 0]
@@ -25,11 +22,7 @@ def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> Non
 
 
 def check_positive(name: str, value: float) -> None:
-    """Check that ``value`` is above zero.
-
-    Raises:
-        SpecError: it is not.
-    """
+    """Raise SpecError unless ``value`` is above zero."""
     if not value > 0:
         raise SpecError(f"{name} is {value}, expected a number above 0")
 

@@ -15,6 +15,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from suite.base.files import open_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_model
 from suite.store.run_directory import RunDirectory
@@ -117,13 +118,9 @@ class Heartbeat:
         self._written_at = time.monotonic()
         beat = Beat(number=self._number, pid=os.getpid(), phase=self._phase, step=self._step, slowest_s=self._slowest_s)
         with contextlib.suppress(OSError):  # a full disk or a lost folder, which the next metrics line will report
-            descriptor = os.open(
-                self._run.heartbeat_path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666
-            )
-            try:
-                os.pwrite(descriptor, beat.model_dump_json().encode().ljust(_SIZE), 0)
-            finally:
-                os.close(descriptor)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            with os.fdopen(os.open(self._run.heartbeat_path, flags, 0o666), "wb", buffering=0) as file:
+                file.write(beat.model_dump_json().encode().ljust(_SIZE))
 
 
 class Watch:
@@ -161,11 +158,8 @@ class Watch:
 def read_beat(run: RunDirectory) -> Beat | None:
     """Read the latest beat; None where there is none that can be read."""
     try:
-        descriptor = os.open(run.heartbeat_path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            return read_model(Beat, os.read(descriptor, _SIZE))
-        finally:
-            os.close(descriptor)
+        with open_file(run.heartbeat_path) as file:
+            return read_model(Beat, file.read(_SIZE))
     except (OSError, ValueError):
         return None
 

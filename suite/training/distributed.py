@@ -35,10 +35,9 @@ _LOST_PEER_WORDS = ("gloo", "nccl", "connection", "broken pipe", "address alread
 
 @contextlib.contextmanager
 def watch_for_lost_peers() -> Iterator[None]:
-    """Name the errors by which torch says that another rank is gone; it has a type of its own for some of them only.
+    """Raise LostPeerError, in a run of several ranks, where torch says that another one is gone.
 
-    Raises:
-        LostPeerError: in place of such an error, in a run of several ranks.
+    Torch has a type of its own for some of these errors only.
     """
     try:
         yield
@@ -123,11 +122,7 @@ def _needs_deepspeed(resources: Resources) -> bool:
 
 
 def check_device(resources: Resources) -> None:
-    """Check that there is a GPU where one is asked for.
-
-    Raises:
-        RunError: torch sees none.
-    """
+    """Raise RunError where a GPU is asked for, and torch sees none."""
     if resources.device == "gpu" and not torch.cuda.is_available():
         raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
 
@@ -198,9 +193,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
 
     Args:
         model: the network, which is moved to this rank's device.
-        optimizer: its optimizer; at stage 0 it clips the gradients, too.
-        recipe: batch size, precision and clipping.
-        resources: micro-batches and ZeRO stage.
+        optimizer: an optimizer that at stage 0 clips the gradients, too.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
@@ -276,16 +269,13 @@ def average_running_statistics(model: nn.Module, ranks: Ranks) -> None:
 @watch_for_lost_peers()
 def full_state_dict(engine: Any, zero_stage: int) -> dict[str, Tensor]:
     """Gather the model's state on the CPU, whatever the ZeRO stage. All ranks call it; the first's is complete."""
-    with _gathered(engine.module) if zero_stage == 3 else contextlib.nullcontext():
+    gathered: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if zero_stage == 3:
+        import deepspeed
+
+        gathered = deepspeed.zero.GatheredParameters(list(engine.module.parameters()))
+    with gathered:
         return {name: value.detach().cpu().contiguous() for name, value in engine.module.state_dict().items()}
-
-
-def _gathered(model: nn.Module) -> contextlib.AbstractContextManager[None]:
-    """Inside the ``with``, every rank has the whole weights that ZeRO stage 3 has cut in pieces."""
-    import deepspeed
-
-    gathered: contextlib.AbstractContextManager[None] = deepspeed.zero.GatheredParameters(list(model.parameters()))
-    return gathered
 
 
 def stop() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -97,8 +96,8 @@ class Training:
             teacher_sha256=self.teacher.weights_sha256 if self.teacher else "",
         )
         state = checkpoint.load_newest(self.engine, run, ranks, resources, self.origin)
-        self._check_protocol(state.get("protocol_version", PROTOCOL_VERSION))
-        self._check_norm_batch(state.get("norm_batch", self.norm_batch))
+        protocol_version = state.get("protocol_version", PROTOCOL_VERSION)
+        self._check_checkpoint(protocol_version, state.get("norm_batch", self.norm_batch))
         self.progress = Progress(**state.get("progress", {}))
         self.probe = None
         self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
@@ -108,20 +107,18 @@ class Training:
             run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
-    def _check_protocol(self, version: int) -> None:
-        """Refuse a checkpoint of another version of the protocol."""
-        if reason := why_void(version):
+    def _check_checkpoint(self, protocol_version: int, norm_batch: int) -> None:
+        """Refuse a checkpoint of another protocol, or with batch norms of another number of images."""
+        if reason := why_void(protocol_version):
             raise RunError(
                 f"the checkpoint in {self.directory.checkpoint_path} cannot be resumed from: {reason}. "
                 "Delete that folder and use --retry-failed to train this run from its start"
             )
-
-    def _check_norm_batch(self, begun: int) -> None:
-        """Refuse to go on with batch norms of another number of images; say where these are not the whole batch."""
-        if begun != self.norm_batch:
+        if norm_batch != self.norm_batch:
             raise RunError(
-                f"this run was begun with batch norms of {begun} images at once, this attempt has {self.norm_batch}: "
-                "start the grid with its --micro-batch and ranks, or delete the run's checkpoint and use --retry-failed"
+                f"this run was begun with batch norms of {norm_batch} images at once, this attempt has "
+                f"{self.norm_batch}: start the grid with its --micro-batch and ranks, or delete the run's checkpoint "
+                "and use --retry-failed"
             )
         if 0 < self.norm_batch < self.recipe.batch_size:
             print(f"batch norms see {self.norm_batch} images at once, not the batch of {self.recipe.batch_size}")
@@ -134,7 +131,7 @@ class Training:
             RunError: the loss is not finite, or a file cannot be written.
         """
         log_every = max(1, min(_MAX_STEPS_BETWEEN_LOGS, self.num_steps // 50))
-        evaluations = self.resources.num_evaluations
+        evaluations, every_epoch = self.resources.num_evaluations, self.resources.evaluate_every_epoch
         evaluate_at = {self.num_steps * k // evaluations for k in range(1, evaluations + 1)}
         accuracy: Accuracy | None = None
         checkpoints = Schedule(self.resources.checkpoint_every_s)
@@ -152,7 +149,9 @@ class Training:
                 self._log_accuracy()  # what the removal alone costs; no accuracy of this training, so never its best
         self.engine.train()
         if self.resources.compiled and progress.step < self.num_steps:
-            batches = self._compile(batches)
+            first = next(batches)  # for its shape
+            make_code(self.engine.module, first.images.split(self.micro_batch)[0], self.recipe, self.ranks)
+            batches = chain([first], batches)
         self.heartbeat.begin()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -163,7 +162,7 @@ class Training:
             progress.step += 1
             self.heartbeat.beat(progress.step)
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
-            evaluate_now = progress.step in evaluate_at or self._is_evaluated(progress.step)
+            evaluate_now = progress.step in evaluate_at or (every_epoch and self._ends_period(progress.step, 1))
             probe_now, locate_now = self._is_probed(progress.step), self._are_heads_located(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
             if log_now or evaluate_now or probe_now:
@@ -194,12 +193,6 @@ class Training:
         if accuracy is None:  # resumed from a checkpoint after the last step, before which it was logged
             accuracy = self._score()
         return self._finish(accuracy)
-
-    def _compile(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Make the code of the steps for the shape of a first batch, which is then handed on with the others."""
-        first = next(batches)
-        make_code(self.engine.module, first.images.split(self.micro_batch)[0], self.recipe, self.ranks)
-        return chain([first], batches)
 
     @watch_for_lost_peers()
     def train_step(self, step: int, batch: Batch) -> Tensor:
@@ -253,9 +246,6 @@ class Training:
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
         return accuracy
 
-    def _is_evaluated(self, step: int) -> bool:
-        return self.resources.evaluate_every_epoch and self._ends_period(step, 1)
-
     def _is_probed(self, step: int) -> bool:
         """Say whether an epoch ended within this step, or the training; of very many not all are looked at."""
         return self._ends_period(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
@@ -289,8 +279,8 @@ class Training:
 
     def _save(self) -> None:
         self.progress.corrupt = self._all_corrupt()
-        step, state = self.progress.step, {"progress": asdict(self.progress), "protocol_version": PROTOCOL_VERSION}
-        state["norm_batch"] = self.norm_batch
+        step, progress = self.progress.step, asdict(self.progress)
+        state = {"progress": progress, "protocol_version": PROTOCOL_VERSION, "norm_batch": self.norm_batch}
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.origin, step, state)
 
     def _all_corrupt(self) -> list[tuple[str, int]]:

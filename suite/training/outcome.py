@@ -9,12 +9,13 @@ from typing import Any
 from torch import nn
 
 from imagesets.loader import ImageLoader
-from suite.cost.costs import options_to_count
+from suite.cost.costs import TRAINING, options_to_count
 from suite.cost.known_flops import Flops
 from suite.models.cordonnier.head_pruning import count_pruned_heads
 from suite.models.cordonnier.network import SelfAttentionNetwork
 from suite.models.flops import count_flops
 from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.store.attempts import device_hours, num_requeues, read_attempts
 from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Result
@@ -22,8 +23,32 @@ from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
 from suite.training.measure.evaluate import Accuracy
-from suite.training.measure.utilization import mfu_percent
 from suite.training.start import Parent, has_batch_norm
+
+# Dense products per second by the makers' data sheets, in 10^12: (fp32, which training never rounds to TF32; bf16), by
+# the name that the driver gives. Another variant of a chip, or a slice of one, has another peak and another name.
+_PEAK_TFLOPS = {
+    "Tesla V100-SXM2-16GB": (15.7, 125.0),  # fp16, as of the next four
+    "Tesla V100-SXM2-32GB": (15.7, 125.0),
+    "Tesla V100-PCIE-16GB": (14.0, 112.0),
+    "Tesla V100-PCIE-32GB": (14.0, 112.0),
+    "Tesla T4": (8.1, 65.0),
+    "NVIDIA A100-SXM4-40GB": (19.5, 312.0),
+    "NVIDIA A100-SXM4-80GB": (19.5, 312.0),
+    "NVIDIA A100-PCIE-40GB": (19.5, 312.0),
+    "NVIDIA A100 80GB PCIe": (19.5, 312.0),
+    "NVIDIA A40": (37.4, 149.7),
+    "NVIDIA L40S": (91.6, 362.0),
+    "NVIDIA L4": (30.3, 121.0),
+    "NVIDIA H100 PCIe": (51.0, 756.0),
+    "NVIDIA H100 NVL": (60.0, 835.0),
+    "NVIDIA H100 80GB HBM3": (67.0, 989.0),
+    "NVIDIA H200": (67.0, 989.0),
+    "NVIDIA H200 NVL": (60.0, 835.0),
+    "NVIDIA B200": (80.0, 2250.0),
+    "NVIDIA GeForce RTX 3090": (35.6, 71.0),
+    "NVIDIA GeForce RTX 4090": (82.6, 165.2),
+}
 
 
 def make_result(
@@ -104,3 +129,17 @@ def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flop
     if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
         options["heads_per_layer"] = network.heads_per_layer
     return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
+
+
+def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) -> float | None:
+    """Model FLOPs utilisation: what one device trains, over its peak in the recipe's precision; None for unknown
+    devices.
+
+    Args:
+        flops: FLOPs of the trained network, without a teacher's.
+        images_per_s: images per second of one device.
+    """
+    peaks = _PEAK_TFLOPS.get(device)
+    if peaks is None:
+        return None
+    return 100 * images_per_s * TRAINING * flops.total / (peaks[recipe.precision == "bf16"] * 1e12)

@@ -43,10 +43,8 @@ def scaled_svd(alpha: float, beta: float, count: int, like: Tensor, uniform: boo
     """Factor alpha Z + beta I, with Z of mean 0 and variance 1 / D, by its singular values.
 
     Args:
-        alpha, beta: weights of the noise and of the identity.
-        count: number of matrices to draw.
         like: tensor that gives D, its last axis, and the device and type.
-        uniform: whether Z is uniform; else it is normal.
+        uniform: true for a uniform Z, false for a normal one.
 
     Returns:
         U S^(1/2) and V S^(1/2), each (count, D, D).
@@ -94,7 +92,7 @@ def init_impulse(
     Args:
         problem: the first layer's problem.
         following: pseudo-input of the other layers (Table 6).
-        same_for_all_layers: one solution for all layers of the same pseudo-input, or one for each layer.
+        same_for_all_layers: true for one solution for all layers of a pseudo-input, false for one for each layer.
     """
     if layers[0].qkv.weight.is_meta:
         return
@@ -128,11 +126,8 @@ def solution_path(problem: ImpulseProblem) -> Path:
 
 
 def cached_solution(problem: ImpulseProblem) -> tuple[Tensor, Tensor]:
-    """``solve``, once for all processes that share the cache folder: the others wait for the first.
-
-    Raises:
-        RunError: if the cache folder cannot be written.
-    """
+    """``solve``, once for all processes that share the cache folder: the others wait for the first. RunError where it
+    cannot be written."""
     path = solution_path(problem)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,6 @@ def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str
 
     Args:
         model: the network, on this rank's device; its mode is restored.
-        images: all of its test images are read.
         precision: "bf16" for autocast, or "fp32".
 
     Raises:
