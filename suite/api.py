@@ -72,7 +72,7 @@ def read_curves(run: str | Path) -> pd.DataFrame:
     """Read what a run has logged, a line each logged step.
 
     Args:
-        run: its folder, such as the ``path`` of ``load_runs``.
+        run: path of the run's folder, such as the ``path`` of ``load_runs``.
 
     Raises:
         RecordError: there is no such run, or its log cannot be read.
@@ -87,7 +87,7 @@ def load_model(run: str | Path) -> nn.Module:
     """Build a finished run's network with its weights, on the CPU, in inference mode.
 
     Args:
-        run: its folder, such as the ``path`` of ``load_runs``.
+        run: path of the run's folder, such as the ``path`` of ``load_runs``.
 
     Raises:
         RunError: it is not finished, no longer holds, or has lost its weights.

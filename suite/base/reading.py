@@ -28,12 +28,10 @@ def seal(data: bytes) -> bytes:
 
 
 def unseal(data: bytes) -> bytes:
-    """Take the last field of ``seal`` off again; what has none, from before there were seals, stays as it is.
+    """Take the last field of ``seal`` off again; ValueError if any other byte was changed.
 
-    Where a seal itself is damaged it stays too, as a field that no record has.
-
-    Raises:
-        ValueError: if any other byte was changed.
+    What has no seal, from before there were seals, stays as it is. A seal that is itself damaged stays too, as a field
+    that no record has.
     """
     found = _SEAL.search(data)
     if found is None:
@@ -54,11 +52,8 @@ class _OutOfRangeError(ValueError):
 
 
 def read_json(data: bytes | str) -> Any:
-    """Read JSON as we write it: each name once in an object, and numbers that are finite and in range.
-
-    Raises:
-        ValueError: if it is anything else.
-    """
+    """Read JSON as we write it: each name once in an object, and numbers that are finite and in range. ValueError for
+    all else."""
     try:
         text = data if isinstance(data, str) else data.decode()
         return _JSON.decode(text)
@@ -70,11 +65,8 @@ def read_json(data: bytes | str) -> Any:
 
 
 def read_model(kind: type[_Model], data: bytes | str) -> _Model:
-    """Read JSON that a model of ours was written as; a number in quotes is none.
-
-    Raises:
-        ValueError: as of ``read_json``, or for fields that are no such model's.
-    """
+    """Read JSON that a model of ours was written as; ValueError as of ``read_json``, for other fields and numbers in
+    quotes."""
     try:
         found = kind.model_validate_json(data, strict=True)  # first, as it names more
     except OverflowError as error:
@@ -92,11 +84,8 @@ def read_object(line: bytes | str) -> dict[str, Any]:
 
 
 def read_metrics_line(line: str) -> dict[str, Any]:
-    """The step, and numbers by their names; by layer and head what is measured of each head.
-
-    Raises:
-        ValueError: if the line holds anything else.
-    """
+    """Read the step, and numbers by their names; by layer and head what is measured of each head. ValueError for
+    anything else."""
     try:
         found = read_object(line)
     except _OutOfRangeError as error:

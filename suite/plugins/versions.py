@@ -31,11 +31,11 @@ def find_version(module: str, owner: Distribution | None = None) -> str:
     """Find the version of a module: a number where that tells which files are there, else the hash of its package.
 
     Args:
-        module: The whole name of the module.
-        owner: The distribution that it belongs to; None: whichever claims its package.
+        module: the whole name of the module.
+        owner: the distribution that it belongs to; None: any that claims its package.
 
     Raises:
-        SpecError: There is no such module, or it has neither a number nor a source.
+        SpecError: there is no such module, or it has neither a number nor a source.
     """
     package, spec = module.partition(".")[0], _find_module(module)
     for candidate in [owner] if owner else _owners(package):
@@ -103,8 +103,8 @@ def find_neighbours(text: str, new_modules: Iterable[str]) -> list[str]:
     """Name the packages that a file imports and nobody has installed: their edits change no version.
 
     Args:
-        text: The file's text, which has been executed; imports within functions count too.
-        new_modules: The modules that were imported as it was executed.
+        text: the file's text, which has been executed; imports within functions count too.
+        new_modules: names of the modules that were imported as it was executed.
     """
     names = {module.partition(".")[0] for module in (*_imported(text), *new_modules)}
     return sorted(name for name in names if not _is_installed(name))

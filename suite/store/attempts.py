@@ -71,12 +71,8 @@ def record_end(run: RunDirectory, end: End, why: str = "") -> None:
 
 
 def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> None:
-    """Note that this attempt could not go on from its run's newest checkpoint.
-
-    Args:
-        from_step: Step that it resumes from instead; 0 = the start.
-        num_unusable: Number of checkpoints that were passed over.
-    """
+    """Note that this attempt goes on from ``from_step`` (0 = the start), since ``num_unusable`` newer checkpoints
+    cannot be."""
     _append(run, from_step=from_step, num_unusable_checkpoints=num_unusable, **this_job())
 
 

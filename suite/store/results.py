@@ -5,14 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from suite.base.frozen import Frozen
 from suite.base.reading import read_json

@@ -47,8 +47,6 @@ def save(
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
     Args:
-        engine: DeepSpeed's.
-        run: run directory, which gets the folder ``checkpoint/step-<step>``.
         resources: resources of this attempt; the checkpoint records their ZeRO stage and ranks.
         origin: the run and the parents whose state this is.
         client_state: plain data, which ``load_newest`` returns.
@@ -93,7 +91,6 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
     """Restore the newest checkpoint that is whole and belongs here; returns its client state, {} where there is none.
 
     Args:
-        engine: DeepSpeed's, whose weights and optimizer are replaced.
         resources: resources of this attempt; the checkpoint must fit them.
         origin: the run and the parents whose state may be resumed.
 
@@ -138,11 +135,7 @@ def _chosen(run: RunDirectory, step: int, num_unusable: int) -> int:
 
 
 def _why_unusable(path: Path, resources: Resources, origin: Origin) -> str:
-    """Why a checkpoint is not to be gone on from; "" where it is.
-
-    Raises:
-        RunError: where it is whole, and this attempt has to change.
-    """
+    """Why a checkpoint is not to be gone on from; "" where it is, RunError where this attempt has to change."""
     if (path / _LAYOUT_OF_OLD).exists():
         raise RunError(
             f"the checkpoint {path} is from before checkpoints had digests: end this run with the version that began "

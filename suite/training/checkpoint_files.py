@@ -40,11 +40,7 @@ class HashedFiles:
         self.digests[Path(path).name] = hashed.sha256.hexdigest()
 
     def load(self, path: str, map_location: Any = None) -> Any:
-        """Read one file.
-
-        Raises:
-            pickle.UnpicklingError: if it asks for any other function or type, none of which is called.
-        """
+        """Read one file; UnpicklingError if it asks for a function or another type, none of which is called."""
         with torch.serialization.safe_globals(self._known_types):
             return torch.load(path, map_location=map_location, weights_only=True)
 
@@ -107,11 +103,7 @@ class CheckpointManifest(Frozen):
 
     @classmethod
     def read(cls, folder: Path) -> CheckpointManifest:
-        """Read a folder's manifest, and hold the folder's files against it.
-
-        Raises:
-            DamageError: if the manifest or one of its files is missing, or is not what was written.
-        """
+        """Read a folder's manifest; DamageError where it, or a file that it lists, is not what was written."""
         try:
             manifest = read_model(cls, read_file(folder / _MANIFEST))
             if manifest.sha256 != manifest._own_sha256():
