@@ -7,8 +7,6 @@ No process can tell that it hangs: whoever starts this one holds a ``suite.store
 launchers do, or a limit of time. Started by hand, nothing ends it.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import ctypes

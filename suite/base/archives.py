@@ -1,7 +1,5 @@
 """Reading tar archives that may be a stranger's."""
 
-from __future__ import annotations
-
 import shutil
 import tarfile
 from collections.abc import Callable

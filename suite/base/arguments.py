@@ -1,7 +1,5 @@
 """Types of arguments that several command lines share, and how a command is called."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Writing files so that nothing half-written is ever read, also when the disk is full; opening without waiting."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """Immutable data that is checked when it is made: the base of all that a suite defines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

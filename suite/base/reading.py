@@ -4,8 +4,6 @@ Below ``records`` on the data's path, which adds the file's name to what is said
 read by ``read_json`` or ``read_model``, so that no number from a file is beyond what may be calculated with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -3,8 +3,6 @@
 Building a large model takes a second, so that a model is counted once: who asks says by which ``Counter``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ of any other nothing is found in it. Who counts another model, ``suite.models.fl
 that cannot be read or written count as not there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

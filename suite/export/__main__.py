@@ -1,7 +1,5 @@
 """``python -m suite.export``: a finished run as a model folder, and a store's results as a table, for other tools."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence

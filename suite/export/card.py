@@ -3,8 +3,6 @@
 Beside ``folder`` on the way out. The card names what a reader needs to find the run again. No torch.
 """
 
-from __future__ import annotations
-
 import json
 
 from huggingface_hub import EvalResult, ModelCardData

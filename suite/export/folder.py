@@ -6,8 +6,6 @@ Where timm has the network, ``timm.create_model("local-dir:DIR", pretrained=True
 reads it wherever it comes from this suite. The weights never pass through pickle.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ Beside ``folder`` on the way out. Where timm has no such network, or its registe
 there is no layout.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

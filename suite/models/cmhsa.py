@@ -4,8 +4,6 @@ Legend: B batch, N patches (R rows * C columns, row-major), D = 3 P^2 width (row
 H heads, each of width D, K kernel side, P patch side, M bias strength.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args

@@ -1,7 +1,5 @@
 """Models that are none of ours: from an experiment's ``ModelSource`` to a network. Called by ``build`` alone."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Models that are none of ours need not be able to live there, and count one image on the CPU.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Layers and checks that two or more model families share."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from timm.layers import DropPath, Mlp

@@ -4,8 +4,6 @@ A family is found by its module in ``suite/models/``: ``MODELS`` holds its model
 pixels and the classes of its paper.
 """
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from importlib import import_module

@@ -14,8 +14,6 @@ X_{q + delta}); here it is key - query. It does not say what a head does whose t
     borders="literal"   nothing: the head then attends uniformly, exact in the interior only
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

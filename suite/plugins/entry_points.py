@@ -9,8 +9,6 @@ Our own names win. Nothing is imported before it is asked for, and an error name
 becomes a ``ModelSource`` first, which its experiments carry: a process that trains refuses another version.
 """
 
-from __future__ import annotations
-
 import importlib
 import linecache
 import re

@@ -4,8 +4,6 @@ Its number is that of the distribution whose installer has recorded the very fil
 files may change under the same number, its version is the hash of its package's source.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

@@ -6,8 +6,6 @@ A custom model is trained by the recipe and on the data of the row's first model
 columns of a table are image sets or shares of them, it has a column of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import ValidationError

@@ -1,7 +1,5 @@
 """The figures of a suite, as data: what each draws, from a table's columns or from what runs have logged."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field, PositiveInt

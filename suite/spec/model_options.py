@@ -5,8 +5,6 @@ the class has the other defaults, and ``WITHOUT_EFFECT_ON_FLOPS`` lists options 
 trained, and leave the forward pass as it is.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Collection, Iterator, Mapping

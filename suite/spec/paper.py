@@ -1,7 +1,5 @@
 """A paper as data: what names it. Its package beside ``suite/papers`` holds its recipes, suites, claims and tables."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from suite.base.frozen import Frozen

@@ -1,7 +1,5 @@
 """How a run is carried out, as data: never part of an experiment's identity."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveInt

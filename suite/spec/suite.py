@@ -4,8 +4,6 @@ Suite -> Profile -> Entry (a place in a table) -> Experiment. Leaderboards read 
 out; nothing here knows any number.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import PositiveInt

@@ -4,8 +4,6 @@ Beside ``records`` on the data's path: ``suite.execute`` writes, the status and 
 killed wrote no end: it is taken to have lasted until its run's last sign of life.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 They lie beside the runs, so that a leaderboard that is built anywhere shows them.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable
 from pathlib import Path

@@ -5,8 +5,6 @@
 The watch learns a run's pace from it: one that is silent for ten times the slowest seen, and at least a minute, hangs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """The outcome of a run as data, in the files of its ``run_directory``: its result, or why it failed."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Annotated, Literal, Self
 

@@ -1,7 +1,5 @@
 """The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``RunDirectory``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

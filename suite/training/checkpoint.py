@@ -5,8 +5,6 @@ newest two are kept: where the files of one are not those that were written, or 
 the one before.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

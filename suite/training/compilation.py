@@ -3,8 +3,6 @@
 The loop compiles its model before that gets its engine, and has the code made, or found, before the first step.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -6,8 +6,6 @@ without a distillation token: Table 4's DeiT rows are those of the DeiT paper wi
 augmented images, normalized as those that it was trained on.
 """
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

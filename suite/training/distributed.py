@@ -5,8 +5,6 @@ A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MA
 (torchrun's names); where they are missing the process is alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

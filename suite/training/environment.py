@@ -1,7 +1,5 @@
 """Where a run takes place: signals that ask it to stop, and the record of machine and versions."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import platform

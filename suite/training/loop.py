@@ -1,7 +1,5 @@
 """The training loop: from an experiment to a result, resumable at any step bit by bit."""
 
-from __future__ import annotations
-
 import math
 import time
 from contextlib import nullcontext

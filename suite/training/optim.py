@@ -1,7 +1,5 @@
 """Optimizer and learning rate from a recipe."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From what a run has done to its ``Result``."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from typing import Any

@@ -4,8 +4,6 @@ A step costs what PyTorch's does, and gives the weights of DeepSpeed's bit by bi
 stage 0: each of the two goes on from what the other has written.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal

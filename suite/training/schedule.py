@@ -5,8 +5,6 @@ On a disk that stalls the first time, or where a checkpoint takes over 18 second
 The loop asks before each, and tells how long it took: that depends on the size of the state and on the disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

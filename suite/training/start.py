@@ -4,8 +4,6 @@ Between the experiment and the training loop. Seeds torch's global state, so tha
 same network.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Beside ``start``, whose network it is. Random images, one small batch, on the CPU.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Runs that train nothing: a finished run is evaluated with a part of it masked, or attention maps are recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from typing import Any

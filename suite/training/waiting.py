@@ -1,7 +1,5 @@
 """How long a device waits for images, by the clock of the device itself."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Switching parts of a trained model off for an evaluation (arXiv:2103.10697, SM F, Tables 5 and 6)."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Shape legend: B batch, N patches (rows * columns, row-major), R rows, C columns,
 The module tree, and so the state dict, is that of timm's ``convit_*``: published weights load with ``strict=True``.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 

@@ -6,8 +6,6 @@ method ``attention_map`` (ours) or timm's ``Attention``. Nothing in the model is
 Shape legend: B batch, N tokens, L patches, H heads.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

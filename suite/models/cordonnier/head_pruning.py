@@ -3,8 +3,6 @@
 Shape legend: D width, H heads, K heads kept.
 """
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -4,8 +4,6 @@ Shape legend: B batch, N tokens (R rows * C columns, row-major), D width, H head
 an offset is key - query, as (row, column).
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -3,8 +3,6 @@
 Shape legend: B batch, N tokens (R rows * C columns, row-major), D width, H heads, K = C * D. Maps are [query, key].
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

@@ -4,8 +4,6 @@ The module tree, and so the state dict, is that of timm's ``convmixer_*``.
 Shape legend: D width, K kernel side.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal, get_args
 

@@ -5,8 +5,6 @@ Shape legend: L layers, N patches (rows * columns, row-major), D width, H heads,
 all heads side by side, M rank of the pseudo-input.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

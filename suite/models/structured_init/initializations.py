@@ -5,8 +5,6 @@ PyTorch's defaults. On the meta device there is nothing to write, so nothing is 
 Shape legend: L layers, D width, H heads, E = D / H.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import warnings

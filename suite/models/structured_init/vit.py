@@ -3,8 +3,6 @@
 Shape legend: B batch, N tokens (patches in row-major order, after the class token if there is one), D width.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """Accuracy on the whole test split."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The numbers behind ConViT's Figures 5, 6, 10, 13 and 14 and Cordonnier's Figure 
 attention, since they change no result: a run that another suite has finished has them too.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
