@@ -59,9 +59,7 @@ def load_runs(store: str | Path) -> pd.DataFrame:
 def load_cells(store: str | Path, suite: str, profile: str = "laptop") -> pd.DataFrame:
     """Load the cells of one suite's tables at one scale, a line each: the columns of its ``.long.csv``.
 
-    Raises:
-        SpecError: an unknown suite or profile, or no such store.
-        RecordError: runs that must not be averaged.
+    SpecError for an unknown suite, profile or store; RecordError for runs that must not be averaged.
     """
     check_store(Path(store))
     text = render_long_csv(make_leaderboard(get_suite(suite), profile, Path(store)))

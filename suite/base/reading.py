@@ -1,7 +1,6 @@
 """Reading lines and records that may be damaged in any byte, and saying in one line what is wrong with them.
 
-Below ``records`` on the data's path, which adds the file's name to what is said here. All JSON that we have written is
-read by ``read_json`` or ``read_model``, so that no number from a file is beyond what may be calculated with.
+All JSON that we have written is read by ``read_json`` or ``read_model``, so that no number from a file is out of range.
 """
 
 import hashlib

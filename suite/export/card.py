@@ -1,6 +1,6 @@
 """A result -> the model card of its network: metadata that the Hugging Face hub reads, and a page for people.
 
-Beside ``folder`` on the way out. The card names what a reader needs to find the run again. No torch.
+The card names what a reader needs to find the run again. No torch.
 """
 
 import json

@@ -23,7 +23,7 @@ from suite.base.reading import read_json
 from suite.export.card import render_card
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.export.timm_results import INTERPOLATION, evaluation_crop
-from suite.models.cordonnier.network import SelfAttentionNetwork
+from suite.models.cordonnier.head_pruning import pruned_options
 from suite.models.registry import build_model
 from suite.spec.custom_model import ModelSource
 from suite.spec.experiment import Experiment
@@ -53,7 +53,10 @@ def export(run: RunDirectory, folder: Path) -> bool:
     source = experiment.model_source
     layout = lay_out_own(experiment, network) if source and source.kind == "timm" else find_layout(network)
     weights = network.state_dict() if layout is None else layout.weights
-    _make_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make the folder {folder}: {error.strerror}. Choose another with --to.") from error
     write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights.items()}))
     write_atomically(folder / CONFIG, json.dumps(_describe(experiment, network, layout), indent=1).encode())
     write_atomically(folder / CARD, render_card(result, is_timms=layout is not None).encode())
@@ -63,9 +66,8 @@ def export(run: RunDirectory, folder: Path) -> bool:
 def finished_result(run: RunDirectory) -> Result:
     """Return the result of a finished run that holds and has left weights.
 
-    Raises:
-        SpecError: the run trains nothing, so that it has no weights of its own.
-        RunError: there is no such run, it is not finished, or it no longer holds.
+    SpecError where it trains nothing, so that it has none; RunError where it is not there, not finished, or no longer
+    holds.
     """
     try:
         status = find_run_status(run, run.read_experiment())
@@ -90,7 +92,7 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
 
     Args:
         folder: folder that ``export`` has written.
-        trust_code: whether to run the Python code of a custom model, which lies in the folder.
+        trust_code: true to run the Python code of a custom model, which lies in the folder.
 
     Raises:
         RecordError: the folder is not one of this suite's, is of a newer version, or its files do not fit each other.
@@ -158,23 +160,8 @@ def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | N
             "is_timms": layout is not None,
             "model": experiment.model,
             "image_size": experiment.image_size,
-            "options": _options(experiment, network),
+            "options": experiment.model_options | pruned_options(network),
             "model_source": experiment.model_source and experiment.model_source.model_dump(),
             "run": experiment.id,
         },
     }
-
-
-def _options(experiment: Experiment, network: nn.Module) -> dict[str, Any]:
-    """Keyword arguments of ``build_model``; a network that was pruned has fewer heads than its experiment says."""
-    options: dict[str, Any] = dict(experiment.model_options)
-    if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
-        options["heads_per_layer"] = network.heads_per_layer
-    return options
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot make the folder {folder}: {error.strerror}. Choose another with --to.") from error

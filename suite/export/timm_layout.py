@@ -1,7 +1,6 @@
 """A network -> the arguments and weights by which timm's own class is the same function of the images.
 
-Beside ``folder`` on the way out. Where timm has no such network, or its registered names cannot be given these sizes,
-there is no layout.
+Where timm has no such network, or its registered names cannot be given these sizes, there is no layout.
 """
 
 from dataclasses import dataclass

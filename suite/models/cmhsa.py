@@ -10,12 +10,11 @@ from typing import Any, Literal, TypeVar, get_args
 
 import torch
 import torch.nn.functional as F
-from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
 from suite.models import theorems
-from suite.models.layers import Block, ImageSize, content_logits, patch_grid, position_mask
+from suite.models.layers import Block, ImageSize, content_logits, init_linears, patch_grid, position_mask
 
 Initialization = Literal["random", "convolution"]
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -133,11 +132,7 @@ class PatchTransformer(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, make_layer(self.grid), rate) for rate in rates)
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
-        for module in self.modules():  # as DeiT; convolutions keep PyTorch's default
-            if isinstance(module, nn.Linear):
-                trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        init_linears(self, std=0.02)  # as DeiT; convolutions keep PyTorch's default
 
     def forward(self, images: Tensor) -> Tensor:
         expected = (self.grid[0] * self.patch_size, self.grid[1] * self.patch_size)
@@ -236,7 +231,8 @@ def transfer(phase_1: ConvolutionPhase, phase_2: AttentionPhase) -> None:
     The two may differ in image size; SpecError where they differ in more, or the kernel takes another number of heads.
     """
     shared, own = _outside_attention(phase_1), _outside_attention(phase_2)
-    differing = {name for name, shape in _shapes(shared).items() ^ _shapes(own).items()}
+    first, second = ({name: value.shape for name, value in state.items()} for state in (shared, own))
+    differing = {name for name, _ in first.items() ^ second.items()}
     if differing:
         raise SpecError(f"the phases differ in {sorted(differing)}; give both the same num_classes, patch_size, depth")
     pairs = zip(_layers(phase_1, PatchConvolution), _layers(phase_2, RelativeBiasAttention), strict=True)
@@ -251,10 +247,6 @@ def _layers(model: nn.Module, kind: type[Layer]) -> list[Layer]:
 
 def _outside_attention(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if ".attn." not in name}
-
-
-def _shapes(state: dict[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in state.items()}
 
 
 # Table 1. The micro sizes are ours: minutes on a laptop, at 32 pixels.

@@ -8,8 +8,8 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
+import timm
 import torch
-from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -47,7 +47,10 @@ def count_anew(model: str, num_classes: int, image_size: int, options: dict[str,
     """
     device = "meta" if options.get("model_source") is None else "cpu"
     with torch.random.fork_rng(devices=()), torch.device(device):
-        network = _build(model, num_classes, image_size, options).eval()
+        if model.startswith(_TIMM):
+            network = timm.create_model(model.removeprefix(_TIMM), num_classes=num_classes).eval()
+        else:
+            network = build_model(model, num_classes=num_classes, image_size=image_size, **options).eval()
         images = torch.zeros(1, 3, image_size, image_size)
     counter = FlopCounterMode(display=False)
     counter.mod_tracker = _Whole()  # type: ignore[assignment]
@@ -73,12 +76,3 @@ class _Whole(contextlib.nullcontext[None]):
     """In place of the counter's own look at single modules, which fails where one is given a parameter."""
 
     parents = frozenset({"Global"})
-
-
-def _build(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> nn.Module:
-    if model.startswith(_TIMM):
-        import timm
-
-        network: nn.Module = timm.create_model(model.removeprefix(_TIMM), num_classes=num_classes)
-        return network
-    return build_model(model, num_classes=num_classes, image_size=image_size, **options)

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from timm.layers import DropPath, Mlp
+from timm.layers import DropPath, Mlp, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError
@@ -53,6 +53,15 @@ def position_mask(logits_HNN: Tensor, dtype: torch.dtype) -> Tensor:
     if logits_HNN.dtype == dtype:
         return logits_HNN
     return (logits_HNN - logits_HNN.detach().amax(-1, keepdim=True)).to(dtype)
+
+
+def init_linears(model: nn.Module, std: float) -> None:
+    """Draw linear weights from a truncated normal, and set linear biases to zero."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            trunc_normal_(module.weight, std=std)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
 
 class SelfAttention(nn.Module):

@@ -59,7 +59,7 @@ def build_model(
     """Build a freshly initialized model, from torch's global random state.
 
     Args:
-        name: one of ``list_models()``, or any with a ``model_source``.
+        name: a name of ``list_models()``, or any with a ``model_source``.
         image_size: side of a square input in pixels, or (height, width).
         model_source: the source of a custom model, which is built for square images.
         overrides: keyword arguments of the model's class, such as ``patch_size=4``.

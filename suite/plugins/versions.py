@@ -102,7 +102,7 @@ def find_neighbours(text: str, new_modules: Iterable[str]) -> list[str]:
 
     Args:
         text: the file's text, which has been executed; imports within functions count too.
-        new_modules: names of the modules that were imported as it was executed.
+        new_modules: modules that were imported as it was executed.
     """
     names = {module.partition(".")[0] for module in (*_imported(text), *new_modules)}
     return sorted(name for name in names if not _is_installed(name))

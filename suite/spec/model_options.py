@@ -47,7 +47,7 @@ def changed_options(
     """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
 
     Args:
-        among: names of the options that may be left out; None: all.
+        among: options that may be left out; None: all.
     """
     defaults = read_options()[model].defaults
     return {

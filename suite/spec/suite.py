@@ -6,7 +6,7 @@ out; nothing here knows any number.
 
 from typing import Literal
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from suite.base.errors import SpecError, unknown_name
 from suite.base.frozen import Frozen
@@ -174,3 +174,21 @@ class Suite(Frozen):
             if entry.row == place.row and place.column in entry.columns:
                 return entry
         return None
+
+
+class Paper(Frozen):
+    """One paper whose suites and claims stand in a package of its own.
+
+    Args:
+        name: the package's short name, which its pages and files bear, such as "convit".
+        title: the title on boards and pages; each of its suites has it as ``Suite.paper``.
+        appeared: the month in which it appeared, "2021-03"; papers are listed in this order.
+        citation: the paper's entry in BibTeX.
+        coverage_note: text for readers of ``coverage.csv``, such as whose numbers its figures bear.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    title: str
+    appeared: str = Field(pattern=r"^\d{4}-\d{2}$")
+    citation: str
+    coverage_note: str = ""

@@ -1,7 +1,6 @@
 """The attempts at a run, which tell its cost: ``attempts.jsonl`` gets a line as each starts and as each ends.
 
-Beside ``records`` on the data's path: ``suite.execute`` writes, the status and the result read. An attempt that was
-killed wrote no end: it is taken to have lasted until its run's last sign of life.
+An attempt that was killed wrote no end: it is taken to have lasted until its run's last sign of life.
 """
 
 import contextlib

@@ -51,7 +51,7 @@ class Beat(Frozen):
     slowest_s: dict[Phase, float] = Field(default_factory=dict)
 
     @property
-    def patience_s(self) -> float:
+    def timeout_s(self) -> float:
         """Seconds without the next beat after which the run hangs."""
         slowest = self.slowest_s.get(self.phase)
         return UNKNOWN_PATIENCE_S if slowest is None else max(LEAST_PATIENCE_S, _TIMES_THE_SLOWEST * slowest)
@@ -125,8 +125,8 @@ class Watch:
     """Looks at a run's heartbeat from beside it, by a clock of its own.
 
     Args:
-        run: Run whose attempt has not begun yet: what is there now is of an earlier one.
-        more_s: Seconds of patience beyond the usual.
+        run: run whose attempt has not begun yet: what is there now is of an earlier one.
+        more_s: seconds to wait beyond the usual.
     """
 
     def __init__(self, run: RunDirectory, more_s: float = 0.0) -> None:
@@ -138,8 +138,7 @@ class Watch:
     def find_hang(self, less_s: float = 0.0) -> str:
         """Say why the run counts as hanging, or "" while it lives; to be called every few seconds.
 
-        Args:
-            less_s: Seconds to take off the patience beyond the usual.
+        Of the seconds beyond the usual ``less_s`` are not waited.
         """
         now, beat = time.monotonic(), read_beat(self._run)
         self._silent_s += min(now - self._looked_at, _LONGEST_LOOK_S)
@@ -148,7 +147,7 @@ class Watch:
             self._seen, self._silent_s = beat, 0.0
         if beat is None or beat == self._before:
             beat = Beat(number=0, pid=0, phase="start")
-        if self._silent_s <= beat.patience_s + max(0.0, self._more_s - less_s):
+        if self._silent_s <= beat.timeout_s + max(0.0, self._more_s - less_s):
             return ""
         return beat.describe(self._silent_s)
 

@@ -113,7 +113,7 @@ class RunDirectory:
             ) from error
 
     @contextlib.contextmanager
-    def claim(self, patience_s: float = 0.0) -> Iterator[bool]:
+    def claim(self, timeout_s: float = 0.0) -> Iterator[bool]:
         """Try to own this run: yields whether we do. The kernel drops the claim when its owner dies.
 
         It is a ``flock``: on a shared folder it holds between nodes where the file system carries locks
@@ -121,7 +121,7 @@ class RunDirectory:
         """
         lock = filelock.FileLock(self.claim_path)
         try:
-            lock.acquire(timeout=patience_s)
+            lock.acquire(timeout=timeout_s)
         except filelock.Timeout:
             yield False
             return

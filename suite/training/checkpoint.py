@@ -115,17 +115,16 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
 
 def _choose(run: RunDirectory, resources: Resources, origin: Origin) -> int:
     """The step of the newest checkpoint to go on from; 0 = there is none. Newer ones are set aside, and counted."""
-    steps = run.checkpoint_steps()
-    for num_unusable, step in enumerate(steps):
+    num_unusable = 0
+    for step in run.checkpoint_steps():
         reason = _why_unusable(run.checkpoint_at(step), resources, origin)
         if not reason:
-            return _chosen(run, step, num_unusable)
+            break
         print(f"the checkpoint after step {step} cannot be gone on from: {reason}", flush=True)
         run.set_checkpoint_aside(step)
-    return _chosen(run, 0, len(steps))
-
-
-def _chosen(run: RunDirectory, step: int, num_unusable: int) -> int:
+        num_unusable += 1
+    else:
+        step = 0
     if num_unusable:
         record_fallback(run, step, num_unusable)
         print(f"going on from {f'the one after step {step}' if step else 'the start'}", flush=True)

@@ -33,10 +33,7 @@ _UNREADABLE = (  # what timm, torch and safetensors say of files that are no wei
 class Teacher:
     """A trained network whose answers a student learns beside the labels.
 
-    Raises:
-        SpecError: weights of a timm teacher that are not given.
-        DataError: such weights that do not fit.
-        RunError: a parent run whose weights are gone.
+    SpecError without a timm teacher's weights, DataError where they do not fit, RunError where a parent's are gone.
     """
 
     def __init__(

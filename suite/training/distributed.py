@@ -53,8 +53,7 @@ def watch_for_lost_peers() -> Iterator[None]:
 class Ranks:
     """This process among those of its run, and what they tell each other.
 
-    Raises:
-        LostPeerError: by any method that waits for the others, when one of them is gone.
+    Methods that wait for the others raise LostPeerError when one of them is gone.
     """
 
     rank: int

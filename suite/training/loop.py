@@ -59,11 +59,8 @@ class Progress:
 
 
 class Training:
-    """One attempt at a run: built from its experiment, then moved to its newest checkpoint.
-
-    Raises:
-        RunError: a checkpoint that cannot be read; RunDirectory and loaders add their own errors.
-    """
+    """One attempt at a run: built from its experiment, then moved to its newest checkpoint; RunError if that is
+    unreadable."""
 
     def __init__(self, run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> None:
         self.directory, self.experiment, self.resources, self.ranks = run, experiment, resources, ranks

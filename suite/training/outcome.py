@@ -9,8 +9,7 @@ from torch import nn
 from imagesets.loader import ImageLoader
 from suite.cost.costs import TRAINING, options_to_count
 from suite.cost.known_flops import Flops
-from suite.models.cordonnier.head_pruning import count_pruned_heads
-from suite.models.cordonnier.network import SelfAttentionNetwork
+from suite.models.cordonnier.head_pruning import count_pruned_heads, pruned_options
 from suite.models.flops import count_flops
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
@@ -123,9 +122,7 @@ def make_result(
 
 def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
     """Count the network itself: one that was pruned has fewer heads than the experiment's options say."""
-    options = options_to_count(experiment)
-    if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
-        options["heads_per_layer"] = network.heads_per_layer
+    options = options_to_count(experiment) | pruned_options(network)
     return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
 
 

@@ -1,7 +1,6 @@
 """The network of a run before its first step: freshly initialized, or made from a finished run.
 
-Between the experiment and the training loop. Seeds torch's global state, so that the same experiment always gets the
-same network.
+Seeds torch's global state, so that the same experiment always gets the same network.
 """
 
 import hashlib

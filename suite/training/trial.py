@@ -1,6 +1,6 @@
 """A model's trial before a night of training: whether it builds, learns and can be stored, and what that takes.
 
-Beside ``start``, whose network it is. Random images, one small batch, on the CPU.
+Random images, one small batch, on the CPU.
 """
 
 import functools

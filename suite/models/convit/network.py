@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
 from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, check_positive, patch_grid
+from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, check_positive, init_linears, patch_grid
 
 Attention = Literal["gated", "summed"]
 _ATTENTIONS = {"gated": GatedPositionalSelfAttention, "summed": PositionalSelfAttention}
@@ -75,23 +75,15 @@ class ConViT(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, a, rate) for a, rate in zip([*positional, *plain], rates, strict=True))
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
-        self._init_weights(weight_std)
+        init_linears(self, weight_std)
+        trunc_normal_(self.pos_embed, std=0.02)
+        trunc_normal_(self.cls_token, std=0.02)
         for layer in positional:
             if conv_init:
                 layer.init_as_convolution(locality_strength)
             layer.freeze(gates=not train_gates, everything=not train_gpsa)
         for block in self.blocks[:num_gpsa_layers]:
             block.norm1.requires_grad_(train_gpsa)
-
-    def _init_weights(self, weight_std: float) -> None:
-        """Truncated normal for linear weights, and of 0.02 for embeddings; zero for biases."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                trunc_normal_(module.weight, std=weight_std)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        trunc_normal_(self.pos_embed, std=0.02)
-        trunc_normal_(self.cls_token, std=0.02)
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """Impulse initialization: query and key weights whose attention shifts the image (arXiv:2404.01139, Algorithm 1).
 
-On the data's path: ``vit`` asks ``initializations``, which asks its cache and then ``solve`` here.
 Shape legend: L layers, N patches (rows * columns, row-major), D width, H heads, E = D / H, C = H * E = D columns of
 all heads side by side, M rank of the pseudo-input.
 """

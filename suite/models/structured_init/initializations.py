@@ -16,8 +16,7 @@ import filelock
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from timm.layers import trunc_normal_
-from torch import Tensor, nn
+from torch import Tensor
 
 from suite.base.errors import RunError
 from suite.base.files import cache_folder, write_atomically
@@ -27,14 +26,6 @@ from suite.models.structured_init.impulse import ImpulseProblem, solve
 
 FILTER_SIZES = {"impulse_3": 3, "impulse_5": 5}
 SOLVER = Path(impulse.__file__)
-
-
-def init_trunc_normal(model: nn.Module) -> None:
-    """timm's default for a ViT: linear weights from a truncated normal of 0.02, linear biases zero."""
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            trunc_normal_(module.weight, std=0.02)
-            nn.init.zeros_(module.bias)
 
 
 def scaled_svd(alpha: float, beta: float, count: int, like: Tensor, uniform: bool) -> tuple[Tensor, Tensor]:
@@ -65,8 +56,8 @@ def init_mimetic(layers: Sequence[SelfAttention], port: bool) -> None:
     K_h = V S^(1/2)[:, :E]; V = U S^(1/2), W_proj = S^(1/2) V^T.
 
     Args:
-        port: as the authors of arXiv:2404.01139 ported it for their tables: V and W_proj are copied into the Linears
-            without transposing them, so that V W_proj is another matrix; and Z is uniform.
+        port: true for the port of arXiv:2404.01139's authors, for their tables: V and W_proj are copied into the
+            Linears without transposing them, so that V W_proj is another matrix; and Z is uniform.
     """
     if layers[0].qkv.weight.is_meta:
         return
@@ -131,17 +122,14 @@ def cached_solution(problem: ImpulseProblem) -> tuple[Tensor, Tensor]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(path.with_suffix(".lock")):
             found = read_solution(path, problem)
-            return found if found is not None else solve_and_write(problem, path)
+            if found is None:
+                found = solve(problem)
+                tensors = {name: tensor.contiguous() for name, tensor in zip(("query", "key"), found, strict=True)}
+                write_atomically(path, safetensors.torch.save(tensors))
+            return found
     except (OSError, RunError) as error:
         reason = error.__cause__ or error
         raise RunError(f"cannot write {path}: {reason}. Set SUITE_CACHE_DIR to a folder with space.") from error
-
-
-def solve_and_write(problem: ImpulseProblem, path: Path) -> tuple[Tensor, Tensor]:
-    q_LHDE, k_LHDE = solve(problem)
-    data = safetensors.torch.save({"query": q_LHDE.contiguous(), "key": k_LHDE.contiguous()})
-    write_atomically(path, data)
-    return q_LHDE, k_LHDE
 
 
 def read_solution(path: Path, problem: ImpulseProblem) -> tuple[Tensor, Tensor] | None:
