@@ -29,7 +29,7 @@ class HashedFiles:
     """
 
     def __init__(self, known_types: Sequence[type] = ()) -> None:
-        self._known_types = list(known_types)
+        self._known_types: list[Any] = list(known_types)
         self.digests: dict[str, str] = {}
 
     def save(self, state_dict: Any, path: str) -> None:
