@@ -29,9 +29,8 @@ from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.training import distributed
-from suite.training.checkpoint import checkpoint
-from suite.training.checkpoint.manifest import Origin
+from suite.training import checkpoint, distributed
+from suite.training.checkpoint_files import Origin
 from suite.training.distributed import Ranks
 from suite.training.optim import build_optimizer
 from suite.training.schedule import pause_s

@@ -31,7 +31,7 @@ from leaderboards.figures.parts.recorded import read_recorded
 from suite.base.errors import SuiteError
 from suite.spec.resources import StorageFormat
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.manifest import CheckpointManifest, DamageError
+from suite.training.checkpoint_files import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 
 _ROUND = 25  # bits

@@ -28,9 +28,8 @@ from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status
-from suite.training import distributed
-from suite.training.checkpoint import checkpoint
-from suite.training.checkpoint.manifest import CheckpointManifest, Layout, Origin
+from suite.training import checkpoint, distributed
+from suite.training.checkpoint_files import CheckpointManifest, Layout, Origin
 from suite.training.optim import build_optimizer
 
 _TRACE_ME, _TO_NEXT_STOP = 0, 24  # PTRACE_TRACEME, PTRACE_SYSCALL

@@ -46,7 +46,7 @@ from suite.store.attempts import read_attempts
 from suite.store.heartbeat import find_silence, read_beat
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status
-from suite.training.checkpoint.manifest import CheckpointManifest, DamageError
+from suite.training.checkpoint_files import CheckpointManifest, DamageError
 from suite.training.start import trained_network
 
 _ROUND = 50  # inputs

@@ -21,7 +21,7 @@ from suite.store.attempts import record_end, record_start
 from suite.store.heartbeat import Heartbeat
 from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Failure, Result
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.checkpoint import save_weights
+from suite.training.checkpoint import save_weights
 
 EXPERIMENT = Experiment(
     model="deit_micro",

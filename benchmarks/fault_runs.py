@@ -255,7 +255,7 @@ def _kill(target: Target) -> None:
 def _kill_and_hold_the_lock(target: Target) -> Iterator[None]:
     """Start the run once more while this process holds its claim: that must end at once, and touch nothing."""
     _kill(target)
-    with target.run.claim(patience_s=30.0):
+    with target.run.claim(timeout_s=30.0):
         before = _list_files(target.run)
         code = start(target.run, 1).wait(_LIMIT_S)
         if (code, _list_files(target.run)) != (Exit.LOCKED, before):

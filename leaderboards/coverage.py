@@ -10,7 +10,7 @@ from pathlib import Path
 
 from suite.base.files import write_atomically
 from suite.papers import list_papers, read_coverage
-from suite.spec.paper import Paper
+from suite.spec.suite import Paper
 
 PATH = Path(__file__).with_name("COVERAGE.md")
 _BEGIN = """# What of the papers is covered

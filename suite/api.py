@@ -59,9 +59,7 @@ def load_runs(store: str | Path) -> pd.DataFrame:
 def load_cells(store: str | Path, suite: str, profile: str = "laptop") -> pd.DataFrame:
     """Load the cells of one suite's tables at one scale, a line each: the columns of its ``.long.csv``.
 
-    Raises:
-        SpecError: an unknown suite or profile, or no such store.
-        RecordError: runs that must not be averaged.
+    SpecError for an unknown suite, profile or store; RecordError for runs that must not be averaged.
     """
     check_store(Path(store))
     text = render_long_csv(make_leaderboard(get_suite(suite), profile, Path(store)))
@@ -72,7 +70,7 @@ def read_curves(run: str | Path) -> pd.DataFrame:
     """Read what a run has logged, a line each logged step.
 
     Args:
-        run: its folder, such as the ``path`` of ``load_runs``.
+        run: path of the run's folder, such as the ``path`` of ``load_runs``.
 
     Raises:
         RecordError: there is no such run, or its log cannot be read.
@@ -87,7 +85,7 @@ def load_model(run: str | Path) -> nn.Module:
     """Build a finished run's network with its weights, on the CPU, in inference mode.
 
     Args:
-        run: its folder, such as the ``path`` of ``load_runs``.
+        run: path of the run's folder, such as the ``path`` of ``load_runs``.
 
     Raises:
         RunError: it is not finished, no longer holds, or has lost its weights.

@@ -7,8 +7,6 @@ No process can tell that it hangs: whoever starts this one holds a ``suite.store
 launchers do, or a limit of time. Started by hand, nothing ends it.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import ctypes
@@ -43,7 +41,7 @@ _ENDED: dict[State, tuple[Exit, str]] = {  # what is not to be trained now
 _UNWATCHED = (
     "A run that is started by hand is not watched: if it hangs, nothing ends it. launchers/grid.py watches its runs."
 )
-_CLAIM_PATIENCE_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
+_CLAIM_TIMEOUT_S = 1.0  # a grid that only looks whether a run is claimed holds the lock for an instant
 
 
 @ends_in_message
@@ -82,7 +80,7 @@ def run_as_rank(path: Path, resources: Resources) -> int:
 @contextlib.contextmanager
 def _taken(directory: RunDirectory) -> Iterator[int | None]:
     """Claim a run: yields None where it is ours to train, or else the exit status."""
-    with directory.claim(_CLAIM_PATIENCE_S) as claimed:
+    with directory.claim(_CLAIM_TIMEOUT_S) as claimed:
         if not claimed:
             print(f"{directory.path} is being trained by another process")
             yield Exit.LOCKED

@@ -1,7 +1,5 @@
 """Reading tar archives that may be a stranger's."""
 
-from __future__ import annotations
-
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -58,8 +56,7 @@ def unpack_files(
     Raises:
         ValueError: it holds a link, a device, a FIFO, a sparse file, a file twice, a name that leads out of the folder,
             or what ``find_fault`` names a fault of.
-        OSError: a file cannot be written.
-        tarfile.TarError: it is damaged.
+        OSError, tarfile.TarError: a file cannot be written, or the archive is damaged.
     """
     while (member := archive.next()) is not None:
         archive.members = []  # type: ignore[attr-defined]  # as there may be millions

@@ -1,7 +1,5 @@
 """Types of arguments that several command lines share, and how a command is called."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -15,11 +13,7 @@ MAX_SEEDS = 10_000  # of one grid: each has experiments of its own, which are al
 
 
 def num_seeds(text: str) -> int:
-    """A number of seeds, as ``argparse`` wants its types.
-
-    Raises:
-        ArgumentTypeError: for one that no grid could have, or no number.
-    """
+    """Read a number of seeds as a type of ``argparse``: at least 1, and no more than a grid can have."""
     number = positive(text)
     if number > MAX_SEEDS:
         raise argparse.ArgumentTypeError(f"found {text}, expected at most {MAX_SEEDS} seeds")
@@ -27,24 +21,15 @@ def num_seeds(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1, as ``argparse`` wants its types.
-
-    Raises:
-        ArgumentTypeError: for any other text.
-    """
+    """Read a whole number of at least 1 as a type of ``argparse``."""
     if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least 1")
     return int(text)
 
 
 def a_path(text: str) -> Path:
-    """A path that can be written down, as ``argparse`` wants its types.
-
-    The shell leaves ``~`` as it is in ``--data-dir=~/images``.
-
-    Raises:
-        ArgumentTypeError: for one that is no text, here at least.
-    """
+    """Read a path that can be written down as a type of ``argparse``; the shell leaves ``~`` as it is in
+    ``--data-dir=~/images``."""
     if text.encode(errors="ignore").decode() != text:
         expected = f"expected text in {sys.getfilesystemencoding()}: rename it, or set LC_ALL=C.UTF-8"
         raise argparse.ArgumentTypeError(f"found {text!r}, {expected}")

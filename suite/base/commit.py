@@ -1,7 +1,5 @@
 """Which code this is: the project's git commit, for the record of a run and of the code that a submission pins."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import functools

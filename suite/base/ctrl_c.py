@@ -1,7 +1,5 @@
 """Ctrl-C ends a command with one line, also while it still loads. Commands import this before all that takes time."""
 
-from __future__ import annotations
-
 import sys
 
 

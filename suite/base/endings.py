@@ -1,7 +1,5 @@
 """How an entry point ends where the user, a file or the disk is at fault: in a line, never in a traceback."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import sys

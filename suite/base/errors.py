@@ -1,7 +1,5 @@
 """The errors a user can meet. Each message says what was found, what was expected and what to do next."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """How a process of ours ends: a run's, a job's, the grid's."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -1,7 +1,5 @@
 """Writing files so that nothing half-written is ever read, also when the disk is full; opening without waiting."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib
@@ -16,11 +14,8 @@ from suite.base.errors import RunError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write through a temporary name and rename, so that a reader sees all of it or nothing.
-
-    Raises:
-        RunError: when the disk is full; the message names the path.
-    """
+    """Write through a temporary name and rename, so that a reader sees all of it or nothing; RunError names a path that
+    cannot be written."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
@@ -35,11 +30,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a regular file for reading: a FIFO of its name would keep its reader waiting without end.
-
-    Raises:
-        OSError: also for what is there and is no file.
-    """
+    """Open a regular file for reading; OSError for anything else: a FIFO would keep its reader waiting without end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -50,10 +41,7 @@ def open_file(path: Path) -> BufferedReader:
 def open_to_append(path: Path) -> BufferedWriter:
     """Open a file to write at its end, and make it where it is missing.
 
-    A FIFO would keep its writer waiting, and a link would lead into any file of its owner's.
-
-    Raises:
-        OSError: also for a FIFO and for a link.
+    A FIFO would keep its writer waiting, and a link would lead into any file of its owner's: both raise OSError.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

@@ -1,14 +1,9 @@
 """Immutable data that is checked when it is made: the base of all that a suite defines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-)
+from pydantic import BaseModel, ConfigDict
 
 Scalar = bool | int | float | str
 

@@ -1,10 +1,7 @@
 """Reading lines and records that may be damaged in any byte, and saying in one line what is wrong with them.
 
-Below ``records`` on the data's path, which adds the file's name to what is said here. All JSON that we have written is
-read by ``read_json`` or ``read_model``, so that no number from a file is beyond what may be calculated with.
+All JSON that we have written is read by ``read_json`` or ``read_model``, so that no number from a file is out of range.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
@@ -28,12 +25,10 @@ def seal(data: bytes) -> bytes:
 
 
 def unseal(data: bytes) -> bytes:
-    """Take the last field of ``seal`` off again; what has none, from before there were seals, stays as it is.
+    """Take the last field of ``seal`` off again; ValueError if any other byte was changed.
 
-    Where a seal itself is damaged it stays too, as a field that no record has.
-
-    Raises:
-        ValueError: if any other byte was changed.
+    What has no seal, from before there were seals, stays as it is. A seal that is itself damaged stays too, as a field
+    that no record has.
     """
     found = _SEAL.search(data)
     if found is None:
@@ -54,11 +49,8 @@ class _OutOfRangeError(ValueError):
 
 
 def read_json(data: bytes | str) -> Any:
-    """Read JSON as we write it: each name once in an object, and numbers that are finite and in range.
-
-    Raises:
-        ValueError: if it is anything else.
-    """
+    """Read JSON as we write it: each name once in an object, and numbers that are finite and in range. ValueError for
+    all else."""
     try:
         text = data if isinstance(data, str) else data.decode()
         return _JSON.decode(text)
@@ -70,11 +62,8 @@ def read_json(data: bytes | str) -> Any:
 
 
 def read_model(kind: type[_Model], data: bytes | str) -> _Model:
-    """Read JSON that a model of ours was written as; a number in quotes is none.
-
-    Raises:
-        ValueError: as of ``read_json``, or for fields that are no such model's.
-    """
+    """Read JSON that a model of ours was written as; ValueError as of ``read_json``, for other fields and numbers in
+    quotes."""
     try:
         found = kind.model_validate_json(data, strict=True)  # first, as it names more
     except OverflowError as error:
@@ -92,11 +81,8 @@ def read_object(line: bytes | str) -> dict[str, Any]:
 
 
 def read_metrics_line(line: str) -> dict[str, Any]:
-    """The step, and numbers by their names; by layer and head what is measured of each head.
-
-    Raises:
-        ValueError: if the line holds anything else.
-    """
+    """Read the step, and numbers by their names; by layer and head what is measured of each head. ValueError for
+    anything else."""
     try:
         found = read_object(line)
     except _OutOfRangeError as error:

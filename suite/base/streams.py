@@ -1,7 +1,5 @@
 """Standard output and error, whatever their encoding: a character that it lacks is spelt, and ends no process."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import sys

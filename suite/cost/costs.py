@@ -3,11 +3,9 @@
 Building a large model takes a second, so that a model is counted once: who asks says by which ``Counter``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from imagesets.catalog import ImageSetInfo
 from suite.cost.known_flops import Flops, find_flops
@@ -18,24 +16,19 @@ from suite.spec.resources import Resources
 TRAINING = 3  # forward passes that one image costs, the backward one included
 
 
-class Counter(Protocol):
-    """Tells the FLOPs of a model by its name, as ``find_flops`` and ``suite.models.flops.count_flops`` do."""
-
-    def __call__(self, model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops | None: ...
+Counter = Callable[..., Flops | None]
+"""Returns the FLOPs of a model by its name, as ``find_flops`` and ``suite.models.flops.count_flops`` do."""
 
 
 def run_flops(experiment: Experiment, resources: Resources, counter: Counter) -> float | None:
     """Add up a whole run: every training image seen, without evaluations; of one that only measures, its evaluation.
 
     Args:
-        resources: say where its image set lies, if it is one of the user's own; in which format does not matter.
-        counter: of models, see ``Counter``.
+        resources: resources that name the folder of an image set of the user's own.
+        counter: function that counts a model, see ``Counter``.
 
     Returns:
         None where the model, or its teacher, is not known to the ``counter``.
-
-    Raises:
-        SpecError: if the image set is not known.
     """
     info = _find_info(experiment, resources)
     network, teacher = _count(experiment, info, counter), _count_teacher(experiment, info, counter)

@@ -5,8 +5,6 @@ of any other nothing is found in it. Who counts another model, ``suite.models.fl
 that cannot be read or written count as not there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -53,8 +51,7 @@ def keep_flops(flops: Flops, model: str, *, num_classes: int, image_size: int, *
     """Keep a count on disk, where there is a place to write.
 
     Args:
-        flops: the operations of one image's forward pass.
-        model, num_classes, image_size, options: as for ``find_flops``.
+        model, num_classes, image_size, options: arguments of ``find_flops``.
     """
     path = _path(model, num_classes, image_size, options)
     with contextlib.suppress(OSError, RunError):  # nowhere to write: it is counted again
@@ -87,10 +84,10 @@ def _versions() -> tuple[str, ...]:
 
 
 def key_of(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> str:
-    """The key of a model's count: all that the count depends on, but the model's source.
+    """Return the key of a model's count: all that the count depends on, but the model's source.
 
     Args:
-        model, num_classes, image_size, options: as for ``find_flops``.
+        model, num_classes, image_size, options: arguments of ``find_flops``.
     """
     return json.dumps([model, num_classes, image_size, dict(options_that_matter(model, options))], default=str)
 

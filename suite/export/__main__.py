@@ -1,7 +1,5 @@
 """``python -m suite.export``: a finished run as a model folder, and a store's results as a table, for other tools."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,18 +20,6 @@ from suite.store.run_store import experiments_folder, list_runs
 @ends_in_message
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; exit status: 0, 1 for a run that cannot be exported, 2 for misuse."""
-    parser = _make_parser()
-    options = parser.parse_args(arguments)
-    if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
-        parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
-    if options.run is not None:
-        _export(options.run, options.runs, options.to)
-    if options.results_csv is not None:
-        _write_results(options.runs, options.results_csv)
-    return Exit.DONE
-
-
-def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program("export", "python -m suite.export"),
         description="Write a finished run as a model folder that timm reads, or a store's results as timm's tables.",
@@ -49,7 +35,14 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--results-csv", type=a_path, metavar="FILE", help="write all finished runs of the store, in timm's columns"
     )
-    return parser
+    options = parser.parse_args(arguments)
+    if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
+        parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
+    if options.run is not None:
+        _export(options.run, options.runs, options.to)
+    if options.results_csv is not None:
+        _write_results(options.runs, options.results_csv)
+    return Exit.DONE
 
 
 def _export(run: str, store: Path, folder: Path) -> None:

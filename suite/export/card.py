@@ -1,9 +1,7 @@
 """A result -> the model card of its network: metadata that the Hugging Face hub reads, and a page for people.
 
-Beside ``folder`` on the way out. The card names what a reader needs to find the run again. No torch.
+The card names what a reader needs to find the run again. No torch.
 """
-
-from __future__ import annotations
 
 import json
 
@@ -19,13 +17,7 @@ _METRICS = {"top1_percent": "top-1 accuracy, %", "top5_percent": "top-5 accuracy
 
 
 def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
-    """Write the Python lines that load the network of an exported folder.
-
-    Args:
-        folder: the exported folder.
-        experiment: the experiment of the network; for a custom model the lines say that its code is trusted.
-        is_timms: whether timm reads the folder by itself.
-    """
+    """Write the Python lines that load an exported folder's network; for a custom model, that its code is trusted."""
     if is_timms:
         place = json.dumps(f"local-dir:{folder}", ensure_ascii=False)
         return f"import timm\n\nmodel = timm.create_model({place}, pretrained=True).eval()"

@@ -6,8 +6,6 @@ Where timm has the network, ``timm.create_model("local-dir:DIR", pretrained=True
 reads it wherever it comes from this suite. The weights never pass through pickle.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +23,7 @@ from suite.base.reading import read_json
 from suite.export.card import render_card
 from suite.export.timm_layout import TimmLayout, find_layout, lay_out_own
 from suite.export.timm_results import INTERPOLATION, evaluation_crop
-from suite.models.cordonnier.network import SelfAttentionNetwork
+from suite.models.cordonnier.head_pruning import pruned_options
 from suite.models.registry import build_model
 from suite.spec.custom_model import ModelSource
 from suite.spec.experiment import Experiment
@@ -55,7 +53,10 @@ def export(run: RunDirectory, folder: Path) -> bool:
     source = experiment.model_source
     layout = lay_out_own(experiment, network) if source and source.kind == "timm" else find_layout(network)
     weights = network.state_dict() if layout is None else layout.weights
-    _make_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make the folder {folder}: {error.strerror}. Choose another with --to.") from error
     write_atomically(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights.items()}))
     write_atomically(folder / CONFIG, json.dumps(_describe(experiment, network, layout), indent=1).encode())
     write_atomically(folder / CARD, render_card(result, is_timms=layout is not None).encode())
@@ -65,9 +66,8 @@ def export(run: RunDirectory, folder: Path) -> bool:
 def finished_result(run: RunDirectory) -> Result:
     """Return the result of a finished run that holds and has left weights.
 
-    Raises:
-        SpecError: the run trains nothing, so that it has no weights of its own.
-        RunError: there is no such run, it is not finished, or it no longer holds.
+    SpecError where it trains nothing, so that it has none; RunError where it is not there, not finished, or no longer
+    holds.
     """
     try:
         status = find_run_status(run, run.read_experiment())
@@ -91,12 +91,12 @@ def load_folder(folder: Path, *, trust_code: bool = False) -> nn.Module:
     """Build the network of an exported folder, with its weights, ready for inference on the CPU.
 
     Args:
-        folder: A folder that ``export`` has written.
-        trust_code: whether to run the Python code of a custom model, which lies in the folder.
+        folder: folder that ``export`` has written.
+        trust_code: true to run the Python code of a custom model, which lies in the folder.
 
     Raises:
-        RecordError: The folder is not one of this suite's, is of a newer version, or its files do not fit each other.
-        SpecError: It holds a custom model whose code is not trusted or not installed.
+        RecordError: the folder is not one of this suite's, is of a newer version, or its files do not fit each other.
+        SpecError: it holds a custom model whose code is not trusted or not installed.
     """
     try:
         config = read_json((folder / CONFIG).read_bytes())
@@ -154,37 +154,14 @@ def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | N
         "architecture": layout.architecture if layout else experiment.model,
         "num_classes": info.num_classes,
         "model_args": layout.arguments if layout else {},
-        "pretrained_cfg": _describe_input(experiment) | (_describe_layers(layout) if layout else {}),
+        "pretrained_cfg": _describe_input(experiment) | (layout.layers if layout else {}),
         _PART: {
             "version": _VERSION,
             "is_timms": layout is not None,
             "model": experiment.model,
             "image_size": experiment.image_size,
-            "options": _options(experiment, network),
+            "options": experiment.model_options | pruned_options(network),
             "model_source": experiment.model_source and experiment.model_source.model_dump(),
             "run": experiment.id,
         },
     }
-
-
-def _describe_layers(layout: TimmLayout) -> dict[str, Any]:
-    return {
-        "first_conv": layout.first_convolution,
-        "classifier": layout.classifier,
-        "fixed_input_size": layout.is_of_one_size,
-    }
-
-
-def _options(experiment: Experiment, network: nn.Module) -> dict[str, Any]:
-    """Keyword arguments of ``build_model``; a network that was pruned has fewer heads than its experiment says."""
-    options: dict[str, Any] = dict(experiment.model_options)
-    if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
-        options["heads_per_layer"] = network.heads_per_layer
-    return options
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot make the folder {folder}: {error.strerror}. Choose another with --to.") from error

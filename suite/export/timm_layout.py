@@ -1,10 +1,7 @@
 """A network -> the arguments and weights by which timm's own class is the same function of the images.
 
-Beside ``folder`` on the way out. Where timm has no such network, or its registered names cannot be given these sizes,
-there is no layout.
+Where timm has no such network, or its registered names cannot be given these sizes, there is no layout.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,31 +21,29 @@ from suite.spec.experiment import Experiment
 _CONVMIXERS = {(1536, 20, 9, 7): "convmixer_1536_20", (1024, 20, 9, 14): "convmixer_1024_20_ks9_p14"}
 
 
+_TRANSFORMER = {"first_conv": "patch_embed.proj", "classifier": "head", "fixed_input_size": True}
+
+
 @dataclass(frozen=True)
 class TimmLayout:
     """Timm's name of a network, and what makes it this one.
 
     Attributes:
-        architecture: a name that ``timm.list_models()`` has.
-        arguments: of ``timm.create_model`` beside the number of classes.
+        arguments: keyword arguments of ``timm.create_model`` beside the number of classes.
         weights: the state dict under timm's names.
-        first_convolution: timm's name of the layer that sees the images.
-        classifier: timm's name of the last one.
-        is_of_one_size: whether timm builds it for a size of images.
+        layers: fields of ``pretrained_cfg``: which layers see images and classify, and whether images have one size.
     """
 
     architecture: str
     arguments: dict[str, Any]
     weights: dict[str, Tensor]
-    first_convolution: str = "patch_embed.proj"
-    classifier: str = "head"
-    is_of_one_size: bool = True
+    layers: dict[str, Any]
 
 
 def find_layout(network: nn.Module) -> TimmLayout | None:
     """Lay a network out as timm has it; None where timm has none like it."""
     if isinstance(network, DeiT):
-        return TimmLayout("deit_tiny_patch16_224", _sizes(network), network.state_dict())
+        return TimmLayout("deit_tiny_patch16_224", _sizes(network), network.state_dict(), _TRANSFORMER)
     if isinstance(network, ViT):
         return _lay_out_vit(network)
     if isinstance(network, ConViT):
@@ -64,14 +59,9 @@ def lay_out_own(experiment: Experiment, network: nn.Module) -> TimmLayout:
     with torch.device("meta"):
         _, arguments = build_timm(experiment.model_source, 1, experiment.image_size, dict(experiment.model_options))
     known: dict[str, Any] = network.pretrained_cfg  # type: ignore[assignment]  # all of timm's have one
-    names = {"first_convolution": known.get("first_conv"), "classifier": known.get("classifier")}
-    return TimmLayout(
-        experiment.model_source.name,
-        arguments,
-        network.state_dict(),
-        is_of_one_size="img_size" in arguments,
-        **{name: layer for name, layer in names.items() if isinstance(layer, str)},
-    )
+    layers = {name: known[name] for name in ("first_conv", "classifier") if isinstance(known.get(name), str)}
+    layers = _TRANSFORMER | layers | {"fixed_input_size": "img_size" in arguments}
+    return TimmLayout(experiment.model_source.name, arguments, network.state_dict(), layers)
 
 
 def _sizes(network: Any) -> dict[str, Any]:
@@ -95,7 +85,7 @@ def _lay_out_vit(network: ViT) -> TimmLayout:
         weights |= {f"fc_{name}": weights.pop(name) for name in ("norm.weight", "norm.bias")}
     else:
         arguments |= {"no_embed_class": True}
-    return TimmLayout("vit_tiny_patch16_224", arguments, weights)
+    return TimmLayout("vit_tiny_patch16_224", arguments, weights, _TRANSFORMER)
 
 
 def _lay_out_convit(network: ConViT) -> TimmLayout | None:
@@ -107,11 +97,11 @@ def _lay_out_convit(network: ConViT) -> TimmLayout | None:
     arguments = _sizes(network) | {"local_up_to_layer": len(positional)}
     arguments["embed_dim"] //= arguments["num_heads"]  # of one head
     arguments["img_size"] = arguments["img_size"][0]
-    return TimmLayout("convit_tiny", arguments, network.state_dict())
+    return TimmLayout("convit_tiny", arguments, network.state_dict(), _TRANSFORMER)
 
 
 def _lay_out_convmixer(network: ConvMixer) -> TimmLayout | None:
     stem, spatial = network.stem[0], network.blocks[0][0].fn[0]
     sizes = (stem.out_channels, len(network.blocks), spatial.kernel_size[0], stem.kernel_size[0])
     name = _CONVMIXERS.get(sizes)
-    return TimmLayout(name, {}, network.state_dict(), first_convolution="stem.0") if name else None
+    return TimmLayout(name, {}, network.state_dict(), _TRANSFORMER | {"first_conv": "stem.0"}) if name else None

@@ -2,8 +2,6 @@
 ``benchmark-train-*.csv``. No torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -1,7 +1,5 @@
 """``python -m suite.models``: every model with its size and cost at its paper's input."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

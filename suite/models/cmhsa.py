@@ -4,20 +4,17 @@ Legend: B batch, N patches (R rows * C columns, row-major), D = 3 P^2 width (row
 H heads, each of width D, K kernel side, P patch side, M bias strength.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
 import torch.nn.functional as F
-from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
 from suite.models import theorems
-from suite.models.layers import Block, ImageSize, content_logits, patch_grid, position_mask
+from suite.models.layers import Block, ImageSize, content_logits, init_linears, patch_grid, position_mask
 
 Initialization = Literal["random", "convolution"]
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -69,15 +66,10 @@ class RelativeBiasAttention(nn.Module):
 
     @torch.no_grad()
     def init_as_convolution(self, weight: Tensor) -> None:
-        """Theorem 1: W_V = I, W_O from the kernel, b = M at each head's offset and 0 elsewhere.
+        """Theorem 1 from a kernel (3, 3, K, K): W_V = I, W_O from the kernel, b = M at each head's offset and 0
+        elsewhere.
 
         Differs: W_Q and W_K stay small and random where the paper sets them to zero: zeros have no gradient, ever.
-
-        Args:
-            weight: (3, 3, K, K).
-
-        Raises:
-            SpecError: the kernel takes another number of heads.
         """
         needed = theorems.num_heads(weight.shape[-1], self.patch_size)
         if self.num_heads != needed:
@@ -140,11 +132,7 @@ class PatchTransformer(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, make_layer(self.grid), rate) for rate in rates)
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
-        for module in self.modules():  # as DeiT; convolutions keep PyTorch's default
-            if isinstance(module, nn.Linear):
-                trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        init_linears(self, std=0.02)  # as DeiT; convolutions keep PyTorch's default
 
     def forward(self, images: Tensor) -> Tensor:
         expected = (self.grid[0] * self.patch_size, self.grid[1] * self.patch_size)
@@ -240,13 +228,11 @@ class AttentionPhase(PatchTransformer):
 def transfer(phase_1: ConvolutionPhase, phase_2: AttentionPhase) -> None:
     """Give phase 2 the function of phase 1 (Section 4.1): Theorem 1 for each convolution, a copy of all the rest.
 
-    The two may differ in image size.
-
-    Raises:
-        SpecError: their classes, patches or depths differ, or the kernel takes another number of heads.
+    The two may differ in image size; SpecError where they differ in more, or the kernel takes another number of heads.
     """
     shared, own = _outside_attention(phase_1), _outside_attention(phase_2)
-    differing = {name for name, shape in _shapes(shared).items() ^ _shapes(own).items()}
+    first, second = ({name: value.shape for name, value in state.items()} for state in (shared, own))
+    differing = {name for name, _ in first.items() ^ second.items()}
     if differing:
         raise SpecError(f"the phases differ in {sorted(differing)}; give both the same num_classes, patch_size, depth")
     pairs = zip(_layers(phase_1, PatchConvolution), _layers(phase_2, RelativeBiasAttention), strict=True)
@@ -261,10 +247,6 @@ def _layers(model: nn.Module, kind: type[Layer]) -> list[Layer]:
 
 def _outside_attention(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if ".attn." not in name}
-
-
-def _shapes(state: dict[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in state.items()}
 
 
 # Table 1. The micro sizes are ours: minutes on a laptop, at 32 pixels.

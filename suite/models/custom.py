@@ -1,7 +1,5 @@
 """Models that are none of ours: from an experiment's ``ModelSource`` to a network. Called by ``build`` alone."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Callable
@@ -22,10 +20,8 @@ def build_custom(source: ModelSource, *, num_classes: int, image_size: int, **op
     """Build a model that is none of ours, freshly initialized from torch's global random state.
 
     Args:
-        source: of the model.
-        num_classes: width of the classifier.
         image_size: side of a square input in pixels; a model of timm's is told it where it asks.
-        options: as given; ``drop_path``, which is the recipe's, is left out where the model does not take it.
+        options: keyword arguments; the recipe's ``drop_path`` is left out where the model does not take it.
 
     Raises:
         SpecError: it is not to be had here in that version, does not take an option, breaks, or is no ``nn.Module``.
@@ -51,27 +47,27 @@ def build_custom(source: ModelSource, *, num_classes: int, image_size: int, **op
 
 def takes_drop_path(source: ModelSource) -> bool:
     """Whether the recipe's stochastic depth reaches the model; timm's are asked when they are built."""
-    return source.kind == "timm" or _takes(load_builder(source), _OF_RECIPE)
+    return source.kind == "timm" or _OF_RECIPE in _names_by_keyword(load_builder(source))[0]
+
+
+def _names_by_keyword(builder: Callable[..., Any]) -> tuple[set[str], bool]:
+    """Names of what a builder takes by keyword, and whether it takes any others, too."""
+    parameters = inspect.signature(builder).parameters.values()
+    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    names = {parameter.name for parameter in parameters if parameter.kind in by_keyword}
+    return names, any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def _check_options(builder: Callable[..., Any], source: ModelSource, options: dict[str, Any]) -> dict[str, Any]:
-    parameters = inspect.signature(builder).parameters
-    for name in _FIXED:
-        if not _takes(builder, name):
-            raise SpecError(f"model {source.name} takes no {name} by keyword; expected num_classes and image_size")
-    given = {name: value for name, value in options.items() if name != _OF_RECIPE or _takes(builder, name)}
+    names, takes_any = _names_by_keyword(builder)
+    given = {name: value for name, value in options.items() if name != _OF_RECIPE or name in names}
+    if takes_any:
+        return given
+    if missing := [name for name in _FIXED if name not in names]:
+        raise SpecError(f"model {source.name} takes no {missing[0]} by keyword; expected num_classes and image_size")
     for name in given:
-        if not _takes(builder, name):
-            check_name(f"option of model {source.name}", name, set(parameters) - {*_FIXED, "self"})
+        check_name(f"option of model {source.name}", name, names - set(_FIXED))
     return given
-
-
-def _takes(builder: Callable[..., Any], name: str) -> bool:
-    parameters = inspect.signature(builder).parameters
-    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    if name in parameters and parameters[name].kind in by_keyword:
-        return True
-    return name != _OF_RECIPE and any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
 
 
 def build_timm(
@@ -80,7 +76,7 @@ def build_timm(
     """Build one of timm's: of what not all of its models take, it gets what it takes.
 
     Args:
-        source, num_classes, image_size, options: as for ``build_custom``.
+        source, num_classes, image_size, options: arguments of ``build_custom``.
 
     Returns:
         the network, and the keyword arguments beside ``num_classes`` by which ``timm.create_model`` makes it.

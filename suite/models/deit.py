@@ -1,7 +1,5 @@
 """DeiT: the ViT of arXiv:2012.12877, without distillation token. The baseline of ConViT's Table 1."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from timm.layers import trunc_normal_

@@ -3,15 +3,13 @@
 Models that are none of ours need not be able to live there, and count one image on the CPU.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from functools import lru_cache
 from typing import Any
 
+import timm
 import torch
-from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -26,8 +24,8 @@ def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any
     """Count for a model by name, once: the count is kept on disk, and of the suites' models shipped with the package.
 
     Args:
-        model: name as for ``build_model``, or a model of timm's after ``timm/``.
-        options: options as for ``build_model``, including the ``model_source`` of a custom model.
+        model: a name of ``build_model``, or of a model of timm's after ``timm/``.
+        options: options of ``build_model``, including the ``model_source`` of a custom model.
     """
     found = find_flops(model, num_classes=num_classes, image_size=image_size, **options)
     return found or _count_once(model, num_classes, image_size, tuple(sorted(options.items())))
@@ -49,7 +47,10 @@ def count_anew(model: str, num_classes: int, image_size: int, options: dict[str,
     """
     device = "meta" if options.get("model_source") is None else "cpu"
     with torch.random.fork_rng(devices=()), torch.device(device):
-        network = _build(model, num_classes, image_size, options).eval()
+        if model.startswith(_TIMM):
+            network = timm.create_model(model.removeprefix(_TIMM), num_classes=num_classes).eval()
+        else:
+            network = build_model(model, num_classes=num_classes, image_size=image_size, **options).eval()
         images = torch.zeros(1, 3, image_size, image_size)
     counter = FlopCounterMode(display=False)
     counter.mod_tracker = _Whole()  # type: ignore[assignment]
@@ -75,12 +76,3 @@ class _Whole(contextlib.nullcontext[None]):
     """In place of the counter's own look at single modules, which fails where one is given a parameter."""
 
     parents = frozenset({"Global"})
-
-
-def _build(model: str, num_classes: int, image_size: int, options: dict[str, Any]) -> nn.Module:
-    if model.startswith(_TIMM):
-        import timm
-
-        network: nn.Module = timm.create_model(model.removeprefix(_TIMM), num_classes=num_classes)
-        return network
-    return build_model(model, num_classes=num_classes, image_size=image_size, **options)

@@ -1,23 +1,18 @@
 """Layers and checks that two or more model families share."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
-from timm.layers import DropPath, Mlp
+from timm.layers import DropPath, Mlp, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError
 
 
 def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> None:
-    """Check that ``divisor`` divides ``value``.
+    """Raise SpecError unless ``divisor`` divides ``value``.
 
     Args:
-        divisor_name, name: names of the two in the message.
-
-    Raises:
-        SpecError: it does not.
+        divisor_name, name: words for the two in the message.
     """
     if divisor < 1 or value % divisor:
         allowed = [d for d in range(1, value + 1) if value % d == 0]
@@ -25,11 +20,7 @@ def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> Non
 
 
 def check_positive(name: str, value: float) -> None:
-    """Check that ``value`` is above zero.
-
-    Raises:
-        SpecError: it is not.
-    """
+    """Raise SpecError unless ``value`` is above zero."""
     if not value > 0:
         raise SpecError(f"{name} is {value}, expected a number above 0")
 
@@ -62,6 +53,15 @@ def position_mask(logits_HNN: Tensor, dtype: torch.dtype) -> Tensor:
     if logits_HNN.dtype == dtype:
         return logits_HNN
     return (logits_HNN - logits_HNN.detach().amax(-1, keepdim=True)).to(dtype)
+
+
+def init_linears(model: nn.Module, std: float) -> None:
+    """Draw linear weights from a truncated normal, and set linear biases to zero."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            trunc_normal_(module.weight, std=std)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
 
 class SelfAttention(nn.Module):

@@ -4,8 +4,6 @@ A family is found by its module in ``suite/models/``: ``MODELS`` holds its model
 pixels and the classes of its paper.
 """
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from importlib import import_module
@@ -61,14 +59,13 @@ def build_model(
     """Build a freshly initialized model, from torch's global random state.
 
     Args:
-        name: one of ``list_models()``, or any with a ``model_source``.
-        num_classes: width of the classifier.
+        name: a name of ``list_models()``, or any with a ``model_source``.
         image_size: side of a square input in pixels, or (height, width).
         model_source: the source of a custom model, which is built for square images.
-        overrides: any keyword argument of the model's class, such as ``patch_size=4``.
+        overrides: keyword arguments of the model's class, such as ``patch_size=4``.
 
     Returns:
-        A module: images (B, 3, image_size, image_size) -> logits (B, num_classes).
+        A module: images (B, 3, height, width) -> logits (B, num_classes).
 
     Raises:
         SpecError (a ValueError): unknown name or override, or sizes that do not fit each other.

@@ -1,7 +1,5 @@
 """ResNet18 for small images: the convolutional baseline of arXiv:1911.03584, Section 4."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch.nn.functional as F

@@ -14,8 +14,6 @@ X_{q + delta}); here it is key - query. It does not say what a head does whose t
     borders="literal"   nothing: the head then attends uniformly, exact in the interior only
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch
@@ -38,9 +36,7 @@ def patch_offsets(kernel_size: int, patch_size: int, dilation: int = 1) -> list[
 
     A tap that reaches d pixels leads from a patch to the patches floor(d / P) and ceil(d / P). For a dilation up to P
     these are all of -r to r with r = ceil(dilation * (K - 1) / 2P); beyond, the patches between two taps drop out.
-
-    Raises:
-        SpecError: an even kernel, or a size below 1.
+    SpecError for an even kernel, or a size below 1.
     """
     check_kernel_size(kernel_size)
     if min(patch_size, dilation) < 1:
@@ -94,13 +90,9 @@ def output_projection(weight: Tensor, patch_size: int, stride: int = 1, dilation
     Args:
         weight: the convolution's (D_out, D_in, K, K).
         patch_size: P, in pixels.
-        stride, dilation: the convolution's.
 
     Returns:
-        (H, P * P * D_in, (P / S)^2 * D_out).
-
-    Raises:
-        SpecError: an even or oblong kernel, or a stride that does not divide the patch.
+        (H, P * P * D_in, (P / S)^2 * D_out); SpecError for an oblong kernel, or a stride that does not divide P.
     """
     kernel_size = weight.shape[-1]
     if weight.shape[-2] != kernel_size:

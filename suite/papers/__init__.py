@@ -1,6 +1,6 @@
 """The papers: a package each, and here the one place that finds what is in them.
 
-    <paper>/__init__.py        PAPER, a ``suite.spec.paper.Paper``
+    <paper>/__init__.py        PAPER, a ``suite.spec.suite.Paper``
     <paper>/recipes.py         how it trains, at each scale
     <paper>/claims.py          CLAIMS, what it says of numbers
     <paper>/<suite>.py         SUITE, one of its questions
@@ -26,8 +26,7 @@ from suite.base.errors import SpecError, check_name, unknown_name
 from suite.plugins.entry_points import list_plugins, load_plugin
 from suite.spec.claims import NotJudged, PaperClaims
 from suite.spec.experiment import Experiment
-from suite.spec.paper import Paper
-from suite.spec.suite import Suite
+from suite.spec.suite import Paper, Suite
 
 _NO_SUITES = ("recipes", "claims")  # modules of a paper's package
 

@@ -9,8 +9,6 @@ Our own names win. Nothing is imported before it is asked for, and an error name
 becomes a ``ModelSource`` first, which its experiments carry: a process that trains refuses another version.
 """
 
-from __future__ import annotations
-
 import importlib
 import linecache
 import re
@@ -36,14 +34,11 @@ def list_plugins(kind: Kind) -> list[str]:
 
 
 def load_plugin(kind: Kind, name: str) -> Any:
-    """Load a plug-in.
-
-    Args:
-        kind: the kind of plug-in, which chooses the group of entry points.
-        name: ``FILE.py:ATTRIBUTE``, ``MODULE:ATTRIBUTE`` or the name of an entry point.
+    """Load a plug-in: ``FILE.py:ATTRIBUTE``, ``MODULE:ATTRIBUTE`` or the name of an entry point in the group of its
+    kind.
 
     Raises:
-        SpecError: There is no such file, module, attribute or plug-in, or it breaks when it is imported.
+        SpecError: there is no such file, module, attribute or plug-in, or it breaks when it is imported.
     """
     place, separator, attribute = name.rpartition(":")
     if not separator:
@@ -63,8 +58,7 @@ def load_plugin(kind: Kind, name: str) -> Any:
 def find_model(words: str) -> ModelSource:
     """Find where a custom model comes from, and which version is there; imports no model.
 
-    Raises:
-        SpecError: It is not there, or has neither a version nor a source that could be hashed.
+    SpecError where it is not there, or has neither a version nor a source that could be hashed.
     """
     place, separator, attribute = words.rpartition(":")
     if not separator:
@@ -84,8 +78,7 @@ def find_model(words: str) -> ModelSource:
 def load_builder(source: ModelSource) -> Callable[..., Any]:
     """Load the class or function that builds a model, of the version that was planned.
 
-    Raises:
-        SpecError: It is not installed here, is of another version, breaks when it is imported, or is no callable.
+    SpecError where it is not installed here, is of another version, breaks when it is imported, or is no callable.
     """
     check_version(source)
     if source.kind == "file":
@@ -102,11 +95,7 @@ def load_builder(source: ModelSource) -> Callable[..., Any]:
 
 
 def check_version(source: ModelSource) -> None:
-    """Refuse a model of which another version is installed here; a file's text is its own version.
-
-    Raises:
-        SpecError: Another version is installed, or none.
-    """
+    """Raise SpecError where another version of a model, or none, is installed; a file's text is its own version."""
     if source.kind == "file":
         return
     try:

@@ -4,8 +4,6 @@ Its number is that of the distribution whose installer has recorded the very fil
 files may change under the same number, its version is the hash of its package's source.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json
@@ -32,10 +30,10 @@ def find_version(module: str, owner: Distribution | None = None) -> str:
 
     Args:
         module: the whole name of the module.
-        owner: the distribution that it belongs to; None: whichever claims its package.
+        owner: the distribution that it belongs to; None: any that claims its package.
 
     Raises:
-        SpecError: There is no such module, or it has neither a number nor a source.
+        SpecError: there is no such module, or it has neither a number nor a source.
     """
     package, spec = module.partition(".")[0], _find_module(module)
     for candidate in [owner] if owner else _owners(package):
@@ -104,7 +102,7 @@ def find_neighbours(text: str, new_modules: Iterable[str]) -> list[str]:
 
     Args:
         text: the file's text, which has been executed; imports within functions count too.
-        new_modules: the modules that were imported as it was executed.
+        new_modules: modules that were imported as it was executed.
     """
     names = {module.partition(".")[0] for module in (*_imported(text), *new_modules)}
     return sorted(name for name in names if not _is_installed(name))

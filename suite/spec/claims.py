@@ -6,6 +6,7 @@ judge is ``leaderboards.judged_claims``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -21,7 +22,7 @@ class Logged(Frozen):
 
     Args:
         metric: a field of ``metrics.jsonl``; of one that is logged by layer and head, the mean over heads.
-        layer: counted from 1; None for a metric that is one number.
+        layer: number of the layer, from 1; None for a metric that is one number.
         at: the share of the training at whose end it is read: the first line that is at least so far; 0 is before the
             first step.
     """
@@ -63,10 +64,10 @@ class Claim(Frozen):
     """One sentence of a paper about numbers that the leaderboards hold.
 
     Args:
-        name: unique among all papers' claims; names the line in ``claims.csv``.
-        section: where the paper claims it, such as "Sec. 4, Table 2".
+        name: a name that is unique among all papers' claims, of the line in ``claims.csv``.
+        section: the place in the paper, such as "Sec. 4, Table 2".
         statement: the claim in our words.
-        effects: each of them must hold. They are written so that the paper finds them positive, or zero for "equal".
+        effects: differences that must all hold; the paper finds them positive, or zero for "equal".
         relation: "greater": above zero; "equal": not farther from zero than ``margin``.
         margin: the largest distance from zero that is "equal", in the effects' unit.
         unit: the effects' unit: percentage points, or what the cells show.
@@ -102,11 +103,63 @@ def number(suite: str, row: tuple[str, ...] | str, column: str, table: str = "",
     """Make the effect that is one cell's number.
 
     Args:
-        suite: whose table.
-        row: its key; of a single column a word.
-        column: of the cell.
-        table: of the suite; "" is its first one.
-        weight: that the number counts with.
+        suite, row, column, table: cell; "" is the suite's first table.
+        weight: weight of the number.
     """
     place = Place(row=(row,) if isinstance(row, str) else row, column=column, table=table)
     return Effect(terms=(Term(weight=weight, suite=suite, place=place),))
+
+
+def logged(
+    suite: str,
+    row: tuple[str, ...] | str,
+    column: str,
+    metric: str,
+    *,
+    layer: int | None = None,
+    at: float = 1.0,
+    table: str = "",
+) -> Effect:
+    """Make the effect that is one number of what a cell's runs have logged.
+
+    Args:
+        suite, row, column, table: cell of these runs.
+        metric, layer, at: fields of ``Logged``.
+    """
+    effect = number(suite, row, column, table)
+    reading = Logged(metric=metric, layer=layer, at=at)
+    return effect.model_copy(update={"terms": (effect.terms[0].model_copy(update={"logged": reading}),)})
+
+
+def scaled(effect: Effect, factor: float) -> Effect:
+    """Multiply an effect."""
+    return Effect(
+        terms=tuple(term.model_copy(update={"weight": factor * term.weight}) for term in effect.terms),
+        constant=factor * effect.constant,
+        paper=None if effect.paper is None else factor * effect.paper,
+    )
+
+
+def mean_of(effects: Iterable[Effect]) -> Effect:
+    """Average effects, of which there is at least one."""
+    first, *others = effects
+    total = first
+    for other in others:
+        total = total - scaled(other, -1)
+    return scaled(total, 1 / (1 + len(others)))
+
+
+def above(effect: Effect, limit: float) -> Effect:
+    """By how much an effect exceeds a limit; a negative one allows it to lie so far below zero."""
+    paper = None if effect.paper is None else effect.paper - limit
+    return effect.model_copy(update={"constant": effect.constant - limit, "paper": paper})
+
+
+def below(effect: Effect, limit: float) -> Effect:
+    """By how much an effect falls short of a limit."""
+    return above(scaled(effect, -1), -limit)
+
+
+def sized(effect: Effect, paper: float) -> Effect:
+    """State what the paper finds, where its tables do not print it."""
+    return effect.model_copy(update={"paper": paper})

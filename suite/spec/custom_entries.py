@@ -6,8 +6,6 @@ A custom model is trained by the recipe and on the data of the row's first model
 columns of a table are image sets or shares of them, it has a column of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import ValidationError
@@ -39,11 +37,11 @@ def with_custom_models(suite: Suite, custom_models: Sequence[CustomModel], profi
 
     Args:
         suite: the suite as it is published.
-        custom_models: the models, each with a name of its own.
+        custom_models: custom models, each with a name of its own.
         profile_name: the only scale that they are entered at, as a changed recipe may not fit another; "": all.
 
     Raises:
-        SpecError: A name is taken by another custom model, by one of ours or by a column; a recipe is not valid; no
+        SpecError: a name is taken by another custom model, by one of ours or by a column; a recipe is not valid; no
             row trains a model; or there is no such profile.
     """
     scales = [suite.scale_of(profile_name)] if profile_name else list(suite.profiles)

@@ -163,8 +163,7 @@ def experiment_fields(experiment: Experiment) -> dict[str, Any]:
 def flat_fields(experiment: Experiment, of_parents: str) -> dict[str, Any]:
     """List all that identifies an experiment but its seed, flat: options and the recipe's fields by their bare names.
 
-    Args:
-        of_parents: stands before the names of its parents' fields.
+    Before the names of its parents' fields stands ``of_parents``.
     """
     nested = {"recipe", "model_options", "model_source", "kind_options", "parents", "seed"}
     fields = experiment.model_dump(exclude=nested) | experiment.recipe.model_dump(exclude={"name"})

@@ -1,7 +1,5 @@
 """The figures of a suite, as data: what each draws, from a table's columns or from what runs have logged."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field, PositiveInt
@@ -12,12 +10,19 @@ from suite.spec.profile import Place
 _ACCURACY = "Top-1 accuracy (%)"  # what a logged metric is where a figure names no other
 
 
-class LineFigure(Frozen):
+class _Named(Frozen):
+    name: str
+    item: str  # of the paper
+
+
+class _OfTable(_Named):
+    table: str = ""
+
+
+class LineFigure(_OfTable):
     """Metric columns against a numeric row key, with an optional relative gain. Where there are other row keys, each of
     their values has its own line of the one column: ``lines`` is then {"": column}."""
 
-    name: str
-    item: str
     x_key: str
     x_label: str
     y_label: str
@@ -25,28 +30,22 @@ class LineFigure(Frozen):
     gain_column: str | None = None
     gain_label: str = ""
     log_x: bool = False
-    table: str = ""
 
 
-class HeatmapFigure(Frozen):
+class HeatmapFigure(_OfTable):
     """One column over two row keys."""
 
-    name: str
-    item: str
     column: str
     x_key: str
     y_key: str
     x_label: str
     y_label: str
     value_label: str
-    table: str = ""
 
 
-class ScatterFigure(Frozen):
+class ScatterFigure(_OfTable):
     """One column against another, a point per row: colour by ``group_key``, text by ``label_key``."""
 
-    name: str
-    item: str
     x_column: str
     y_column: str
     x_label: str
@@ -54,17 +53,14 @@ class ScatterFigure(Frozen):
     group_key: str
     label_key: str
     log_x: bool = False
-    table: str = ""
 
 
-class CurveFigure(Frozen):
+class CurveFigure(_Named):
     """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run.
 
     With ``after_parents`` a run that goes on from a parent's weights begins where that one's training ended.
     """
 
-    name: str
-    item: str
     metric: Literal["top1_percent", "test_loss", "loss"] = "top1_percent"
     y_label: str = _ACCURACY
     panels: dict[str, dict[str, Place]]
@@ -72,12 +68,10 @@ class CurveFigure(Frozen):
     after_parents: bool = False
 
 
-class ProgressFigure(Frozen):
+class ProgressFigure(_Named):
     """A logged metric against a number in which models differ: a line for each of ``shares`` of the training, read at
     the evaluation nearest to it."""
 
-    name: str
-    item: str
     metric: Literal["top1_percent", "test_loss"] = "top1_percent"
     x_label: str
     y_label: str = _ACCURACY
@@ -93,7 +87,7 @@ class Pair(Frozen):
     gain: Place
 
 
-class PairFigure(Frozen):
+class PairFigure(_Named):
     """A logged metric of pairs of models over the epochs, where it was logged more than once, and bars of the relative
     gains within them.
 
@@ -101,8 +95,6 @@ class PairFigure(Frozen):
     seen as many images at the same place.
     """
 
-    name: str
-    item: str
     metric: Literal["top1_percent"] = "top1_percent"
     y_label: str = _ACCURACY
     gain_label: str
@@ -113,16 +105,14 @@ class PairFigure(Frozen):
     over_whole_sets: bool = False
 
 
-class LayerFigure(Frozen):
+class LayerFigure(_Named):
     """Over the epochs: nonlocality (a panel a model, a line a layer) or gates (a panel a layer, a line a head)."""
 
-    name: str
-    item: str
     quantity: Literal["nonlocality", "gates"]
     models: dict[str, Place]  # title -> whose run
 
 
-class MapsFigure(Frozen):
+class MapsFigure(_Named):
     """Attention maps recorded by runs of kind ``maps``.
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
@@ -132,8 +122,6 @@ class MapsFigure(Frozen):
     choice to the kind of figure. ``color_scale`` is the whole sheet's, or one for each model.
     """
 
-    name: str
-    item: str
     what: Literal["images", "central", "around", "queries", "between", "corner"]
     models: dict[str, Place]  # title -> whose maps
     before: bool = False  # before training
@@ -143,25 +131,21 @@ class MapsFigure(Frozen):
     color_scale: Literal["sheet", "model"] = "sheet"
 
 
-class CentersFigure(Frozen):
+class CentersFigure(_Named):
     """Where the heads of each layer look relative to the query, from runs of kind ``maps``: centers, and for Gaussian
     encodings the circles that hold 50 % and 90 % of the attention."""
 
-    name: str
-    item: str
     models: dict[str, Place]  # title -> whose maps
     before: bool = False  # also before training
 
 
-class PathsFigure(Frozen):
+class PathsFigure(_Named):
     """How the Gaussian heads of quadratic encodings moved while they were trained, from the training's own log.
 
     With ``layer``, counted from 1, that one before, during and after the training (of a network with fewer layers the
     last one); else a panel for each layer, with the paths from start to end.
     """
 
-    name: str
-    item: str
     models: dict[str, Place]  # title -> whose training
     layer: PositiveInt | None = None
 

@@ -5,8 +5,6 @@ the class has the other defaults, and ``WITHOUT_EFFECT_ON_FLOPS`` lists options 
 trained, and leave the forward pass as it is.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -24,13 +22,8 @@ _SOURCES = Path(__file__).parents[1] / "models"
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """One model's keyword arguments beside ``num_classes`` and ``image_size``.
-
-    Args:
-        module: the module of the model's family.
-        defaults: what the model's builder takes for options that are not given.
-        without_effect_on_flops: options that leave the forward pass as it is.
-    """
+    """One model's keyword arguments beside ``num_classes`` and ``image_size``, with the values that it takes by
+    default."""
 
     module: str
     defaults: Mapping[str, Scalar | None]
@@ -54,9 +47,7 @@ def changed_options(
     """Leave out options at the model's default: a configuration is one experiment in whichever way it is written.
 
     Args:
-        model: the name of one of ours.
-        options: its options, each of which must have a default.
-        among: names of the options that may be left out; None: all.
+        among: options that may be left out; None: all.
     """
     defaults = read_options()[model].defaults
     return {

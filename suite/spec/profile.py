@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -14,6 +14,10 @@ from suite.spec.experiment import Experiment, with_ancestors
 Row = tuple[str, ...]
 SAMPLE_TRAIN_IMAGES = 320
 _SMOKE_SHARE = 0.4  # of those at least for a suite's largest share, so that the smaller ones stay apart
+
+_LAPTOP: dict[str, Any] = {"device": "cpu", "sustained_flops": 15e9, "checkpoint_every_s": 5}
+_GPU: dict[str, Any] = {"device": "gpu", "sustained_flops": 40e12}
+_PAPER: dict[str, Any] = {"device": "gpu", "sustained_flops": 100e12}
 
 ProfileName = Literal["laptop", "desktop", "gpu", "paper", "smoke"]
 
@@ -66,14 +70,7 @@ class Profile(Frozen):
     @classmethod
     def laptop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 3) -> Profile:
         """Make a profile of at most ten minutes a seed on two cores, by the fastest of its runs."""
-        return cls(
-            entries=tuple(entries),
-            scale_note=scale_note,
-            device="cpu",
-            sustained_flops=15e9,
-            checkpoint_every_s=5,
-            num_evaluations=num_evaluations,
-        )
+        return cls(entries=tuple(entries), scale_note=scale_note, num_evaluations=num_evaluations, **_LAPTOP)
 
     @classmethod
     def desktop(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 10) -> Profile:
@@ -83,24 +80,12 @@ class Profile(Frozen):
     @classmethod
     def gpu(cls, entries: Iterable[Entry], scale_note: str, num_evaluations: int = 30) -> Profile:
         """Make a profile of the paper's models at their sizes on CIFAR, for one GPU."""
-        return cls(
-            entries=tuple(entries),
-            scale_note=scale_note,
-            device="gpu",
-            sustained_flops=40e12,
-            num_evaluations=num_evaluations,
-        )
+        return cls(entries=tuple(entries), scale_note=scale_note, num_evaluations=num_evaluations, **_GPU)
 
     @classmethod
     def paper(cls, entries: Iterable[Entry], num_evaluations: int = 100) -> Profile:
         """Make the profile of the paper's exact protocol."""
-        return cls(
-            entries=tuple(entries),
-            scale_note="",
-            device="gpu",
-            sustained_flops=100e12,
-            num_evaluations=num_evaluations,
-        )
+        return cls(entries=tuple(entries), scale_note="", num_evaluations=num_evaluations, **_PAPER)
 
     def experiments(self, num_seeds: int = 1) -> list[Experiment]:
         """List every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes
@@ -151,15 +136,8 @@ class Profile(Frozen):
         def shrink(experiment: Experiment) -> Experiment:
             fraction = max(growth * experiment.train_fraction, 10 / SAMPLE_TRAIN_IMAGES)  # an image of each class
             epochs = 60 * 32 / (SAMPLE_TRAIN_IMAGES * fraction)
-            recipe = experiment.recipe.model_copy(
-                update={
-                    "batch_size": 32,
-                    "epochs": epochs,
-                    "warmup_epochs": 0.0,
-                    "schedule_epochs": 0.0,
-                    "milestones": (),
-                }
-            )
+            short = {"epochs": epochs, "warmup_epochs": 0.0, "schedule_epochs": 0.0, "milestones": ()}
+            recipe = experiment.recipe.model_copy(update={"batch_size": 32, **short})
             options = dict(experiment.model_options)
             if experiment.model.endswith("_micro") and "patch_size" in options:
                 options["patch_size"] = experiment.image_size // 4

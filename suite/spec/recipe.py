@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import (
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from suite.base.errors import SpecError
 from suite.base.frozen import Frozen

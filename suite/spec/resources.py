@@ -1,14 +1,8 @@
 """How a run is carried out, as data: never part of an experiment's identity."""
 
-from __future__ import annotations
-
 from typing import Literal
 
-from pydantic import (
-    Field,
-    NonNegativeFloat,
-    PositiveInt,
-)
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from suite.base.errors import SpecError
 from suite.base.frozen import Frozen
@@ -38,11 +32,8 @@ class Resources(Frozen):
     track: tuple[TrackerName, ...] = ()  # what also shows its metrics
 
     def split_batch(self, batch_size: int) -> tuple[int, int]:
-        """Share a batch among all ranks: (images that a rank holds at once, accumulation steps).
-
-        Raises:
-            SpecError: if they do not divide it.
-        """
+        """Share a batch among all ranks: (images that a rank holds at once, accumulation steps); SpecError for no
+        divisors."""
         share, rest = divmod(batch_size, self.num_ranks)
         if rest:
             raise SpecError(f"a batch of {batch_size} cannot be shared by {self.num_ranks} ranks; choose a divisor")

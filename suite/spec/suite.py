@@ -4,11 +4,9 @@ Suite -> Profile -> Entry (a place in a table) -> Experiment. Leaderboards read 
 out; nothing here knows any number.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from suite.base.errors import SpecError, unknown_name
 from suite.base.frozen import Frozen
@@ -123,11 +121,10 @@ class Suite(Frozen):
         return self.source or self.name
 
     def profile(self, name: str) -> Profile:
-        """Find the profile called ``name``: one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in
-        another precision, such as ``laptop-bf16``, or on another image set, such as ``laptop@flowers``.
+        """Find the profile called ``name``; SpecError where there is none.
 
-        Raises:
-            SpecError: if there is no such profile.
+        It is one of ``profiles``, ``smoke`` (from ``laptop``), or one of these in another precision, such as
+        ``laptop-bf16``, or on another image set, such as ``laptop@flowers``.
         """
         scale, _, dataset = name.partition("@")
         if dataset:
@@ -150,11 +147,7 @@ class Suite(Frozen):
         return True
 
     def scale_of(self, name: str) -> ProfileName:
-        """Name the one of ``profiles`` that the profile called ``name`` is made from.
-
-        Raises:
-            SpecError: if there is no such profile.
-        """
+        """Name the one of ``profiles`` that the profile called ``name`` is made from; SpecError where there is none."""
         base = name.partition("@")[0].partition("-")[0]
         return self._known("laptop" if base == "smoke" else base, name)
 
@@ -165,11 +158,7 @@ class Suite(Frozen):
         raise unknown_name("profile", asked, [*self.profiles, "smoke"])
 
     def table(self, name: str = "") -> Table:
-        """Find the table called ``name``; "" is the first one.
-
-        Raises:
-            SpecError: if there is no such table.
-        """
+        """Find the table called ``name``, "" is the first one; SpecError where there is none."""
         for table in self.tables:
             if name in ("", table.name):
                 return table
@@ -185,3 +174,21 @@ class Suite(Frozen):
             if entry.row == place.row and place.column in entry.columns:
                 return entry
         return None
+
+
+class Paper(Frozen):
+    """One paper whose suites and claims stand in a package of its own.
+
+    Args:
+        name: the package's short name, which its pages and files bear, such as "convit".
+        title: the title on boards and pages; each of its suites has it as ``Suite.paper``.
+        appeared: the month in which it appeared, "2021-03"; papers are listed in this order.
+        citation: the paper's entry in BibTeX.
+        coverage_note: text for readers of ``coverage.csv``, such as whose numbers its figures bear.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    title: str
+    appeared: str = Field(pattern=r"^\d{4}-\d{2}$")
+    citation: str
+    coverage_note: str = ""

@@ -1,10 +1,7 @@
 """The attempts at a run, which tell its cost: ``attempts.jsonl`` gets a line as each starts and as each ends.
 
-Beside ``records`` on the data's path: ``suite.execute`` writes, the status and the result read. An attempt that was
-killed wrote no end: it is taken to have lasted until its run's last sign of life.
+An attempt that was killed wrote no end: it is taken to have lasted until its run's last sign of life.
 """
-
-from __future__ import annotations
 
 import contextlib
 import json
@@ -71,12 +68,8 @@ def record_end(run: RunDirectory, end: End, why: str = "") -> None:
 
 
 def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> None:
-    """Note that this attempt could not go on from its run's newest checkpoint.
-
-    Args:
-        from_step: step that it resumes from instead; 0 = the start.
-        num_unusable: number of checkpoints that were passed over.
-    """
+    """Note that this attempt goes on from ``from_step`` (0 = the start), since ``num_unusable`` newer checkpoints
+    cannot be."""
     _append(run, from_step=from_step, num_unusable_checkpoints=num_unusable, **this_job())
 
 

@@ -3,8 +3,6 @@
 They lie beside the runs, so that a leaderboard that is built anywhere shows them.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,13 +28,8 @@ def as_record(custom_model: CustomModel) -> bytes:
 def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> list[CustomModel]:
     """Record custom models; one takes the place of another of its name, whose runs stay but are shown no more.
 
-    To refuse it would ask for a new name after every edit of a model. Whoever calls this says whose place was taken.
-
-    Returns:
-        The other models that had these names before.
-
-    Raises:
-        RunError: the store cannot be written to.
+    To refuse it would ask for a new name after every edit of a model. Returns the models whose place was taken, which
+    the caller says.
     """
     replaced = []
     for custom_model in custom_models:
@@ -56,11 +49,8 @@ def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> l
 
 
 def read_custom_models(store: Path) -> list[CustomModel]:
-    """Read the custom models that were entered into a store's suites, sorted by name.
-
-    Raises:
-        RecordError: a record cannot be read.
-    """
+    """Read the custom models that were entered into a store's suites, sorted by name; RecordError where one is
+    unreadable."""
     found = []
     for path in sorted((store / FOLDER).glob("*.json")):
         try:

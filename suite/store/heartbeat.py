@@ -5,8 +5,6 @@
 The watch learns a run's pace from it: one that is silent for ten times the slowest seen, and at least a minute, hangs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
@@ -15,6 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from suite.base.files import open_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_model
 from suite.store.run_directory import RunDirectory
@@ -52,7 +51,7 @@ class Beat(Frozen):
     slowest_s: dict[Phase, float] = Field(default_factory=dict)
 
     @property
-    def patience_s(self) -> float:
+    def timeout_s(self) -> float:
         """Seconds without the next beat after which the run hangs."""
         slowest = self.slowest_s.get(self.phase)
         return UNKNOWN_PATIENCE_S if slowest is None else max(LEAST_PATIENCE_S, _TIMES_THE_SLOWEST * slowest)
@@ -117,13 +116,9 @@ class Heartbeat:
         self._written_at = time.monotonic()
         beat = Beat(number=self._number, pid=os.getpid(), phase=self._phase, step=self._step, slowest_s=self._slowest_s)
         with contextlib.suppress(OSError):  # a full disk or a lost folder, which the next metrics line will report
-            descriptor = os.open(
-                self._run.heartbeat_path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666
-            )
-            try:
-                os.pwrite(descriptor, beat.model_dump_json().encode().ljust(_SIZE), 0)
-            finally:
-                os.close(descriptor)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            with os.fdopen(os.open(self._run.heartbeat_path, flags, 0o666), "wb", buffering=0) as file:
+                file.write(beat.model_dump_json().encode().ljust(_SIZE))
 
 
 class Watch:
@@ -131,7 +126,7 @@ class Watch:
 
     Args:
         run: run whose attempt has not begun yet: what is there now is of an earlier one.
-        more_s: seconds of patience beyond the usual.
+        more_s: seconds to wait beyond the usual.
     """
 
     def __init__(self, run: RunDirectory, more_s: float = 0.0) -> None:
@@ -143,8 +138,7 @@ class Watch:
     def find_hang(self, less_s: float = 0.0) -> str:
         """Say why the run counts as hanging, or "" while it lives; to be called every few seconds.
 
-        Args:
-            less_s: seconds to take off the patience beyond the usual.
+        Of the seconds beyond the usual ``less_s`` are not waited.
         """
         now, beat = time.monotonic(), read_beat(self._run)
         self._silent_s += min(now - self._looked_at, _LONGEST_LOOK_S)
@@ -153,7 +147,7 @@ class Watch:
             self._seen, self._silent_s = beat, 0.0
         if beat is None or beat == self._before:
             beat = Beat(number=0, pid=0, phase="start")
-        if self._silent_s <= beat.patience_s + max(0.0, self._more_s - less_s):
+        if self._silent_s <= beat.timeout_s + max(0.0, self._more_s - less_s):
             return ""
         return beat.describe(self._silent_s)
 
@@ -161,11 +155,8 @@ class Watch:
 def read_beat(run: RunDirectory) -> Beat | None:
     """Read the latest beat; None where there is none that can be read."""
     try:
-        descriptor = os.open(run.heartbeat_path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            return read_model(Beat, os.read(descriptor, _SIZE))
-        finally:
-            os.close(descriptor)
+        with open_file(run.heartbeat_path) as file:
+            return read_model(Beat, file.read(_SIZE))
     except (OSError, ValueError):
         return None
 

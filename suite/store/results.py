@@ -1,18 +1,9 @@
 """The outcome of a run as data, in the files of its ``run_directory``: its result, or why it failed."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from suite.base.frozen import Frozen
 from suite.base.reading import read_json

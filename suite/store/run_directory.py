@@ -103,11 +103,7 @@ class RunDirectory:
         write_atomically(self.experiment_path, experiment.model_dump_json(indent=1).encode())
 
     def read_experiment(self) -> Experiment:
-        """Read what is to be trained.
-
-        Raises:
-            RecordError: if it is not there, or cannot be read.
-        """
+        """Read what is to be trained; RecordError if that is not there, or cannot be read."""
         try:
             return read_model(Experiment, read_file(self.experiment_path))
         except (OSError, ValueError) as error:
@@ -117,7 +113,7 @@ class RunDirectory:
             ) from error
 
     @contextlib.contextmanager
-    def claim(self, patience_s: float = 0.0) -> Iterator[bool]:
+    def claim(self, timeout_s: float = 0.0) -> Iterator[bool]:
         """Try to own this run: yields whether we do. The kernel drops the claim when its owner dies.
 
         It is a ``flock``: on a shared folder it holds between nodes where the file system carries locks
@@ -125,7 +121,7 @@ class RunDirectory:
         """
         lock = filelock.FileLock(self.claim_path)
         try:
-            lock.acquire(timeout=patience_s)
+            lock.acquire(timeout=timeout_s)
         except filelock.Timeout:
             yield False
             return
@@ -203,11 +199,7 @@ class RunDirectory:
     # -- results
 
     def read_result(self) -> Result | None:
-        """Read the result; None where the run has not finished.
-
-        Raises:
-            RecordError: if the file is corrupt or belongs to another experiment.
-        """
+        """Read the result; None where the run has not finished; RecordError if it is broken or of another run."""
         data = b""
         try:
             written = read_file(self.result_path)
@@ -244,11 +236,8 @@ class RunDirectory:
             )
 
     def set_result_aside(self, suffix: str) -> None:
-        """Rename a result that does not count, if there is one.
-
-        Raises:
-            RecordError: it is of a newer version of the suite, to which it may well count.
-        """
+        """Rename a result that does not count, if there is one; RecordError for a newer suite's, to which it may well
+        count."""
         if self.result_path.exists():
             with contextlib.suppress(OSError, ValueError):
                 self._refuse_newer(unseal(read_file(self.result_path)))
@@ -273,11 +262,8 @@ class RunDirectory:
     # -- metrics
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """Read all complete lines. A half-written last line (a killed writer) is left out.
-
-        Raises:
-            RecordError: if a line before the last is none, or the file cannot be read.
-        """
+        """Read all complete lines, without a half-written last one (a killed writer); RecordError for any other that is
+        broken."""
         try:
             text = read_file(self.metrics_path).decode(errors="replace")
         except FileNotFoundError:

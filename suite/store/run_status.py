@@ -5,8 +5,6 @@
 SLURM and the local pool only refine what is open here: "pending", "requeued", "in another grid". No torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

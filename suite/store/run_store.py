@@ -1,7 +1,5 @@
 """The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``RunDirectory``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +15,7 @@ def experiments_folder(store: Path) -> Path:
 
 
 def list_arms(store: Path) -> set[str]:
-    """Names of the arms that have a folder, as ``Experiment.arm``; none in a store that is empty.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
+    """Names of the arms that have a folder, as ``Experiment.arm``; none in a store that is empty."""
     try:
         return set(os.listdir(experiments_folder(store)))
     except FileNotFoundError:
@@ -36,8 +30,7 @@ def list_runs(store: Path) -> Iterator[RunDirectory]:
 def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
     """Find this experiment's run directories by seed, in order; cheaper than one ``RunDirectory.of`` each.
 
-    Raises:
-        RecordError: if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
+    RecordError if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
     """
     arm = experiments_folder(store) / experiment.arm
     try:

@@ -3,8 +3,6 @@
 The loop compiles its model before that gets its engine, and has the code made, or found, before the first step.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -29,10 +27,6 @@ def compile_training(model: nn.Module, resources: Resources) -> None:
 
     Evaluations and looks at attention stay eager: they would be other code for each of their batches. Random numbers
     are those of an eager training, and kernels are not chosen by timing them: the same code computes the same bits.
-
-    Args:
-        model: keeps its parameters and their names.
-        resources: number of threads to compile with.
     """
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(_code_folder())  # torch itself has set it, as it was imported
     options: dict[str, str | int | bool | Callable[..., Any]] = {
@@ -56,9 +50,8 @@ def make_code(model: nn.Module, images_BCHW: Tensor, recipe: Recipe, ranks: Rank
     Of runs that start at once the first of a shape compiles, and the others wait; so do the other ranks of a run.
 
     Args:
-        model: A network in training mode, after ``compile_training``.
+        model: a network in training mode, after ``compile_training``.
         images_BCHW: images of one micro-batch of this rank.
-        ranks: call this together.
 
     Raises:
         RunError: torch cannot compile the model, or the code cannot be written.

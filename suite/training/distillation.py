@@ -6,8 +6,6 @@ without a distillation token: Table 4's DeiT rows are those of the DeiT paper wi
 augmented images, normalized as those that it was trained on.
 """
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 
@@ -35,10 +33,7 @@ _UNREADABLE = (  # what timm, torch and safetensors say of files that are no wei
 class Teacher:
     """A trained network whose answers a student learns beside the labels.
 
-    Raises:
-        SpecError: weights of a timm teacher that are not given.
-        DataError: such weights that do not fit.
-        RunError: a parent run whose weights are gone.
+    SpecError without a timm teacher's weights, DataError where they do not fit, RunError where a parent's are gone.
     """
 
     def __init__(

@@ -1,11 +1,9 @@
 """Ranks and their engine: DeepSpeed's, or plain PyTorch for a rank alone.
 
-The only module that imports deepspeed, with ``checkpoint_engine``, which it imports late.
+The only module that imports deepspeed.
 A run has one process per rank. RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which one this is
 (torchrun's names); where they are missing the process is alone.
 """
-
-from __future__ import annotations
 
 import contextlib
 import logging
@@ -25,6 +23,7 @@ from suite.cost.known_flops import read_shipped
 from suite.spec.model_options import read_options
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
+from suite.training.checkpoint_files import HashedFiles
 from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
 from suite.training.plain_engine import PlainEngine
@@ -34,10 +33,9 @@ _LOST_PEER_WORDS = ("gloo", "nccl", "connection", "broken pipe", "address alread
 
 @contextlib.contextmanager
 def watch_for_lost_peers() -> Iterator[None]:
-    """Name the errors by which torch says that another rank is gone; it has a type of its own for some of them only.
+    """Raise LostPeerError, in a run of several ranks, where torch says that another one is gone.
 
-    Raises:
-        LostPeerError: in place of such an error, in a run of several ranks.
+    Torch has a type of its own for some of these errors only.
     """
     try:
         yield
@@ -55,8 +53,7 @@ def watch_for_lost_peers() -> Iterator[None]:
 class Ranks:
     """This process among those of its run, and what they tell each other.
 
-    Raises:
-        LostPeerError: by any method that waits for the others, when one of them is gone.
+    Methods that wait for the others raise LostPeerError when one of them is gone.
     """
 
     rank: int
@@ -122,11 +119,7 @@ def _needs_deepspeed(resources: Resources) -> bool:
 
 
 def check_device(resources: Resources) -> None:
-    """Check that there is a GPU where one is asked for.
-
-    Raises:
-        RunError: torch sees none.
-    """
+    """Raise RunError where a GPU is asked for, and torch sees none."""
     if resources.device == "gpu" and not torch.cuda.is_available():
         raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
 
@@ -197,9 +190,7 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
 
     Args:
         model: the network, which is moved to this rank's device.
-        optimizer: its optimizer; at stage 0 it clips the gradients, too.
-        recipe: batch size, precision and clipping.
-        resources: micro-batches and ZeRO stage.
+        optimizer: an optimizer that at stage 0 clips the gradients, too.
 
     Raises:
         RunError: a layer without weights, as pruning may leave one, in stage 3, which never finds it whole.
@@ -236,8 +227,9 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
             "use --zero-stage 2 or less"
         )
     import deepspeed
-
-    from suite.training.checkpoint_engine import HashedDataFiles
+    from deepspeed.runtime.fp16.loss_scaler import LossScaler
+    from deepspeed.runtime.zero.config import ZeroStageEnum
+    from deepspeed.utils.tensor_fragment import fragment_address
 
     (micro, accumulation), is_bf16 = resources.split_batch(recipe.batch_size), recipe.precision == "bf16"
     config = {
@@ -252,7 +244,8 @@ def wrap_in_deepspeed(model: nn.Module, optimizer: torch.optim.Optimizer, recipe
         "steps_per_print": 10**9,
     }
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, dist_init_required=True)
-    engine.checkpoint_engine = HashedDataFiles()  # DeepSpeed's settings choose among its own ones
+    files, engines = HashedFiles((LossScaler, ZeroStageEnum, fragment_address)), engine.checkpoint_engine
+    engines.save, engines.load, engines.digests = files.save, files.load, files.digests  # its own unpickles any code
     engine._copy_recovery_script = lambda folder: None  # checkpoints are data alone
     return engine
 
@@ -273,16 +266,13 @@ def average_running_statistics(model: nn.Module, ranks: Ranks) -> None:
 @watch_for_lost_peers()
 def full_state_dict(engine: Any, zero_stage: int) -> dict[str, Tensor]:
     """Gather the model's state on the CPU, whatever the ZeRO stage. All ranks call it; the first's is complete."""
-    with _gathered(engine.module) if zero_stage == 3 else contextlib.nullcontext():
+    gathered: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if zero_stage == 3:
+        import deepspeed
+
+        gathered = deepspeed.zero.GatheredParameters(list(engine.module.parameters()))
+    with gathered:
         return {name: value.detach().cpu().contiguous() for name, value in engine.module.state_dict().items()}
-
-
-def _gathered(model: nn.Module) -> contextlib.AbstractContextManager[None]:
-    """Inside the ``with``, every rank has the whole weights that ZeRO stage 3 has cut in pieces."""
-    import deepspeed
-
-    gathered: contextlib.AbstractContextManager[None] = deepspeed.zero.GatheredParameters(list(model.parameters()))
-    return gathered
 
 
 def stop() -> None:

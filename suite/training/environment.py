@@ -1,7 +1,5 @@
 """Where a run takes place: signals that ask it to stop, and the record of machine and versions."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import platform
@@ -66,9 +64,7 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
 
 def device_name(resources: Resources) -> str:
     """The GPU's or the CPU's name."""
-    if resources.device == "gpu":
-        return str(torch.cuda.get_device_name())
-    return processor_name()
+    return str(torch.cuda.get_device_name()) if resources.device == "gpu" else processor_name()
 
 
 def processor_name() -> str:

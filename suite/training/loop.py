@@ -1,10 +1,7 @@
 """The training loop: from an experiment to a result, resumable at any step bit by bit."""
 
-from __future__ import annotations
-
 import math
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -24,8 +21,8 @@ from suite.spec.resources import Resources
 from suite.store.heartbeat import Heartbeat
 from suite.store.results import PROTOCOL_VERSION, Result, why_void
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint import checkpoint
-from suite.training.checkpoint.manifest import Origin
+from suite.training import checkpoint
+from suite.training.checkpoint_files import Origin
 from suite.training.compilation import compile_training, make_code
 from suite.training.distillation import Teacher
 from suite.training.distributed import (
@@ -39,7 +36,7 @@ from suite.training.environment import StopRequest
 from suite.training.measure import probing
 from suite.training.measure.evaluate import Accuracy, evaluate, wait_for
 from suite.training.optim import LearningRate, build_optimizer
-from suite.training.outcome import Work, make_result
+from suite.training.outcome import make_result
 from suite.training.schedule import Schedule
 from suite.training.start import choose_parent, has_batch_norm, set_memory_format, start_network
 from suite.training.waiting import Waiting
@@ -62,11 +59,8 @@ class Progress:
 
 
 class Training:
-    """One attempt at a run: built from its experiment, then moved to its newest checkpoint.
-
-    Raises:
-        RunError: a checkpoint that cannot be read; RunDirectory and loaders add their own errors.
-    """
+    """One attempt at a run: built from its experiment, then moved to its newest checkpoint; RunError if that is
+    unreadable."""
 
     def __init__(self, run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> None:
         self.directory, self.experiment, self.resources, self.ranks = run, experiment, resources, ranks
@@ -90,10 +84,15 @@ class Training:
         self.engine = initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
         self.norm_batch = self.micro_batch if has_batch_norm(model) else 0  # images that its batch norms see at once
-        self.origin = self._origin()
+        self.origin = Origin(
+            experiment=experiment.id,
+            parent=self.parent.experiment.id if self.parent else "",
+            parent_sha256=self.parent.weights_sha256 if self.parent else "",
+            teacher_sha256=self.teacher.weights_sha256 if self.teacher else "",
+        )
         state = checkpoint.load_newest(self.engine, run, ranks, resources, self.origin)
-        self._check_protocol(state.get("protocol_version", PROTOCOL_VERSION))
-        self._check_norm_batch(state.get("norm_batch", self.norm_batch))
+        protocol_version = state.get("protocol_version", PROTOCOL_VERSION)
+        self._check_checkpoint(protocol_version, state.get("norm_batch", self.norm_batch))
         self.progress = Progress(**state.get("progress", {}))
         self.probe = None
         self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
@@ -103,29 +102,18 @@ class Training:
             run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
 
-    def _origin(self) -> Origin:
-        parent, teacher = self.parent, self.teacher
-        return Origin(
-            experiment=self.experiment.id,
-            parent="" if parent is None else parent.experiment.id,
-            parent_sha256="" if parent is None else parent.weights_sha256,
-            teacher_sha256="" if teacher is None else teacher.weights_sha256,
-        )
-
-    def _check_protocol(self, version: int) -> None:
-        """Refuse a checkpoint of another version of the protocol."""
-        if reason := why_void(version):
+    def _check_checkpoint(self, protocol_version: int, norm_batch: int) -> None:
+        """Refuse a checkpoint of another protocol, or with batch norms of another number of images."""
+        if reason := why_void(protocol_version):
             raise RunError(
                 f"the checkpoint in {self.directory.checkpoint_path} cannot be resumed from: {reason}. "
                 "Delete that folder and use --retry-failed to train this run from its start"
             )
-
-    def _check_norm_batch(self, begun: int) -> None:
-        """Refuse to go on with batch norms of another number of images; say where these are not the whole batch."""
-        if begun != self.norm_batch:
+        if norm_batch != self.norm_batch:
             raise RunError(
-                f"this run was begun with batch norms of {begun} images at once, this attempt has {self.norm_batch}: "
-                "start the grid with its --micro-batch and ranks, or delete the run's checkpoint and use --retry-failed"
+                f"this run was begun with batch norms of {norm_batch} images at once, this attempt has "
+                f"{self.norm_batch}: start the grid with its --micro-batch and ranks, or delete the run's checkpoint "
+                "and use --retry-failed"
             )
         if 0 < self.norm_batch < self.recipe.batch_size:
             print(f"batch norms see {self.norm_batch} images at once, not the batch of {self.recipe.batch_size}")
@@ -138,7 +126,7 @@ class Training:
             RunError: the loss is not finite, or a file cannot be written.
         """
         log_every = max(1, min(_MAX_STEPS_BETWEEN_LOGS, self.num_steps // 50))
-        evaluations = self.resources.num_evaluations
+        evaluations, every_epoch = self.resources.num_evaluations, self.resources.evaluate_every_epoch
         evaluate_at = {self.num_steps * k // evaluations for k in range(1, evaluations + 1)}
         accuracy: Accuracy | None = None
         checkpoints = Schedule(self.resources.checkpoint_every_s)
@@ -156,7 +144,9 @@ class Training:
                 self._log_accuracy()  # what the removal alone costs; no accuracy of this training, so never its best
         self.engine.train()
         if self.resources.compiled and progress.step < self.num_steps:
-            batches = self._compile(batches)
+            first = next(batches)  # for its shape
+            make_code(self.engine.module, first.images.split(self.micro_batch)[0], self.recipe, self.ranks)
+            batches = chain([first], batches)
         self.heartbeat.begin()
         while progress.step < self.num_steps:
             started = time.monotonic()
@@ -167,7 +157,7 @@ class Training:
             progress.step += 1
             self.heartbeat.beat(progress.step)
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
-            evaluate_now = progress.step in evaluate_at or self._is_evaluated(progress.step)
+            evaluate_now = progress.step in evaluate_at or (every_epoch and self._ends_period(progress.step, 1))
             probe_now, locate_now = self._is_probed(progress.step), self._are_heads_located(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
             if log_now or evaluate_now or probe_now:
@@ -198,12 +188,6 @@ class Training:
         if accuracy is None:  # resumed from a checkpoint after the last step, before which it was logged
             accuracy = self._score()
         return self._finish(accuracy)
-
-    def _compile(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Make the code of the steps for the shape of a first batch, which is then handed on with the others."""
-        first = next(batches)
-        make_code(self.engine.module, first.images.split(self.micro_batch)[0], self.recipe, self.ranks)
-        return chain([first], batches)
 
     @watch_for_lost_peers()
     def train_step(self, step: int, batch: Batch) -> Tensor:
@@ -257,9 +241,6 @@ class Training:
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
         return accuracy
 
-    def _is_evaluated(self, step: int) -> bool:
-        return self.resources.evaluate_every_epoch and self._ends_period(step, 1)
-
     def _is_probed(self, step: int) -> bool:
         """Say whether an epoch ended within this step, or the training; of very many not all are looked at."""
         return self._ends_period(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
@@ -293,8 +274,8 @@ class Training:
 
     def _save(self) -> None:
         self.progress.corrupt = self._all_corrupt()
-        step, state = self.progress.step, {"progress": asdict(self.progress), "protocol_version": PROTOCOL_VERSION}
-        state["norm_batch"] = self.norm_batch
+        step, progress = self.progress.step, asdict(self.progress)
+        state = {"progress": progress, "protocol_version": PROTOCOL_VERSION, "norm_batch": self.norm_batch}
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.origin, step, state)
 
     def _all_corrupt(self) -> list[tuple[str, int]]:
@@ -310,17 +291,6 @@ class Training:
         weights_sha256 = checkpoint.save_weights(weights, self.directory.weights_path)
         if self.probe is not None and not self.looked:  # resumed from a checkpoint after the last step
             self.looked = self.probe.measure(self.engine.module)
-        work = Work(
-            num_steps=self.num_steps,
-            train_s=self.progress.train_s,
-            best_top1_percent=self.progress.best_top1_percent,
-            num_evaluations=len({line["step"] for line in self.directory.read_metrics() if "top1_percent" in line}),
-            num_corrupt_images=len(corrupt),
-            nonlocality=probing.mean(self.looked.get("nonlocality")),
-            gate=probing.mean(self.looked.get("gates")),
-            teacher_sha256="" if self.teacher is None else self.teacher.weights_sha256,
-            weights_sha256=weights_sha256,
-        )
         return make_result(
             run=self.directory,
             experiment=self.experiment,
@@ -331,7 +301,15 @@ class Training:
             num_parameters=self.num_parameters,
             accuracy=accuracy,
             parent=self.parent,
-            work=work,
+            num_steps=self.num_steps,
+            train_s=self.progress.train_s,
+            best_top1_percent=self.progress.best_top1_percent,
+            num_evaluations=len({line["step"] for line in self.directory.read_metrics() if "top1_percent" in line}),
+            num_corrupt_images=len(corrupt),
+            mean_nonlocality=probing.mean(self.looked.get("nonlocality")),
+            mean_gate=probing.mean(self.looked.get("gates")),
+            teacher_sha256=self.origin.teacher_sha256,
+            weights_sha256=weights_sha256,
         )
 
 

@@ -1,20 +1,18 @@
 """From what a run has done to its ``Result``."""
 
-from __future__ import annotations
-
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from torch import nn
 
 from imagesets.loader import ImageLoader
-from suite.cost.costs import options_to_count
+from suite.cost.costs import TRAINING, options_to_count
 from suite.cost.known_flops import Flops
-from suite.models.cordonnier.head_pruning import count_pruned_heads
-from suite.models.cordonnier.network import SelfAttentionNetwork
+from suite.models.cordonnier.head_pruning import count_pruned_heads, pruned_options
 from suite.models.flops import count_flops
 from suite.spec.experiment import Experiment
+from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.store.attempts import device_hours, num_requeues, read_attempts
 from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Result
@@ -22,24 +20,32 @@ from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.environment import commit, device_name
 from suite.training.measure.evaluate import Accuracy
-from suite.training.measure.utilization import mfu_percent
 from suite.training.start import Parent, has_batch_norm
 
-
-@dataclass(frozen=True)
-class Work:
-    """The work of a run, and what it measured beside its accuracy; all zero for one that only measures."""
-
-    num_steps: int = 0
-    train_s: float = 0.0
-    best_top1_percent: float = 0.0
-    num_evaluations: int = 0
-    num_corrupt_images: int = 0
-    nonlocality: float | None = None  # mean over layers and heads
-    gate: float | None = None
-    teacher_sha256: str = ""
-    weights_sha256: str = ""  # of what it has left
-    maps_sha256: str = ""
+# Dense products per second by the makers' data sheets, in 10^12: (fp32, which training never rounds to TF32; bf16), by
+# the name that the driver gives. Another variant of a chip, or a slice of one, has another peak and another name.
+_PEAK_TFLOPS = {
+    "Tesla V100-SXM2-16GB": (15.7, 125.0),  # fp16, as of the next four
+    "Tesla V100-SXM2-32GB": (15.7, 125.0),
+    "Tesla V100-PCIE-16GB": (14.0, 112.0),
+    "Tesla V100-PCIE-32GB": (14.0, 112.0),
+    "Tesla T4": (8.1, 65.0),
+    "NVIDIA A100-SXM4-40GB": (19.5, 312.0),
+    "NVIDIA A100-SXM4-80GB": (19.5, 312.0),
+    "NVIDIA A100-PCIE-40GB": (19.5, 312.0),
+    "NVIDIA A100 80GB PCIe": (19.5, 312.0),
+    "NVIDIA A40": (37.4, 149.7),
+    "NVIDIA L40S": (91.6, 362.0),
+    "NVIDIA L4": (30.3, 121.0),
+    "NVIDIA H100 PCIe": (51.0, 756.0),
+    "NVIDIA H100 NVL": (60.0, 835.0),
+    "NVIDIA H100 80GB HBM3": (67.0, 989.0),
+    "NVIDIA H200": (67.0, 989.0),
+    "NVIDIA H200 NVL": (60.0, 835.0),
+    "NVIDIA B200": (80.0, 2250.0),
+    "NVIDIA GeForce RTX 3090": (35.6, 71.0),
+    "NVIDIA GeForce RTX 4090": (82.6, 165.2),
+}
 
 
 def make_result(
@@ -53,19 +59,23 @@ def make_result(
     num_parameters: int,
     accuracy: Accuracy,
     parent: Parent | None,
-    work: Work,
+    num_steps: int = 0,
+    train_s: float = 0.0,
+    best_top1_percent: float = 0.0,
+    **measured: Any,
 ) -> Result:
     """Make the first rank's record of a finished run.
 
     Args:
         num_parameters: parameters of ``network``, which cannot count them under ZeRO stage 3.
         parent: the run that this one starts from, measures or learns from.
-        work: steps, time and measurements of the run.
+        num_steps, train_s, best_top1_percent: training of the run; 0 for one that only measures.
+        measured: other fields of ``Result`` that the run has measured.
     """
     attempts, device = read_attempts(run), device_name(resources)
     attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
-    images_seen = work.num_steps * experiment.recipe.batch_size
-    images_per_s = images_seen / max(work.train_s, 1e-9)
+    images_seen = num_steps * experiment.recipe.batch_size
+    images_per_s = images_seen / max(train_s, 1e-9)
     flops = _count(experiment, images.info.num_classes, network)
     inherited_s = parent.result.lineage_train_s if parent is not None and experiment.inherits_weights else 0.0
     return Result(
@@ -74,16 +84,14 @@ def make_result(
         top1_percent=accuracy.top1_percent,
         top5_percent=accuracy.top5_percent,
         test_loss=accuracy.loss,
-        best_top1_percent=max(work.best_top1_percent, accuracy.top1_percent),
-        num_evaluations=work.num_evaluations,
+        best_top1_percent=max(best_top1_percent, accuracy.top1_percent),
         num_parameters=num_parameters,
         num_train_images=images.num_train,
         num_test_images=accuracy.num_images,
         loader=resources.loader,
-        num_corrupt_images=work.num_corrupt_images,
-        num_steps=work.num_steps,
+        num_steps=num_steps,
         images_seen=images_seen,
-        train_s=work.train_s,
+        train_s=train_s,
         images_per_s=images_per_s,
         device=device,
         num_ranks=ranks.num_ranks,
@@ -103,22 +111,30 @@ def make_result(
         num_macs=flops.total // 2,
         num_linear_macs=flops.linear // 2,
         num_pruned_heads=count_pruned_heads(network),
-        lineage_train_s=work.train_s + inherited_s,
-        mean_nonlocality=work.nonlocality,
-        mean_gate=work.gate,
-        weights_sha256=work.weights_sha256,
-        maps_sha256=work.maps_sha256,
+        lineage_train_s=train_s + inherited_s,
         parent=parent.experiment.id if parent is not None else "",
-        teacher_sha256=work.teacher_sha256,
         protocol_version=PROTOCOL_VERSION,
         commit=commit(),
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        **measured,
     )
 
 
 def _count(experiment: Experiment, num_classes: int, network: nn.Module) -> Flops:
     """Count the network itself: one that was pruned has fewer heads than the experiment's options say."""
-    options = options_to_count(experiment)
-    if isinstance(network, SelfAttentionNetwork) and network.heads_per_layer:
-        options["heads_per_layer"] = network.heads_per_layer
+    options = options_to_count(experiment) | pruned_options(network)
     return count_flops(experiment.model, num_classes=num_classes, image_size=experiment.image_size, **options)
+
+
+def mfu_percent(flops: Flops, recipe: Recipe, images_per_s: float, device: str) -> float | None:
+    """Model FLOPs utilisation: what one device trains, over its peak in the recipe's precision; None for unknown
+    devices.
+
+    Args:
+        flops: FLOPs of the trained network, without a teacher's.
+        images_per_s: images per second of one device.
+    """
+    peaks = _PEAK_TFLOPS.get(device)
+    if peaks is None:
+        return None
+    return 100 * images_per_s * TRAINING * flops.total / (peaks[recipe.precision == "bf16"] * 1e12)

@@ -4,8 +4,6 @@ A step costs what PyTorch's does, and gives the weights of DeepSpeed's bit by bi
 stage 0: each of the two goes on from what the other has written.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -20,17 +18,15 @@ _NO_CLIENTS = ("module", "optimizer", "global_steps", "skipped_steps", "dp_world
 
 
 class PlainEngine:
-    """Takes steps of a model by an optimizer, in place.
+    """Takes steps of a model, which is moved to ``device``, by an optimizer, in place.
 
     Args:
-        model: the network, which is moved to ``device``.
-        accumulation: micro-batches of a step.
-        is_bf16: whether forward passes use bf16 autocast.
+        accumulation: number of micro-batches of a step.
+        is_bf16: true for forward passes by bf16 autocast.
 
     Attributes:
-        module: the model.
-        global_steps: taken so far, also before a checkpoint that was read.
-        checkpoint_engine: has the digests of the files that were written last.
+        global_steps: number of steps taken, also before a checkpoint that was read.
+        checkpoint_engine: files of checkpoints, with the digests of those that were written last.
     """
 
     def __init__(
@@ -73,11 +69,9 @@ class PlainEngine:
     def save_checkpoint(
         self, folder: str, tag: str, client_state: dict[str, Any], save_latest: Literal[False] = False
     ) -> None:
-        """Write model, optimizer and more as DeepSpeed does.
+        """Write model, optimizer and more as DeepSpeed does, in the folder ``tag`` of a folder of all checkpoints.
 
         Args:
-            folder: folder of all checkpoints.
-            tag: the new one's folder in it.
             client_state: plain data to be written with weights and optimizer.
             save_latest: ignored; DeepSpeed's engine has it.
         """

@@ -5,8 +5,6 @@ On a disk that stalls the first time, or where a checkpoint takes over 18 second
 The loop asks before each, and tells how long it took: that depends on the size of the state and on the disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator
@@ -17,23 +15,15 @@ _MOST_S = 1800.0  # at most this much training is at stake, unless longer interv
 
 
 def pause_s(every_s: float, takes_s: float) -> float:
-    """Seconds from the end of one checkpoint to the next.
-
-    Args:
-        every_s: the shortest that is wanted.
-        takes_s: seconds of a checkpoint.
-    """
+    """Seconds from the end of one checkpoint to the next, at least ``every_s``, for a checkpoint that takes
+    ``takes_s``."""
     if every_s < _LEAST_S:
         return every_s
     return max(every_s, min(_MOST_S, takes_s * (1 / _MOST_SHARE - 1)))
 
 
 class Schedule:
-    """The checkpoints of one attempt.
-
-    Args:
-        every_s: the shortest time from one to the next.
-    """
+    """The checkpoints of one attempt, at least ``every_s`` seconds apart."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = self._pause_s = every_s

@@ -1,14 +1,9 @@
 """The network of a run before its first step: freshly initialized, or made from a finished run.
 
-Between the experiment and the training loop. Seeds torch's global state, so that the same experiment always gets the
-same network.
+Seeds torch's global state, so that the same experiment always gets the same network.
 """
 
-from __future__ import annotations
-
-import contextlib
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +16,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from suite.base.errors import RunError
 from suite.base.files import read_file, sha256_of
 from suite.models.cmhsa import AttentionPhase, ConvolutionPhase, transfer
-from suite.models.convit.masking import mask_attention, mask_position_embedding
 from suite.models.cordonnier.head_pruning import prune_heads
 from suite.models.cordonnier.network import SelfAttentionNetwork
 from suite.models.registry import build_model
@@ -47,9 +41,7 @@ class Parent:
 def choose_parent(run: RunDirectory, experiment: Experiment) -> Parent | None:
     """Of the experiment's parents the one with the best top-1 accuracy, the first of equals; None without parents.
 
-    Raises:
-        RunError: if one of them is not finished.
-        RecordError: if one of their results cannot be read.
+    RunError if one of them is not finished, RecordError if one of their results cannot be read.
     """
     found = []
     for parent in experiment.parents:
@@ -64,8 +56,7 @@ def choose_parent(run: RunDirectory, experiment: Experiment) -> Parent | None:
 def start_network(run: RunDirectory, experiment: Experiment, num_classes: int) -> nn.Module:
     """The network before the first step of ``experiment``, whose run is ``run``, on the CPU.
 
-    Raises:
-        RunError: a parent that is not finished or has lost its weights.
+    RunError for a parent that is not finished or has lost its weights.
     """
     parent = choose_parent(run, experiment) if experiment.inherits_weights else None
     if parent is None:
@@ -85,8 +76,7 @@ def start_network(run: RunDirectory, experiment: Experiment, num_classes: int) -
 def trained_network(run: RunDirectory, experiment: Experiment, num_classes: int) -> nn.Module:
     """The network that a finished run has left, on the CPU.
 
-    Raises:
-        RunError: its weights cannot be read, are not those that it has left, or are of another network.
+    RunError where its weights cannot be read, are not those that it has left, or are of another network.
     """
     network = start_network(run, experiment, num_classes)
     try:
@@ -126,19 +116,6 @@ def set_memory_format(network: nn.Module, device: torch.device) -> nn.Module:
 
 def _to_channels_last(network: nn.Module, images: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(image_BCHW.contiguous(memory_format=torch.channels_last) for image_BCHW in images)
-
-
-@contextlib.contextmanager
-def masked(network: nn.Module, experiment: Experiment) -> Iterator[None]:
-    """Inside the ``with``, what an experiment of kind "masking" masks is switched off."""
-    what = experiment.kind_options.get("mask")
-    num_layers = experiment.kind_options.get("num_layers", 0)
-    if what == "position_embedding":
-        with mask_position_embedding(network):
-            yield
-    else:
-        with mask_attention(network, what, int(num_layers)):  # type: ignore[arg-type]  # checks the name itself
-            yield
 
 
 def fresh_network(experiment: Experiment, num_classes: int) -> nn.Module:

@@ -1,9 +1,7 @@
 """A model's trial before a night of training: whether it builds, learns and can be stored, and what that takes.
 
-Beside ``start``, whose network it is. Random images, one small batch, on the CPU.
+Random images, one small batch, on the CPU.
 """
-
-from __future__ import annotations
 
 import functools
 import os
@@ -47,11 +45,7 @@ class Size:
 
 
 def try_experiment(experiment: Experiment, num_classes: int) -> Iterator[Finding]:
-    """Try the network of an experiment, answer by answer; what follows from a first problem is not asked any more.
-
-    Args:
-        experiment: an experiment; only model, image size and recipe are used.
-    """
+    """Try the model of an experiment at its image size by its recipe, answer by answer, up to the first problem."""
     try:
         for finding in _try(experiment, num_classes):
             yield finding
@@ -163,13 +157,7 @@ def _forward(network: nn.Module, images: Tensor) -> Tensor:
 
 
 def measure_size(make: Callable[[], nn.Module], image_size: int, device: str) -> Size:
-    """Measure a network; on the meta device nothing is computed.
-
-    Args:
-        make: function that builds the network.
-        image_size: side of its images, in pixels.
-        device: "meta", or "cpu" for a network that cannot live there.
-    """
+    """Measure a network on a device: "meta", where nothing is computed, or "cpu" for one that cannot live there."""
     with torch.device(device):
         network = make().train()
         images = torch.zeros(_NUM_IMAGES, 3, image_size, image_size)

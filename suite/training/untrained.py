@@ -1,12 +1,12 @@
 """Runs that train nothing: a finished run is evaluated with a part of it masked, or attention maps are recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import math
+from typing import Any
 
 from imagesets.loader import ImageLoader
 from suite.base.errors import RunError
+from suite.models.convit.masking import masked
 from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -15,8 +15,8 @@ from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.measure.evaluate import evaluate
 from suite.training.measure.maps import record_maps
-from suite.training.outcome import Work, make_result
-from suite.training.start import choose_parent, masked, start_network, trained_network
+from suite.training.outcome import make_result
+from suite.training.start import choose_parent, start_network, trained_network
 
 
 def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> Result | None:
@@ -25,7 +25,6 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     Args:
         run: run directory, which gets the maps.
         resources: loader and data folder.
-        ranks: ranks that share the evaluation.
 
     Raises:
         RunError: a parent that is not finished, or whose weights are gone; a measured loss that is not finite.
@@ -36,7 +35,8 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
     source = (run, experiment) if parent is None else (parent.run, parent.experiment)
     make_network = start_network if parent is None else trained_network
     network = make_network(*source, images.info.num_classes).to(ranks.device)
-    with masked(network, experiment) if experiment.kind == "masking" else contextlib.nullcontext():
+    mask: dict[str, Any] = dict(experiment.kind_options)
+    with masked(network, **mask) if experiment.kind == "masking" else contextlib.nullcontext():
         accuracy = evaluate(network, images, ranks, experiment.recipe.precision)
     if not math.isfinite(accuracy.loss):
         raise RunError(
@@ -51,7 +51,6 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         before = {"before": start_network(*source, images.info.num_classes).to(ranks.device)}
         networks = before if parent is None else before | {"after": network}
         maps_sha256 = record_maps(networks, images, run.maps_path)
-    work = Work(num_corrupt_images=len(corrupt), num_evaluations=1, maps_sha256=maps_sha256)
     return make_result(
         run=run,
         experiment=experiment,
@@ -62,5 +61,7 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         num_parameters=count_parameters(network),
         accuracy=accuracy,
         parent=parent,
-        work=work,
+        num_evaluations=1,
+        num_corrupt_images=len(corrupt),
+        maps_sha256=maps_sha256,
     )

@@ -9,7 +9,7 @@ from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.checkpoint import save_weights
+from suite.training.checkpoint import save_weights
 from suite.training.start import start_network
 
 

@@ -12,7 +12,7 @@ from suite.export.folder import export, load_folder
 from suite.export.timm_layout import find_layout
 from suite.models.registry import build_model
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.checkpoint import save_weights
+from suite.training.checkpoint import save_weights
 from suite.training.start import start_network
 
 NETWORKS = {  # name, options, timm's class

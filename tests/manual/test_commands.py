@@ -25,7 +25,7 @@ from launchers.command.command_line import parse_options
 from suite.papers import get_suite, list_suites
 from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.checkpoint import save_weights
+from suite.training.checkpoint import save_weights
 from suite.training.start import start_network
 
 # commands run in this process, which has their modules by then

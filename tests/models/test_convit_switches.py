@@ -6,8 +6,7 @@ import torch.nn.functional as F
 
 from suite.base.errors import SpecError
 from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.convit.masking import mask_attention, mask_position_embedding
-from suite.models.convit.network import load_at_another_resolution
+from suite.models.convit.masking import masked
 from suite.models.registry import build_model
 
 
@@ -95,9 +94,9 @@ def test_a_masked_half_is_the_other_half_alone():
     content = layer.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
     position = layer.proj(layer.mix_by_position(v, (3, 4)).transpose(1, 2).flatten(2))
     before = layer(x, (3, 4))
-    with mask_attention(torch.nn.Sequential(layer), "content", 1):
+    with masked(torch.nn.Sequential(layer), "content", 1):
         torch.testing.assert_close(layer(x, (3, 4)), position)
-    with mask_attention(torch.nn.Sequential(layer), "position", 1):
+    with masked(torch.nn.Sequential(layer), "position", 1):
         torch.testing.assert_close(layer(x, (3, 4)), content)
     assert torch.equal(layer(x, (3, 4)), before)
 
@@ -108,25 +107,16 @@ def test_a_masked_position_embedding_is_zero_and_comes_back(name):
     model = build_model(name, num_classes=10, image_size=32).eval()
     images = torch.randn(2, 3, 32, 32)
     before = model(images)
-    with mask_position_embedding(model):
-        masked = model(images)
-    assert not torch.allclose(masked, before)
+    with masked(model, "position_embedding"):
+        found = model(images)
+    assert not torch.allclose(found, before)
     assert torch.equal(model(images), before)
     torch.nn.init.zeros_(model.pos_embed)
-    torch.testing.assert_close(model(images), masked)
+    torch.testing.assert_close(model(images), found)
 
 
 def test_masks_that_do_not_fit_are_refused():
-    with pytest.raises(SpecError, match="expected 1 to 2"), mask_attention(tiny(), "content", 3):
+    with pytest.raises(SpecError, match="expected 1 to 2"), masked(tiny(), "content", 3):
         pass
-    with pytest.raises(SpecError, match="Did you mean 'position'"), mask_attention(tiny(), "positions", 1):
+    with pytest.raises(SpecError, match="Did you mean 'position'"), masked(tiny(), "positions", 1):
         pass
-
-
-def test_a_model_moves_to_a_larger_and_non_square_grid():
-    small, large = tiny(), build_model("convit_micro", num_classes=10, image_size=(64, 96))
-    load_at_another_resolution(large, small.state_dict(), small.grid)
-    assert large(torch.randn(1, 3, 64, 96)).shape == (1, 10)
-    same = tiny()
-    load_at_another_resolution(same, small.state_dict(), small.grid)
-    assert torch.equal(same.pos_embed, small.pos_embed)

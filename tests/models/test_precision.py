@@ -8,7 +8,7 @@ from timm.layers import Attention as TimmAttention
 
 from suite.models.cmhsa import RelativeBiasAttention
 from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.convit.probes import attention_layers, attention_maps
+from suite.models.convit.probes import attention_layers, probe
 from suite.models.cordonnier.network import ENCODINGS
 from suite.models.layers import SelfAttention, content_logits
 from suite.models.registry import build_model
@@ -87,9 +87,9 @@ def test_maps_under_autocast_are_those_of_double_precision(name, options, dtype)
     torch.manual_seed(0)
     model = build_model(name, num_classes=10, image_size=32, **options).eval()
     images = torch.randn(2, 3, 32, 32)
-    exact = attention_maps(copy.deepcopy(model).double(), images.double())
+    exact = probe(copy.deepcopy(model).double(), images.double(), torch.clone)
     with torch.autocast("cpu", dtype):
-        found = attention_maps(model, images)
+        found = probe(model, images, torch.clone)
     assert found.keys() == exact.keys() == attention_layers(model).keys()
     for layer, map_BHNN in found.items():
         torch.testing.assert_close(map_BHNN.double(), exact[layer], rtol=0, atol=5 * torch.finfo(dtype).eps)

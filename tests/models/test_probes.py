@@ -5,7 +5,7 @@ import timm
 import torch
 
 from suite.base.errors import SpecError
-from suite.models.convit.probes import attention_centers, attention_maps, gating_values, nonlocality
+from suite.models.convit.probes import attention_centers, gating_values, nonlocality, probe
 from suite.models.registry import build_model
 
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -24,7 +24,7 @@ def timm_vit():
 
 @pytest.mark.parametrize("model", [convit(), convit(attention="summed"), timm_vit()], ids=["gpsa", "psa", "timm"])
 def test_a_map_applied_to_the_values_gives_the_layers_output(model):
-    maps = attention_maps(model, IMAGES)
+    maps = probe(model, IMAGES, torch.clone)
     recorded = {}
     layers = {name: model.get_submodule(name) for name in maps}
     for name, layer in layers.items():
@@ -42,7 +42,7 @@ def test_a_map_applied_to_the_values_gives_the_layers_output(model):
 
 @pytest.mark.parametrize("model", [convit(), timm_vit()], ids=["convit", "timm"])
 def test_nonlocality_is_the_mean_distance_of_equation_8(model):
-    maps, measured = attention_maps(model, IMAGES), nonlocality(model, IMAGES)
+    maps, measured = probe(model, IMAGES, torch.clone), nonlocality(model, IMAGES)
     for name, map_BHNN in maps.items():
         first = map_BHNN.shape[-1] - 16  # 1 with a class token
         for h in range(map_BHNN.shape[1]):
@@ -52,14 +52,6 @@ def test_nonlocality_is_the_mean_distance_of_equation_8(model):
                     distance = ((i // 4 - j // 4) ** 2 + (i % 4 - j % 4) ** 2) ** 0.5
                     total += map_BHNN[:, h, first + i, first + j].mean().item() * distance
             assert measured[name][h].item() == pytest.approx(total / 16, rel=1e-4)
-
-
-def test_nonlocality_can_feed_the_patch_embeddings_to_every_layer():
-    model = convit()
-    embedded = model.patch_embed(IMAGES)
-    expected = model.blocks[1].attn.attention_map(embedded, (4, 4))
-    found = attention_maps(model, IMAGES, inputs="patch_embeddings")["blocks.1.attn"]
-    torch.testing.assert_close(found, expected.detach())
 
 
 def test_centers_of_a_strongly_local_convolution_are_its_kernel_offsets():

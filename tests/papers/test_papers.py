@@ -23,7 +23,7 @@ for name in list_suites():
 """
 FILES = {
     "elsewhere/__init__.py": """
-from suite.spec.paper import Paper
+from suite.spec.suite import Paper
 
 PAPER = Paper(name="elsewhere", title="Elsewhere et al.", appeared="2025-01", citation="@misc{elsewhere2025}")
 """,

@@ -135,6 +135,18 @@ def test_imagenet_is_trained_as_convmixer_was_and_only_in_the_paper_profile():
     assert all(e.dataset != "imagenet" for name in TRAININGS for e in trainings(name, "gpu"))
 
 
+def test_the_authors_other_imagenet_command_is_another_experiment():
+    as_the_code = protocol.imagenet_vit("Mimetic", protocol.IMAGENET_AS_THE_CODE)
+    recipe = as_the_code.recipe
+    assert (recipe.batch_size, recipe.learning_rate, recipe.schedule, recipe.warmup_epochs) == (
+        4096,
+        4e-3,
+        "cosine",
+        50,
+    )
+    assert as_the_code.arm_id != protocol.imagenet_vit("Mimetic").arm_id
+
+
 def test_the_one_cycle_learning_rate_is_convmixers():
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=protocol.IMAGENET.learning_rate)
     learning_rate = LearningRate(optimizer, protocol.IMAGENET, num_steps=3000)

@@ -14,9 +14,8 @@ from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.run_directory import RunDirectory
-from suite.training import distributed
-from suite.training.checkpoint import checkpoint
-from suite.training.checkpoint.manifest import CheckpointManifest, DamageError, Origin
+from suite.training import checkpoint, distributed
+from suite.training.checkpoint_files import CheckpointManifest, DamageError, Origin
 from suite.training.optim import build_optimizer
 
 ORIGIN = Origin(experiment="deit_micro-0/seed-0")

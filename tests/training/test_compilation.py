@@ -10,7 +10,7 @@ from suite.spec.custom_model import ModelSource, hash_source
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.manifest import Layout
+from suite.training.checkpoint_files import Layout
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 30.0, "batch_size": 50, "warmup_epochs": 1.0})
 NETWORK = """

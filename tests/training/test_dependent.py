@@ -17,8 +17,8 @@ from suite.base.errors import DataError, RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import sha256_of
 from suite.execute import run
-from suite.models.convit.masking import mask_attention, mask_position_embedding
-from suite.models.convit.probes import attention_maps, gating_values, nonlocality
+from suite.models.convit.masking import masked
+from suite.models.convit.probes import gating_values, nonlocality, probe
 from suite.models.cordonnier.head_pruning import degenerate_heads
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment, with_ancestors
@@ -150,8 +150,7 @@ def test_no_other_training_is_evaluated_before_its_first_step(store):
 @pytest.mark.parametrize("mask", MASKS)
 def test_a_masking_run_reports_the_masked_accuracy_and_trains_nothing(store, mask):
     network = trained_network(RunDirectory.of(store, CONVIT), CONVIT, 10)
-    masked = mask_position_embedding(network) if mask == "position_embedding" else mask_attention(network, mask, 2)
-    with masked:
+    with masked(network, mask, 2):
         expected = evaluate(network, ImageLoader(CONVIT), Ranks(0, 1, torch.device("cpu")), "fp32")
     found = result(store, MASKS[mask])
     assert (found.top1_percent, found.test_loss) == pytest.approx((expected.top1_percent, expected.loss))
@@ -171,7 +170,7 @@ def test_recorded_maps_are_those_of_the_networks_before_and_after_training(store
     assert json.loads(about["grid"]) == [4, 4]
     assert json.loads(about["queries"]) == [[2, 2], [1, 1], [0, 2], [3, 3]]
     for when, network in networks.items():
-        for number, map_BHNN in enumerate(attention_maps(network, batch).values()):
+        for number, map_BHNN in enumerate(probe(network, batch, torch.clone).values()):
             patches = map_BHNN[:, :, -16:, -16:]
             single = patches[:, :, 10].unflatten(-1, (4, 4))  # row 2, column 2
             torch.testing.assert_close(tensors[f"{when}/{number:02d}/images"], single[:4])

@@ -14,7 +14,7 @@ from suite.training import loop
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training
 from suite.training.measure import evaluate
-from suite.training.measure.utilization import mfu_percent
+from suite.training.outcome import mfu_percent
 from suite.training.schedule import Schedule
 from suite.training.waiting import Waiting
 

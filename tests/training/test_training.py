@@ -20,9 +20,8 @@ from suite.store import attempts
 from suite.store.results import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status
-from suite.training import distributed
-from suite.training.checkpoint import checkpoint
-from suite.training.checkpoint.manifest import Origin
+from suite.training import checkpoint, distributed
+from suite.training.checkpoint_files import Origin
 from suite.training.loop import Training
 from suite.training.optim import LearningRate, build_optimizer
 
@@ -233,10 +232,10 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(tmp_path):
 
 def test_a_checkpoint_of_another_protocol_is_not_gone_on_from(tmp_path):
     training = Training.__new__(Training)
-    training.directory = RunDirectory(tmp_path)
-    training._check_protocol(PROTOCOL_VERSION)
+    training.directory, training.norm_batch = RunDirectory(tmp_path), 0
+    training._check_checkpoint(PROTOCOL_VERSION, training.norm_batch)
     with pytest.raises(RunError, match=r"made under protocol 1, expected 2.*Delete that folder and use --retry-failed"):
-        training._check_protocol(1)
+        training._check_checkpoint(1, training.norm_batch)
 
 
 def test_a_result_bears_the_protocol_that_made_it(train, tmp_path):

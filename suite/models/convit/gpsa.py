@@ -3,8 +3,6 @@
 Shape legend: B batch, N patches (rows * columns, row-major), R rows, C columns, D width, H heads, E = D / H.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

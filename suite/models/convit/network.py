@@ -4,18 +4,16 @@ Shape legend: B batch, N patches (rows * columns, row-major), R rows, C columns,
 The module tree, and so the state dict, is that of timm's ``convit_*``: published weights load with ``strict=True``.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal
 
 import torch
-from timm.layers import PatchEmbed, resample_abs_pos_embed, trunc_normal_
+from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
 from suite.models.convit.gpsa import GatedPositionalSelfAttention, PositionalSelfAttention
-from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, check_positive, patch_grid
+from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, check_positive, init_linears, patch_grid
 
 Attention = Literal["gated", "summed"]
 _ATTENTIONS = {"gated": GatedPositionalSelfAttention, "summed": PositionalSelfAttention}
@@ -77,23 +75,15 @@ class ConViT(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, a, rate) for a, rate in zip([*positional, *plain], rates, strict=True))
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
-        self._init_weights(weight_std)
+        init_linears(self, weight_std)
+        trunc_normal_(self.pos_embed, std=0.02)
+        trunc_normal_(self.cls_token, std=0.02)
         for layer in positional:
             if conv_init:
                 layer.init_as_convolution(locality_strength)
             layer.freeze(gates=not train_gates, everything=not train_gpsa)
         for block in self.blocks[:num_gpsa_layers]:
             block.norm1.requires_grad_(train_gpsa)
-
-    def _init_weights(self, weight_std: float) -> None:
-        """Truncated normal for linear weights, and of 0.02 for embeddings; zero for biases."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                trunc_normal_(module.weight, std=weight_std)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        trunc_normal_(self.pos_embed, std=0.02)
-        trunc_normal_(self.cls_token, std=0.02)
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -113,15 +103,6 @@ class ConViT(nn.Module):
         for block in self.blocks[self.num_gpsa_layers :]:
             x_BND = block(x_BND)
         return self.head(self.norm(x_BND)[:, 0])
-
-
-def load_at_another_resolution(model: ConViT, state: dict[str, Tensor], grid: tuple[int, int]) -> None:
-    """Load a ConViT's weights trained on ``grid`` (rows, columns) of patches into a model of another grid.
-
-    The absolute position embedding is interpolated; relative positions need nothing, they are computed from the grid.
-    """
-    position = resample_abs_pos_embed(state["pos_embed"], list(model.grid), list(grid), num_prefix_tokens=0)
-    model.load_state_dict({**state, "pos_embed": position}, strict=True)
 
 
 # Table 1; "+" keeps 64 dimensions per head. The micro size is ours: minutes on a laptop, at 32 pixels.

@@ -6,11 +6,9 @@ method ``attention_map`` (ours) or timm's ``Attention``. Nothing in the model is
 Shape legend: B batch, N tokens, L patches, H heads.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from timm.layers import Attention as TimmAttention
@@ -20,22 +18,14 @@ from suite.base.errors import SpecError
 from suite.models.cordonnier.attention import GeneralizedQuadraticAttention, QuadraticAttention
 from suite.models.layers import content_logits
 
-Inputs = Literal["propagated", "patch_embeddings"]
 
-
-def attention_maps(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
-    """Every layer's attention map, keyed by the layer's name: (B, H, N, N), [query, key], class token first."""
-    return probe(model, images, lambda map_BHNN: map_BHNN, inputs)
-
-
-def nonlocality(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
+def nonlocality(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
     """Eq. 8 of arXiv:2103.10697 per layer and head: (H,), in patches, averaged over the batch.
 
         D_h = 1/L sum_ij A_h,ij |position_i - position_j|
 
-    over patches i, j; what is paid to a class token counts as no distance. ``inputs="propagated"`` reads the equation
-    as each layer's own attention on its own input; "patch_embeddings" feeds the embedded patches to every layer, as
-    the authors' logging code does.
+    over patches i, j, of each layer's own attention on its own input; what is paid to a class token counts as no
+    distance. Differs: the authors' logging code feeds the embedded patches to every layer.
     """
 
     def measure(map_BHNN: Tensor) -> Tensor:
@@ -43,10 +33,10 @@ def nonlocality(model: nn.Module, images: Tensor, inputs: Inputs = "propagated")
         patches_BHLL = between_patches(map_BHNN, len(offset_LL2))
         return (patches_BHLL * offset_LL2.norm(dim=-1)).sum(-1).mean((0, 2))
 
-    return probe(model, images, measure, inputs)
+    return probe(model, images, measure)
 
 
-def attention_centers(model: nn.Module, images: Tensor, inputs: Inputs = "propagated") -> dict[str, Tensor]:
+def attention_centers(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
     """Where each head looks on average, relative to the query: (H, 2) as (rows, columns), key - query, in patches.
 
     The mean of the offset under all the attention paid to patches (arXiv:1911.03584, Figs. 3 to 6). Near a border
@@ -59,7 +49,7 @@ def attention_centers(model: nn.Module, images: Tensor, inputs: Inputs = "propag
         total_H2 = torch.einsum("bhij,ijc->hc", patches_BHLL, offset_LL2)
         return total_H2 / patches_BHLL.sum((0, 2, 3))[:, None]
 
-    return probe(model, images, measure, inputs)
+    return probe(model, images, measure)
 
 
 def gating_values(model: nn.Module) -> dict[str, Tensor]:
@@ -87,38 +77,28 @@ def attention_layers(model: nn.Module) -> dict[str, nn.Module]:
     return {name: module for name, module in model.named_modules() if _is_attention(module)}
 
 
-def probe(
-    model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor], inputs: Inputs = "propagated"
-) -> dict[str, Tensor]:
+def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
     """Run the model once and measure each attention layer's map while it is there, so that one is held at a time.
 
     Args:
-        images: (B, 3, S, S), on the model's device.
-        measure: function of a map (B, H, N, N); its answer is kept.
-        inputs: input of each layer, see ``nonlocality``.
+        images: tensor (B, 3, S, S) on the model's device.
+        measure: function of a map (B, H, N, N).
 
     Returns:
-        the answers, by the layers' names.
-
-    Raises:
-        SpecError: the model has no attention, or no patch embedding where ``inputs`` asks for it.
+        answers of ``measure``, by the layers' names; SpecError for a model without attention.
     """
     layers = attention_layers(model)
     if not layers:
         raise SpecError(f"{type(model).__name__} has no attention layer to probe; expected one with an attention_map")
     found: dict[str, Tensor] = {}
-    embedded: list[Tensor] = []
 
     def watch(name: str) -> Callable[[nn.Module, tuple[Any, ...]], None]:
         def hook(module: nn.Module, arguments: tuple[Any, ...]) -> None:
-            first = embedded[0] if inputs == "patch_embeddings" else arguments[0]
-            found[name] = measure(_attention_map(module, first, *arguments[1:]))
+            found[name] = measure(_attention_map(module, *arguments))
 
         return hook
 
     handles = [module.register_forward_pre_hook(watch(name)) for name, module in layers.items()]
-    if inputs == "patch_embeddings":
-        handles.append(_patch_embedding(model).register_forward_hook(lambda _, __, output: embedded.append(output)))
     was_training = model.training
     try:
         with torch.no_grad():
@@ -141,13 +121,6 @@ def _attention_map(layer: Any, x_BND: Tensor, *arguments: Any) -> Tensor:
     batch, tokens, _ = x_BND.shape
     q_BHNE, k_BHNE, _ = layer.qkv(x_BND).reshape(batch, tokens, 3, layer.num_heads, -1).permute(2, 0, 3, 1, 4)
     return content_logits(layer.q_norm(q_BHNE), layer.k_norm(k_BHNE)).softmax(-1)
-
-
-def _patch_embedding(model: nn.Module) -> nn.Module:
-    embedding = getattr(model, "patch_embed", None)
-    if not isinstance(embedding, nn.Module):
-        raise SpecError(f"{type(model).__name__} has no patch_embed; use inputs='propagated'")
-    return embedding
 
 
 def token_grid(model: nn.Module, num_tokens: int) -> tuple[int, int]:

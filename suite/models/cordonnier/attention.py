@@ -8,8 +8,6 @@ Shape legend: B batch, N tokens (R rows * C columns, row-major), D width, H head
 an offset is key - query, as (row, column).
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

@@ -3,9 +3,8 @@
 Shape legend: D width, H heads, K heads kept.
 """
 
-from __future__ import annotations
-
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +45,12 @@ def _keep_heads(layer: GeneralizedQuadraticAttention, keep_H: Tensor) -> None:
     layer.centers_H2 = nn.Parameter(layer.centers_H2.detach()[keep_H])
     layer.out.weight = nn.Parameter(weight_DHD[:, keep_H].flatten(1))
     layer.out.in_features = layer.out.weight.shape[1]
+
+
+def pruned_options(model: nn.Module) -> dict[str, Any]:
+    """Return the options that build a pruned network; {} for any other, whose own options do."""
+    is_pruned = isinstance(model, SelfAttentionNetwork) and model.heads_per_layer
+    return {"heads_per_layer": model.heads_per_layer} if is_pruned else {}
 
 
 def count_pruned_heads(model: nn.Module) -> tuple[int, ...]:

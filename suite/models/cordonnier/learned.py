@@ -4,8 +4,6 @@ Shape legend: B batch, N tokens (R rows * C columns, row-major), D width, H head
 an offset is key - query, as (row, column).
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -30,12 +28,10 @@ def by_offset(table: Tensor) -> Tensor:
 
 
 class LearnedAttention(SeparableAttention):
-    """Learned relative encoding, Section 4.3, without content.
+    """Learned relative encoding, Section 4.3, without content; embeddings of rows and columns are ``position_dim``
+    wide.
 
         A_h(offset) = w_row,h . row[offset_1] + w_column,h . column[offset_2]
-
-    Args:
-        position_dim: width of a row's and of a column's embedding.
 
     Differs: embeddings are 400 wide per axis and each layer has its own, as in the authors' code and as only fits the
     published 12.3 M parameters; by the text they are floor(400 / 2) wide and shared by all layers. Like there, scores

@@ -3,8 +3,6 @@
 Shape legend: B batch, N tokens (rows * columns, row-major), R rows, C columns, D width, H heads, P patch side.
 """
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Shape legend: B batch, N tokens (R rows * C columns, row-major), D width, H heads, K = C * D. Maps are [query, key].
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch
@@ -54,15 +52,10 @@ class GroupByGroup(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x_BRK: Tensor, rows_HRR: Tensor, columns_HCC: Tensor) -> Tensor:
-        """Mix the images group by group.
+        """Mix the images group by group: (B, R, C, H, D).
 
         Args:
-            ctx: torch's, which keeps the inputs for the backward pass.
             x_BRK: tokens, with columns and width in K.
-            rows_HRR, columns_HCC: each head's maps along the axes.
-
-        Returns:
-            the weighted means, (B, R, C, H, D).
         """
         x_BRK = x_BRK.contiguous()
         ctx.save_for_backward(x_BRK, rows_HRR, columns_HCC)

@@ -4,8 +4,6 @@ The module tree, and so the state dict, is that of timm's ``convmixer_*``.
 Shape legend: D width, K kernel side.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal, get_args
 
@@ -61,16 +59,11 @@ class ConvMixer(timm_convmixer.ConvMixer):
         if min(dim, depth, kernel_size) < 1:
             raise SpecError(f"dim {dim}, depth {depth} and kernel_size {kernel_size} must be positive")
         super().__init__(dim, depth, kernel_size, patch_size, num_classes=num_classes)
-        if spatial != "trained":
-            self.freeze_spatial(spatial)
-
-    def freeze_spatial(self, kind: str) -> None:
-        """Set the depthwise filters and take them and their biases out of training."""
-        for block in self.blocks:
-            spatial = block[0].fn[0]
-            if kind != "random":
-                spatial.weight = nn.Parameter(spatial_filters(kind, spatial.weight.detach()))
-            spatial.requires_grad_(False)
+        frozen = [block[0].fn[0] for block in self.blocks] if spatial != "trained" else []
+        for convolution in frozen:
+            if spatial != "random":
+                convolution.weight = nn.Parameter(spatial_filters(spatial, convolution.weight.detach()))
+            convolution.requires_grad_(False)
 
 
 # Table 4, whose other rows override kernel_size (3, 5, 8) and dim (512).

@@ -1,11 +1,8 @@
 """Impulse initialization: query and key weights whose attention shifts the image (arXiv:2404.01139, Algorithm 1).
 
-On the data's path: ``vit`` asks ``initializations``, which asks its cache and then ``solve`` here.
 Shape legend: L layers, N patches (rows * columns, row-major), D width, H heads, E = D / H, C = H * E = D columns of
 all heads side by side, M rank of the pseudo-input.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -160,9 +157,7 @@ def renormalize_as_the_code(q_LDC: Tensor, k_LDC: Tensor, norm_L11: Tensor, num_
     The authors' code does so before steps 0, 100, 200...; the paper does not mention it. It holds the attention soft.
 
     Args:
-        q_LDC, k_LDC: queries and keys of L layers, heads side by side in C.
         norm_L11: the mean column norm of each layer's Q before its first step.
-        num_heads: number of heads that share C.
     """
     q_LDC.mul_(norm_L11 / q_LDC.norm(dim=1, keepdim=True))
     k_LDHE = k_LDC.unflatten(-1, (num_heads, -1))

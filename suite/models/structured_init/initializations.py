@@ -5,8 +5,6 @@ PyTorch's defaults. On the meta device there is nothing to write, so nothing is 
 Shape legend: L layers, D width, H heads, E = D / H.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import warnings
@@ -18,8 +16,7 @@ import filelock
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from timm.layers import trunc_normal_
-from torch import Tensor, nn
+from torch import Tensor
 
 from suite.base.errors import RunError
 from suite.base.files import cache_folder, write_atomically
@@ -31,22 +28,12 @@ FILTER_SIZES = {"impulse_3": 3, "impulse_5": 5}
 SOLVER = Path(impulse.__file__)
 
 
-def init_trunc_normal(model: nn.Module) -> None:
-    """timm's default for a ViT: linear weights from a truncated normal of 0.02, linear biases zero."""
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            trunc_normal_(module.weight, std=0.02)
-            nn.init.zeros_(module.bias)
-
-
 def scaled_svd(alpha: float, beta: float, count: int, like: Tensor, uniform: bool) -> tuple[Tensor, Tensor]:
     """Factor alpha Z + beta I, with Z of mean 0 and variance 1 / D, by its singular values.
 
     Args:
-        alpha, beta: weights of the noise and of the identity.
-        count: number of matrices to draw.
         like: tensor that gives D, its last axis, and the device and type.
-        uniform: whether Z is uniform; else it is normal.
+        uniform: true for a uniform Z, false for a normal one.
 
     Returns:
         U S^(1/2) and V S^(1/2), each (count, D, D).
@@ -69,8 +56,8 @@ def init_mimetic(layers: Sequence[SelfAttention], port: bool) -> None:
     K_h = V S^(1/2)[:, :E]; V = U S^(1/2), W_proj = S^(1/2) V^T.
 
     Args:
-        port: as the authors of arXiv:2404.01139 ported it for their tables: V and W_proj are copied into the Linears
-            without transposing them, so that V W_proj is another matrix; and Z is uniform.
+        port: true for the port of arXiv:2404.01139's authors, for their tables: V and W_proj are copied into the
+            Linears without transposing them, so that V W_proj is another matrix; and Z is uniform.
     """
     if layers[0].qkv.weight.is_meta:
         return
@@ -94,7 +81,7 @@ def init_impulse(
     Args:
         problem: the first layer's problem.
         following: pseudo-input of the other layers (Table 6).
-        same_for_all_layers: one solution for all layers of the same pseudo-input, or one for each layer.
+        same_for_all_layers: true for one solution for all layers of a pseudo-input, false for one for each layer.
     """
     if layers[0].qkv.weight.is_meta:
         return
@@ -128,27 +115,21 @@ def solution_path(problem: ImpulseProblem) -> Path:
 
 
 def cached_solution(problem: ImpulseProblem) -> tuple[Tensor, Tensor]:
-    """``solve``, once for all processes that share the cache folder: the others wait for the first.
-
-    Raises:
-        RunError: if the cache folder cannot be written.
-    """
+    """``solve``, once for all processes that share the cache folder: the others wait for the first. RunError where it
+    cannot be written."""
     path = solution_path(problem)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(path.with_suffix(".lock")):
             found = read_solution(path, problem)
-            return found if found is not None else solve_and_write(problem, path)
+            if found is None:
+                found = solve(problem)
+                tensors = {name: tensor.contiguous() for name, tensor in zip(("query", "key"), found, strict=True)}
+                write_atomically(path, safetensors.torch.save(tensors))
+            return found
     except (OSError, RunError) as error:
         reason = error.__cause__ or error
         raise RunError(f"cannot write {path}: {reason}. Set SUITE_CACHE_DIR to a folder with space.") from error
-
-
-def solve_and_write(problem: ImpulseProblem, path: Path) -> tuple[Tensor, Tensor]:
-    q_LHDE, k_LHDE = solve(problem)
-    data = safetensors.torch.save({"query": q_LHDE.contiguous(), "key": k_LHDE.contiguous()})
-    write_atomically(path, data)
-    return q_LHDE, k_LHDE
 
 
 def read_solution(path: Path, problem: ImpulseProblem) -> tuple[Tensor, Tensor] | None:

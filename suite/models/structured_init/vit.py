@@ -3,8 +3,6 @@
 Shape legend: B batch, N tokens (patches in row-major order, after the class token if there is one), D width.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal, get_args
 
@@ -13,9 +11,9 @@ from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, patch_grid
+from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, init_linears, patch_grid
 from suite.models.structured_init.impulse import ImpulseProblem, sinusoidal_encoding
-from suite.models.structured_init.initializations import FILTER_SIZES, init_impulse, init_mimetic, init_trunc_normal
+from suite.models.structured_init.initializations import FILTER_SIZES, init_impulse, init_mimetic
 
 Pooling = Literal["average", "class_token"]
 Position = Literal["sinusoidal", "learned"]
@@ -33,9 +31,10 @@ class ViT(nn.Module):
         pooling: the mean over all patches, or the state of a class token, which has no position (Table 1).
         position: a fixed sinusoidal encoding of row and column, or a learned one (Table 1).
         initialization: PyTorch's default; timm's; mimetic; or impulse with a window of 3x3 or 5x5 (Table 2).
-        pseudo_input_first, pseudo_input_following: what the impulse is solved on, for the first and the other layers
-            (Table 6): "PE" is the sinusoidal encoding, also if the position is learned, U uniform and G normal noise.
-        same_for_all_layers: one impulse solution for all layers, or another one for each (Table 6).
+        pseudo_input_first, pseudo_input_following: input that the impulse is solved on, for the first and the other
+            layers (Table 6): "PE" is the sinusoidal encoding, also if the position is learned, U uniform and G normal
+            noise.
+        same_for_all_layers: true for a single impulse solution, false for another one for each layer (Table 6).
         impulse_steps: adam steps of Algorithm 1.
         renormalize: the authors' code's way of solving it, see ``impulse.renormalize_as_the_code``.
         mimetic_port: the authors' port of the mimetic initialization, see ``initializations.init_mimetic``.
@@ -95,9 +94,12 @@ class ViT(nn.Module):
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
 
-        self._init_embeddings()
+        if isinstance(self.pos_embed, nn.Parameter):  # as timm
+            trunc_normal_(self.pos_embed, std=0.02)
+        if self.cls_token is not None:
+            nn.init.normal_(self.cls_token, std=1e-6)
         if initialization == "trunc_normal":
-            init_trunc_normal(self)
+            init_linears(self, std=0.02)
         elif initialization == "mimetic":
             init_mimetic(layers, mimetic_port)
         elif initialization in FILTER_SIZES:
@@ -112,13 +114,6 @@ class ViT(nn.Module):
                 seed=impulse_seed,
             )
             init_impulse(layers, problem, pseudo_input_following, same_for_all_layers)
-
-    def _init_embeddings(self) -> None:
-        """timm's: a learned position from a truncated normal of 0.02, the class token from a normal of 1e-6."""
-        if isinstance(self.pos_embed, nn.Parameter):
-            trunc_normal_(self.pos_embed, std=0.02)
-        if self.cls_token is not None:
-            nn.init.normal_(self.cls_token, std=1e-6)
 
     def no_weight_decay(self) -> set[str]:
         """Parameters exempt from weight decay beside biases and other 1-D ones."""

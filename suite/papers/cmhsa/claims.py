@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from suite.papers.cmhsa import PAPER, recipes
 from suite.papers.cmhsa.cmhsa_cifar100 import rows
-from suite.spec.claims import Claim, Effect, PaperClaims, number
-from suite.spec.composed_effects import logged
+from suite.spec.claims import Claim, Effect, PaperClaims, logged, number
 
 _ROWS = {row[0]: row for row in rows(recipes.PAPER_SCALE)}
 """Table 1's rows by their models."""

@@ -17,8 +17,7 @@ from collections.abc import Iterable
 
 from suite.papers.convit import PAPER, recipes
 from suite.papers.convit.convit_ablation import ROWS
-from suite.spec.claims import Claim, Effect, PaperClaims, number
-from suite.spec.composed_effects import above, below, logged, mean_of, scaled, sized
+from suite.spec.claims import Claim, Effect, PaperClaims, above, below, logged, mean_of, number, scaled, sized
 
 _EPOCHS = 300
 

@@ -1,6 +1,6 @@
 """Cordonnier et al.: its recipes, a file a suite, its claims and its printed tables."""
 
-from suite.spec.paper import Paper
+from suite.spec.suite import Paper
 
 PAPER = Paper(
     name="cordonnier",

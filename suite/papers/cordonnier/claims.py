@@ -9,8 +9,7 @@ A network of the laptop has three layers of six: claims of layers 4 to 6 are jud
 from __future__ import annotations
 
 from suite.papers.cordonnier import PAPER
-from suite.spec.claims import Claim, Effect, PaperClaims, number
-from suite.spec.composed_effects import above, logged
+from suite.spec.claims import Claim, Effect, PaperClaims, above, logged, number
 
 _EARLY = 30 / 300
 """The share of the training by which "faster to converge" is read: the text names none."""

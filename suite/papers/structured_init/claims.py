@@ -18,8 +18,7 @@ from itertools import product
 
 from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.init_pseudo_input import COLUMNS, LAPTOP_COLUMN, ROWS
-from suite.spec.claims import Claim, Effect, PaperClaims, number
-from suite.spec.composed_effects import above, mean_of
+from suite.spec.claims import Claim, Effect, PaperClaims, above, mean_of, number
 from suite.spec.profile import Row
 
 _IMPULSES = ("Imp.-3", "Imp.-5")

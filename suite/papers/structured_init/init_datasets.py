@@ -10,8 +10,8 @@ SVHN is its 73,257 training images, without the "extra" ones, and is flipped lik
 one command for all. For ImageNet the paper follows "the training settings defined in ConvMixer": that paper's command,
 with its one-cycle schedule and timm's weight decay of then, 2e-5. Mean and deviation of .5, the test crop of .9 and
 bilinear or bicubic crops by image are timm's defaults for the model, as neither command names others. The command in
-the authors' own repository is another: batch 4096 at learning rate .004, 50 epochs of warm-up, cosine, weight decay
-.05, stronger mixing.
+the authors' own repository is another (batch 4096 at learning rate .004, cosine, weight decay .05, stronger mixing):
+``suite.papers.structured_init.recipes.IMAGENET_AS_THE_CODE``.
 """
 
 from suite.papers.structured_init import PAPER, recipes

@@ -90,6 +90,25 @@ Crop and interpolation are timm's defaults for ``vit_tiny_patch16_224``, as the 
 Differs: RandAugment's rotations and shears are bicubic, where timm's interpolation "random" draws it for each.
 """
 
+IMAGENET_AS_THE_CODE = IMAGENET.model_copy(
+    update={
+        "name": "structured_init_imagenet_as_the_code",
+        "batch_size": 4096,
+        "learning_rate": 4e-3,
+        "adam_epsilon": 1e-8,
+        "weight_decay": 0.05,
+        "clip_grad_norm": 0.0,
+        "schedule": "cosine",
+        "schedule_unit": "epoch",
+        "warmup_epochs": 50,
+        "warmup_learning_rate": 1e-5,
+        "mixup": 1.0,
+        "cutmix": 0.8,
+        "mix_group": 512,  # 8 processes
+    }
+)
+"""The ImageNet command in the authors' repository, which is not ConvMixer's, for ``imagenet_vit``."""
+
 LAPTOP = CIFAR.model_copy(
     update={
         "name": "structured_init_laptop",
@@ -146,9 +165,9 @@ def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **option
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
 
 
-def imagenet_vit(method: str) -> Experiment:
+def imagenet_vit(method: str, recipe: Recipe = IMAGENET) -> Experiment:
     """ViT-T on ImageNet-1K with patches of 16 x 16 pixels; mean and deviation are timm's default for it, .5."""
-    experiment = _experiment("vit_t", IMAGENET, {"initialization": METHODS[method], "patch_size": 16}, "imagenet")
+    experiment = _experiment("vit_t", recipe, {"initialization": METHODS[method], "patch_size": 16}, "imagenet")
     return experiment.model_copy(update={"image_size": 224, "normalization": "half"})
 
 

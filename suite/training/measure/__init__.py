@@ -1,1 +1,1 @@
-"""Measurements of a network: accuracy, attention maps, probes, utilization."""
+"""Measurements of a network: accuracy, attention maps and probes."""

@@ -1,7 +1,5 @@
 """Accuracy on the whole test split."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 
@@ -34,7 +32,6 @@ def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str
 
     Args:
         model: the network, on this rank's device; its mode is restored.
-        images: all of its test images are read.
         precision: "bf16" for autocast, or "fp32".
 
     Raises:

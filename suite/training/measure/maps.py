@@ -14,8 +14,6 @@
     WHEN/LL/gaussian_centers (H, 2), WHEN/LL/gaussian_precision (H, 2, 2)   of quadratic encodings
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ The numbers behind ConViT's Figures 5, 6, 10, 13 and 14 and Cordonnier's Figure 
 attention, since they change no result: a run that another suite has finished has them too.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
@@ -36,7 +34,11 @@ class AttentionProbe:
             for name, value_H in nonlocality(model, chunk.to(self._device)).items():
                 total[name] = total.get(name, 0) + value_H.double() * len(chunk) / len(self._batch)
         found = {"nonlocality": total, "gates": gating_values(model)}
-        return {name: _as_lists(layers) for name, layers in found.items() if layers}
+        return {
+            name: [[round(value, 6) for value in value_H.tolist()] for value_H in layers.values()]
+            for name, layers in found.items()
+            if layers
+        }
 
 
 def locate_heads(model: nn.Module) -> dict[str, Places]:
@@ -59,7 +61,3 @@ def mean(lines: Lines | None) -> float | None:
     """Over layers and heads; layers whose heads were all pruned count as none."""
     values = [value for line in lines or [] for value in line]
     return sum(values) / len(values) if values else None
-
-
-def _as_lists(layers: dict[str, Tensor]) -> Lines:
-    return [[round(value, 6) for value in value_H.tolist()] for value_H in layers.values()]

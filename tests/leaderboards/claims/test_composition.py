@@ -2,8 +2,7 @@
 
 import pytest
 
-from suite.spec.claims import Logged, number
-from suite.spec.composed_effects import above, below, logged, mean_of, scaled, sized
+from suite.spec.claims import Logged, above, below, logged, mean_of, number, scaled, sized
 
 NUMBERS = {"a": 3.0, "b": 10.0, "c": 2.0}
 A, B, C = (number("any", row, "top1") for row in NUMBERS)

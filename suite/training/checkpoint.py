@@ -5,8 +5,6 @@ newest two are kept: where the files of one are not those that were written, or 
 the one before.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os
@@ -23,7 +21,7 @@ from suite.base.files import disk_error, write_atomically
 from suite.spec.resources import Resources
 from suite.store.attempts import record_fallback
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint.manifest import CheckpointManifest, DamageError, Layout, Origin
+from suite.training.checkpoint_files import CheckpointManifest, DamageError, Layout, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _NUM_KEPT = 2
@@ -47,8 +45,6 @@ def save(
     """Write the state after ``step`` steps, make it visible by one rename, then drop older ones. All ranks call it.
 
     Args:
-        engine: DeepSpeed's.
-        run: run directory, which gets the folder ``checkpoint/step-<step>``.
         resources: resources of this attempt; the checkpoint records their ZeRO stage and ranks.
         origin: the run and the parents whose state this is.
         client_state: plain data, which ``load_newest`` returns.
@@ -93,7 +89,6 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
     """Restore the newest checkpoint that is whole and belongs here; returns its client state, {} where there is none.
 
     Args:
-        engine: DeepSpeed's, whose weights and optimizer are replaced.
         resources: resources of this attempt; the checkpoint must fit them.
         origin: the run and the parents whose state may be resumed.
 
@@ -120,17 +115,16 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
 
 def _choose(run: RunDirectory, resources: Resources, origin: Origin) -> int:
     """The step of the newest checkpoint to go on from; 0 = there is none. Newer ones are set aside, and counted."""
-    steps = run.checkpoint_steps()
-    for num_unusable, step in enumerate(steps):
+    num_unusable = 0
+    for step in run.checkpoint_steps():
         reason = _why_unusable(run.checkpoint_at(step), resources, origin)
         if not reason:
-            return _chosen(run, step, num_unusable)
+            break
         print(f"the checkpoint after step {step} cannot be gone on from: {reason}", flush=True)
         run.set_checkpoint_aside(step)
-    return _chosen(run, 0, len(steps))
-
-
-def _chosen(run: RunDirectory, step: int, num_unusable: int) -> int:
+        num_unusable += 1
+    else:
+        step = 0
     if num_unusable:
         record_fallback(run, step, num_unusable)
         print(f"going on from {f'the one after step {step}' if step else 'the start'}", flush=True)
@@ -138,11 +132,7 @@ def _chosen(run: RunDirectory, step: int, num_unusable: int) -> int:
 
 
 def _why_unusable(path: Path, resources: Resources, origin: Origin) -> str:
-    """Why a checkpoint is not to be gone on from; "" where it is.
-
-    Raises:
-        RunError: where it is whole, and this attempt has to change.
-    """
+    """Why a checkpoint is not to be gone on from; "" where it is, RunError where this attempt has to change."""
     if (path / _LAYOUT_OF_OLD).exists():
         raise RunError(
             f"the checkpoint {path} is from before checkpoints had digests: end this run with the version that began "
