@@ -114,7 +114,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder)
         paths = write_results(profile, store, args.seeds)
-        found = sum(len(arm.directories) for arm in collect(profile, store).runs.values())
+        found = sum(len(group.directories) for group in collect(profile, store).runs.values())
         assert found == len(paths), (found, len(paths))
         reference, what = "json.loads of the same files", f"{len(paths):,} results"
         works: dict[str, Callable[[], object]] = {

@@ -61,11 +61,11 @@ def rejections(num_seeds: tuple[int, int], deviations: tuple[float, float], effe
     """
     rng, hits = np.random.default_rng(1), 0
     for _ in range(grids):
-        arms = [
+        groups = [
             estimate(70 + shift + sd * rng.normal(size=n), name)
             for n, sd, shift, name in zip(num_seeds, deviations, (effect, 0.0), "ab", strict=True)
         ]
-        hits += (p_value(difference(*arms)) or 0.0) < SIGNIFICANCE
+        hits += (p_value(difference(*groups)) or 0.0) < SIGNIFICANCE
     return hits / grids
 
 
@@ -116,23 +116,23 @@ def claim_verdicts(
         effect: Our true effect.
         paper: Effect that the paper finds.
         sd: The seeds' deviation.
-        num_seeds: Number of seeds of each arm.
+        num_seeds: Number of seeds of each configuration.
         grids: Number of simulated grids.
         margin: Margin of a claim of equality.
     """
     rng = np.random.default_rng(4)
     counts: dict[str, int] = {}
     for _ in range(grids):
-        arms = [
+        groups = [
             estimate(70 + shift + sd * rng.normal(size=num_seeds), name) for shift, name in ((effect, "a"), (0, "b"))
         ]
-        verdict = judge_claims([[Measured(difference(*arms), paper, margin)]])[0][0]
+        verdict = judge_claims([[Measured(difference(*groups), paper, margin)]])[0][0]
         counts[verdict] = counts.get(verdict, 0) + 1
     return {verdict: count / grids for verdict, count in counts.items()}
 
 
 def sequential_coverage(sd: float, target: float, most_seeds: int, grids: int) -> tuple[float, float]:
-    """How often the interval that ``--seeds until`` prints covers the truth, and the mean seeds of an arm.
+    """How often the interval that ``--seeds until`` prints covers the truth, and the mean seeds of a configuration.
 
     Args:
         sd: The seeds' deviation.
@@ -145,10 +145,10 @@ def sequential_coverage(sd: float, target: float, most_seeds: int, grids: int) -
         seeds = sd * rng.normal(size=(2, most_seeds))
         n = FIRST_LOOK
         while n < most_seeds and not is_decided(
-            difference(*(estimate(arm[:n], str(i)) for i, arm in enumerate(seeds))), target
+            difference(*(estimate(group[:n], str(i)) for i, group in enumerate(seeds))), target
         ):
             n += 1
-        reach = widened(difference(*(estimate(arm[:n], str(i)) for i, arm in enumerate(seeds))))
+        reach = widened(difference(*(estimate(group[:n], str(i)) for i, group in enumerate(seeds))))
         hits += reach is not None and reach.low <= 0 <= reach.high
         spent.append(n)
     return hits / grids, statistics.fmean(spent)
@@ -176,7 +176,7 @@ def main() -> None:
     _print_verdicts(grids)
     for sd in (0.3, 0.5, 1.0, 1.5):
         covered, spent = sequential_coverage(sd, 0.5, 30, grids)
-        print(f"--seeds until=0.5 at deviation {sd}: covers {covered:.1%}, {spent:.1f} seeds an arm")
+        print(f"--seeds until=0.5 at deviation {sd}: covers {covered:.1%}, {spent:.1f} seeds a configuration")
     for n in (3, 5, 10):
         naive, ours = selection_bias(12, n, grids)
         print(f"12 equal candidates, n={n}: naive +{naive:.2f} deviations, chosen on other seeds {ours:+.3f}")

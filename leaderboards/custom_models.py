@@ -22,7 +22,7 @@ from suite.spec.profile import Entry
 class ModelComparison:
     """By how much a custom model's number exceeds one of the papers' models'.
 
-    ``p_value`` is adjusted; None where an arm has but one seed.
+    ``p_value`` is adjusted; None where a configuration has but one seed.
     """
 
     custom_model: str

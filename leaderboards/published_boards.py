@@ -48,7 +48,7 @@ def read_own_runs(board: Path) -> list[dict[str, str]]:
 
 def is_outdated(board: Path) -> bool:
     """Whether the board shows runs of experiments that its suite has changed since."""
-    known = {experiment.arm for experiment in get_suite(board.parent.name).profile(board.stem).experiments()}
+    known = {experiment.configuration for experiment in get_suite(board.parent.name).profile(board.stem).experiments()}
     return any(run["run"].rpartition("/")[0] not in known for run in read_own_runs(board))
 
 

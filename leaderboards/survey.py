@@ -17,7 +17,7 @@ from leaderboards.judged_claims import JudgedClaim, judge
 from suite.base.errors import RecordError, SuiteError
 from suite.papers import get_suite, list_suites
 from suite.spec.suite import Suite
-from suite.store.run_store import list_arms
+from suite.store.run_store import list_configurations
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ def survey(
 
 def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     """Whether at least one experiment of an entry has a folder in the store."""
-    arms = list_arms(store)
-    if not arms:
+    groups = list_configurations(store)
+    if not groups:
         return False
     with contextlib.suppress(RecordError):  # an unreadable record is an error where the suite is built
         suite = enter_custom_models(suite, profile, store)
     candidates = (candidate for entry in suite.profile(profile).entries for candidate in entry.candidates)
-    return any(candidate.arm in arms for candidate in candidates)
+    return any(candidate.configuration in groups for candidate in candidates)
 
 
 def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:

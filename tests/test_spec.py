@@ -20,14 +20,14 @@ def test_the_identity_is_the_hash_of_what_differs_from_the_defaults():
     experiment = Experiment(model="m", dataset="d", image_size=32, recipe=recipe)
     text = '{"dataset":"d","image_size":32,"model":"m","recipe":{"batch_size":8,"epochs":2.0,"learning_rate":0.1}}'
     digest = subprocess.run(["sha256sum"], input=text, capture_output=True, text=True).stdout[:16]
-    assert experiment.arm_id == digest
+    assert experiment.configuration_id == digest
     assert experiment.id == f"m-{digest}/seed-0"
 
 
 def test_naming_a_default_or_a_recipe_changes_no_identity():
     same = Experiment(model="deit_s", dataset="imagenet", image_size=224, recipe=DEIT, train_fraction=1, seed=0)
     renamed = EXPERIMENT.model_copy(update={"recipe": DEIT.model_copy(update={"name": "other"})})
-    assert EXPERIMENT.arm_id == same.arm_id == renamed.arm_id
+    assert EXPERIMENT.configuration_id == same.configuration_id == renamed.configuration_id
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_naming_a_default_or_a_recipe_changes_no_identity():
     ],
 )
 def test_whatever_changes_results_changes_the_identity(change):
-    assert EXPERIMENT.arm_id != EXPERIMENT.model_copy(update=change).arm_id
+    assert EXPERIMENT.configuration_id != EXPERIMENT.model_copy(update=change).configuration_id
 
 
 def test_a_seed_changes_the_run_but_not_the_cell():
-    assert EXPERIMENT.with_seed(3).arm_id == EXPERIMENT.arm_id
+    assert EXPERIMENT.with_seed(3).configuration_id == EXPERIMENT.configuration_id
     assert EXPERIMENT.with_seed(3).id != EXPERIMENT.id
 
 

@@ -74,7 +74,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--seeds", type=_seeds, metavar="N",
-        help="seeds 0 to N-1 of every arm (default 1); until=H: until the headline is known to H points",
+        help="seeds 0 to N-1 of every configuration (default 1); until=H: until the headline is known to H points",
     )  # fmt: skip
     parser.add_argument("--max-seeds", type=num_seeds, metavar="N", help="the most for --seeds until (default 30)")
     parser.add_argument(

@@ -90,7 +90,7 @@ class GridOptions:
         if self.serve is not None and (self.dry_run or self.show or self.list_suites or self.check or self.cancel):
             raise SpecError("--serve shows a grid at work: it goes with training, or with --status")
         if self.until is not None and self.only:
-            raise SpecError("--seeds until=… trains all arms of the headline together: it takes no --only")
+            raise SpecError("--seeds until=… trains all configurations of the headline together: it takes no --only")
         if self.until is not None and self.max_seeds < FIRST_LOOK:
             raise SpecError(f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more")
         if self.runs_per_gpu and (self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1):

@@ -65,7 +65,7 @@ def _values(found: Iterable[Fields]) -> dict[str, list[str]]:
 
 def _model_fields(experiment: Experiment) -> Fields:
     nested = {"recipe", "model_options", "model_source", "kind_options", "parents", "seed"}
-    parents = [parent.arm_id for parent in experiment.parents]
+    parents = [parent.configuration_id for parent in experiment.parents]
     options = {**experiment.model_options, **experiment.kind_options}
     options |= {"model_source": str(experiment.model_source)} if experiment.model_source else {}
     return {**experiment.model_dump(exclude=nested), **options, **({"parents": parents} if parents else {})}

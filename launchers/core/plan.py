@@ -48,7 +48,7 @@ def find_rows(suite: Suite, profile: Profile) -> Rows:
     found: Rows = defaultdict(list)
     for entry in profile.entries:
         for candidate in entry.candidates:
-            found[candidate.arm_id] += zip(suite.table(entry.table).row_keys, entry.row, strict=False)
+            found[candidate.configuration_id] += zip(suite.table(entry.table).row_keys, entry.row, strict=False)
     return found
 
 
@@ -70,7 +70,7 @@ def select(experiments: Sequence[Experiment], only: Sequence[str], rows: Rows | 
         return with_ancestors(experiments)
     rows = rows or {}
     fields = [{(key, str(value)) for key, value in experiment_fields(e).items()} for e in experiments]
-    named = [own.union(rows.get(e.arm_id, ())) for e, own in zip(experiments, fields, strict=True)]
+    named = [own.union(rows.get(e.configuration_id, ())) for e, own in zip(experiments, fields, strict=True)]
     known = set().union(*named)
     shown = dict.fromkeys(f"{key}={value}" for row in rows.values() for key, value in row if value)
     for key, values in wanted.items():

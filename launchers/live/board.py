@@ -42,7 +42,7 @@ class ServedBoard:
     def make(self) -> Page | None:
         """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
         profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
-        groups = {experiment.arm for experiment in profile.experiments()}
+        groups = {experiment.configuration for experiment in profile.experiments()}
         mark = mark_of(experiments_folder(self._store) / group for group in sorted(groups))
         if mark == self.mark:
             return None

@@ -48,9 +48,10 @@ def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
         if status.state != "done" and status.remaining_s is not None:
             needed += status.remaining_s * resources.num_ranks / 3600
         elif status.state != "done":
-            if experiment.arm_id not in by_flops:
-                by_flops[experiment.arm_id] = run_flops(experiment, resources) / profile.sustained_flops / 3600
-            needed += by_flops[experiment.arm_id]
+            group = experiment.configuration_id
+            if group not in by_flops:
+                by_flops[group] = run_flops(experiment, resources) / profile.sustained_flops / 3600
+            needed += by_flops[group]
     return needed
 
 

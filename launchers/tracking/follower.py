@@ -100,7 +100,7 @@ def find_papers(suite_name: str, profile_name: str) -> Papers:
             for column, metric in entry.columns.items():
                 value = paper.value(entry.row, column)
                 if value is not None:
-                    found.setdefault(entry.experiment.arm_id, {}).setdefault(metric, value)
+                    found.setdefault(entry.experiment.configuration_id, {}).setdefault(metric, value)
     return found
 
 
@@ -215,7 +215,7 @@ class Following:
         return self._tracker
 
     def _summarize(self, result: Result) -> dict[str, float]:
-        papers = self._papers.get(result.experiment.arm_id, {})
+        papers = self._papers.get(result.experiment.configuration_id, {})
         ours = {metric: read_metric(result, metric) for metric in dict.fromkeys((*_METRICS, *papers))}
         shown = {f"result/{metric}": float(value) for metric, value in ours.items() if value is not None}
         return shown | {f"paper/{metric}": value for metric, value in papers.items()}

@@ -18,7 +18,7 @@ from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
 from suite.store.custom_models import read_custom_models
 from suite.store.run_directory import RunDirectory
-from suite.store.run_store import experiments_folder, list_arms
+from suite.store.run_store import experiments_folder, list_configurations
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Leaderboard:
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""
         for experiment in self.profile.experiments():
-            yield from self.collection.runs[experiment.arm_id].ended
+            yield from self.collection.runs[experiment.configuration_id].ended
 
     def count(self, status: CellStatus) -> int:
         return sum(board.count(status) for board in self.tables.values())
@@ -129,7 +129,7 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
     """Enter the store's custom models that belong to this suite and have a run of it at this scale."""
     check_store(store)
-    arms = list_arms(store)
+    groups = list_configurations(store)
     entered = []
     for custom_model in read_custom_models(store):
         if custom_model.suites and suite.name not in custom_model.suites:
@@ -139,7 +139,7 @@ def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
         except SpecError:  # no row of this suite, or no recipe at this scale
             continue
         own = (experiment for entry in profile.entries if entry.beside for experiment in entry.candidates)
-        if any(experiment.arm in arms for experiment in own):
+        if any(experiment.configuration in groups for experiment in own):
             entered.append(custom_model)
     return with_custom_models(suite, entered, profile_name)
 

@@ -35,16 +35,16 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     A remaining run costs as much as the finished ones of its configuration; without any, as those of the same model on
     the same data per image seen (``epochs * train_fraction``); else its FLOPs at the profile's stated rate.
     """
-    experiments = {experiment.arm_id: experiment for experiment in profile.experiments()}
-    runs = {arm_id: collection.runs[arm_id] for arm_id in experiments}
-    hours_of = {arm_id: [one.device_hours[seed] for seed in one.values] for arm_id, one in runs.items()}
+    experiments = {experiment.configuration_id: experiment for experiment in profile.experiments()}
+    runs = {group: collection.runs[group] for group in experiments}
+    hours_of = {group: [one.device_hours[seed] for seed in one.values] for group, one in runs.items()}
     of_family: dict[Hashable, list[float]] = {}
-    for arm_id, experiment in experiments.items():
-        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in hours_of[arm_id])
+    for group, experiment in experiments.items():
+        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in hours_of[group])
     to_go, num_unknown = 0.0, 0
-    for arm_id, experiment in experiments.items():
-        left = sum(seed not in runs[arm_id].values for seed in range(collection.num_planned))
-        known = hours_of[arm_id] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+    for group, experiment in experiments.items():
+        left = sum(seed not in runs[group].values for seed in range(collection.num_planned))
+        known = hours_of[group] or [h * _length(experiment) for h in of_family[_family(experiment)]]
         flops = None if known else _flops(experiment)
         if flops is not None:
             known = [flops / profile.sustained_flops / 3600]

@@ -73,8 +73,8 @@ class Provenance:
 
     @property
     def configurations(self) -> tuple[str, ...]:
-        """The names of the configurations, as ``Experiment.arm``."""
-        return tuple(experiment.arm for experiment in self.experiments)
+        """The names of the configurations, as ``Experiment.configuration``."""
+        return tuple(experiment.configuration for experiment in self.experiments)
 
 
 @dataclass(frozen=True)

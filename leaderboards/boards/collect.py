@@ -87,7 +87,7 @@ def _advise(status: RunStatus) -> str:
 
 @dataclass(frozen=True)
 class Collection:
-    """All runs of a profile, also those that others depend on, by ``Experiment.arm_id``."""
+    """All runs of a profile, also those that others depend on, by ``Experiment.configuration_id``."""
 
     runs: dict[str, SeedRuns]
     num_planned: int  # seeds of each configuration
@@ -107,17 +107,19 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
         RecordError: Two folders stand for the same seed, or a folder cannot be listed.
     """
     candidates = [candidate for entry in profile.entries for candidate in entry.candidates]
-    experiments = {experiment.arm_id: experiment for experiment in with_ancestors(candidates)}
+    experiments = {experiment.configuration_id: experiment for experiment in with_ancestors(candidates)}
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
     runs: dict[str, SeedRuns] = {}
-    for arm_id, experiment in experiments.items():  # parents first
-        runs[arm_id] = read_configuration(store, experiment, sorted(metrics), runs)
+    for group, experiment in experiments.items():  # parents first
+        runs[group] = read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
-    num_planned = num_seeds or max([1, *(len(runs[candidate.arm_id].directories) for candidate in ours or candidates)])
-    for arm_id, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(runs[arm_id].statuses):
-            runs[arm_id].statuses[seed] = beside_needed(NEW, _parents(experiment, seed, runs))
+    num_planned = num_seeds or max(
+        [1, *(len(runs[candidate.configuration_id].directories) for candidate in ours or candidates)]
+    )
+    for group, experiment in experiments.items():
+        for seed in set(range(num_planned)) - set(runs[group].statuses):
+            runs[group].statuses[seed] = beside_needed(NEW, _parents(experiment, seed, runs))
     return Collection(runs=runs, num_planned=num_planned)
 
 
@@ -130,7 +132,7 @@ def read_configuration(
         store: the run store.
         experiment: the configuration, with any seed.
         metrics: the metrics to keep of each result.
-        read: the configurations that its runs may depend on, by ``Experiment.arm_id``.
+        read: the configurations that its runs may depend on, by ``Experiment.configuration_id``.
     """
     try:
         runs = find_runs(store, experiment)
@@ -154,7 +156,7 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, SeedRuns]) ->
     if not experiment.parents:
         return {}
     parents = experiment.with_seed(seed).parents
-    return {parent.id: read[parent.arm_id].statuses.get(seed, NEW) for parent in parents}
+    return {parent.id: read[parent.configuration_id].statuses.get(seed, NEW) for parent in parents}
 
 
 def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:

@@ -152,7 +152,7 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
         for entry in entries:
             if entry.beside:
                 continue
-            measured.setdefault(entry.row, set()).update(candidate.arm_id for candidate in entry.candidates)
+            measured.setdefault(entry.row, set()).update(candidate.configuration_id for candidate in entry.candidates)
             if len(measured[entry.row]) > len(entry.candidates):
                 raise SpecError(
                     f"column {derived.column} needs one experiment in row {' / '.join(entry.row)}, found several "

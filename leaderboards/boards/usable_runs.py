@@ -30,8 +30,8 @@ class UsableRuns:
 
 
 def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
-    runs = collection.runs[experiment.arm_id]
-    networks = frozenset(network.arm_id for network in with_ancestors([experiment]))
+    runs = collection.runs[experiment.configuration_id]
+    networks = frozenset(network.configuration_id for network in with_ancestors([experiment]))
     return UsableRuns((experiment,), runs, runs.failures, networks)
 
 

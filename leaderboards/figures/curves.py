@@ -80,12 +80,12 @@ def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[
     """Map a legend label to the label of the run whose weights it took over, where a panel has both."""
     cells = {label: leaderboard.cell(place) for label, place in places.items()}
     shown = [(label, one) for label, cell in cells.items() if cell is not None for one in cell.provenance.experiments]
-    labels = {experiment.arm_id: label for label, experiment in shown}
+    labels = {experiment.configuration_id: label for label, experiment in shown}
     return {
-        label: labels[parent.arm_id]
+        label: labels[parent.configuration_id]
         for label, experiment in shown
         for parent in experiment.parents
-        if parent.arm_id in labels
+        if parent.configuration_id in labels
     }
 
 

@@ -68,17 +68,19 @@ class RunReader:
         fields = [experiment_fields(experiment) for experiment in experiments]
         only = list(dict.fromkeys(f"{name}={of[name]}" for name in self._varied for of in fields))
         words = ["--suite", self._leaderboard.suite.cli_name, "--profile", self._leaderboard.profile_name]
-        words += self._entered.get(experiments[0].arm_id, [])
+        words += self._entered.get(experiments[0].configuration_id, [])
         words += ["--seeds", str(num_seeds), *(["--only", *only] if only else [])]
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"
 
 
 def _entering_arguments(leaderboard: Leaderboard) -> dict[str, list[str]]:
-    """The arguments that enter each custom model, by ``Experiment.arm_id``; none for the papers' models."""
+    """The arguments that enter each custom model, by ``Experiment.configuration_id``; none for the papers' models."""
     by_name = {model.name: ["--challenger", *model.arguments] for model in leaderboard.suite.custom_models}
     entries = sorted(leaderboard.profile.entries, key=lambda entry: not entry.custom_model)  # the papers' come last
     return {
-        candidate.arm_id: by_name.get(entry.custom_model, []) for entry in entries for candidate in entry.candidates
+        candidate.configuration_id: by_name.get(entry.custom_model, [])
+        for entry in entries
+        for candidate in entry.candidates
     }
 
 

@@ -8,7 +8,7 @@ and 0 where it was measured), and pairing three of them would throw away half of
 are measured on the same networks, or on networks with a common parent, are paired by seed; then mean, n and interval
 are all of the seeds that both have.
 
-Simulated size of the two-sided test at 5 %, as ``benchmarks/seed_statistics.py`` prints it, by the arms' deviations:
+Simulated size of the two-sided test at 5 %, as ``benchmarks/seed_statistics.py`` prints it, by the groups' deviations:
 
 | seeds | 1 and 1 | 1 and 3 | 1 and 10 |
 |---|---|---|---|
@@ -18,7 +18,7 @@ Simulated size of the two-sided test at 5 %, as ``benchmarks/seed_statistics.py`
 | 5 and 5 | 3.9 % | 4.5 % | 4.5 % |
 | 10 and 10 | 4.0 % | 4.0 % | 4.3 % |
 
-Its power at an effect of two deviations is 38 % with three seeds an arm, 76 with five, 96 with eight.
+Its power at an effect of two deviations is 38 % with three seeds a group, 76 with five, 96 with eight.
 
 Not taken: a bootstrap, whose 95 % intervals of ten seeds cover 90 % (84 with heavy tails); and a deviation pooled over
 a table's cells, or moderated towards it. It is stronger at n = 3 where all models scatter alike, but at unequal
@@ -121,7 +121,7 @@ def derive(sources: Sequence[Estimate], formula: Formula) -> Estimate:
     groups = _paired(samples)
     seeds = _common_seeds(samples, groups)
     num_unmatched = sum(len(sample.values) - len(common) for sample, common in zip(samples, seeds, strict=True))
-    if not all(seeds):  # arms without a common seed: each one's own mean, and no interval
+    if not all(seeds):  # configurations without a common seed: each one's own mean, and no interval
         own = [statistics.fmean(sample.values.values()) for sample in samples if sample.values]
         mean = whole(own) if len(own) == len(samples) else None
         return Estimate(samples, whole, mean, num_unmatched=num_unmatched)

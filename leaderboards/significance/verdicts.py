@@ -15,7 +15,7 @@ A claim that an effect is positive, of which the paper finds D, is
 - else **undecided**.
 
 A claim that two numbers are equal is reproduced or contradicted if the difference is significantly less, or more, than
-the margin. A claim of several effects holds where all hold. Below five seeds an arm nothing is judged.
+the margin. A claim of several effects holds where all hold. Below five seeds a group nothing is judged.
 """
 
 from __future__ import annotations

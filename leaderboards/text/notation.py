@@ -123,7 +123,7 @@ def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
 
 
 def format_power(leaderboard: Leaderboard) -> str:
-    """``To find such an effect takes 4 seeds of each arm …``, of the headline; "" where its seeds cannot tell."""
+    """``To find such an effect takes 4 seeds of each group …``, of the headline; "" where its seeds cannot tell."""
     headline = make_headline(leaderboard)
     if not headline.mean or not headline.variances:
         return ""

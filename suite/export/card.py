@@ -107,4 +107,4 @@ def _trains(known: Experiment, experiment: Experiment) -> bool:
     if experiment.model_source is not None:
         mine = {name: getattr(experiment, name) for name in ("model", "model_source", "model_options")}
         known = known.model_copy(update=mine)
-    return known.arm_id == experiment.arm_id
+    return known.configuration_id == experiment.configuration_id

@@ -168,7 +168,7 @@ def are_shown_with_best(experiments: Iterable[Experiment]) -> bool:
     Asked of all suites, since equal experiments have one run, whichever suite's grid trains it.
     """
     shown = _cells_shown_with_best()
-    return any(experiment.arm_id in shown for experiment in experiments)
+    return any(experiment.configuration_id in shown for experiment in experiments)
 
 
 @functools.cache
@@ -181,7 +181,7 @@ def _cells_shown_with_best() -> frozenset[str]:
         for precision in ("fp32", "bf16")
     ]
     return frozenset(
-        candidate.arm_id
+        candidate.configuration_id
         for profile in in_precisions
         for entry in profile.entries
         if "best_top1_percent" in entry.columns.values()

@@ -89,7 +89,9 @@ def _entries(suite: Suite, profile: Profile, table: Table, custom_model: CustomM
             beside = _name_columns(reference, custom_model.name, has_one_set)
             if not beside:
                 continue
-            candidates = {e.arm_id: e for e in (_replace_model(custom_model, of) for of in reference.candidates)}
+            candidates = {
+                e.configuration_id: e for e in (_replace_model(custom_model, of) for of in reference.candidates)
+            }
             first, *others = candidates.values()  # a search is one over what the recipe leaves open
             yield reference.model_copy(
                 update={

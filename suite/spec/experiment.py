@@ -56,8 +56,9 @@ class Experiment(Frozen):
 
     ``model_source`` says where a model comes from that is none of ours, which ``model`` then only labels.
 
-    ``arm_id`` is the identity of its arm: without the seed (runs that may be averaged share it); ``id`` adds the seed
-    and is also the run's path inside the run store. A run takes over from parents of its own seed.
+    ``configuration_id`` is the identity of its configuration, which is all but the seed: runs that share it may be
+    averaged. ``id`` adds the seed and is also the run's path inside the run store. A run starts from parents of its
+    own seed.
     """
 
     model: str
@@ -92,26 +93,26 @@ class Experiment(Frozen):
         return self
 
     @cached_property
-    def arm_id(self) -> str:
+    def configuration_id(self) -> str:
         """First 16 hex digits of the SHA-256 over the sorted JSON of all fields that differ from their defaults;
-        parents stand in it by their own ``arm_id``."""
+        parents stand in it by their own ``configuration_id``."""
         without: dict[str, Any] = {"seed": True, "recipe": {"name"}, "parents": True, "model_source": True}
         fields: dict[str, Any] = self.model_dump(exclude_defaults=True, exclude=without)
         if self.model_source:
             fields["model_source"] = self.model_source.identity
         if self.parents:
-            fields["parents"] = [parent.arm_id for parent in self.parents]
+            fields["parents"] = [parent.configuration_id for parent in self.parents]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
-    def arm(self) -> str:
-        """The arm's name, which its folder bears."""
-        return f"{self.model}-{self.arm_id}"
+    def configuration(self) -> str:
+        """The configuration's name, which its folder bears."""
+        return f"{self.model}-{self.configuration_id}"
 
     @property
     def id(self) -> str:
-        return f"{self.arm}/seed-{self.seed}"
+        return f"{self.configuration}/seed-{self.seed}"
 
     @property
     def is_trained(self) -> bool:

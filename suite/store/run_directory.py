@@ -1,6 +1,6 @@
 """The files that a run leaves behind. ``RunDirectory`` is the only place that spells a run's file names.
 
-    RUNS/experiments/<model>-<arm_id>/seed-<n>/
+    RUNS/experiments/<model>-<configuration_id>/seed-<n>/
         experiment.json    what is trained; written first
         environment.json   where and with which versions the latest attempt ran
         attempts.jsonl     when each attempt started and ended, and where; see ``attempts``
@@ -226,7 +226,7 @@ class RunDirectory:
         known = self._experiment
         if known is not None and _without_seed(found) == _without_seed(known):
             return True
-        return self.path.parent.name == found.arm
+        return self.path.parent.name == found.configuration
 
     def _refuse_newer(self, data: bytes) -> None:
         if (version := format_of(data)) > RESULT_FORMAT:

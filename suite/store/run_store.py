@@ -1,4 +1,4 @@
-"""The runs of a store: RUNS/experiments/<model>-<arm_id>/seed-<n>/, each of them a ``RunDirectory``."""
+"""The runs of a store: RUNS/experiments/<model>-<configuration_id>/seed-<n>/, each of them a ``RunDirectory``."""
 
 import os
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ def experiments_folder(store: Path) -> Path:
     return store / EXPERIMENTS
 
 
-def list_arms(store: Path) -> set[str]:
-    """Names of the arms that have a folder, as ``Experiment.arm``; none in a store that is empty."""
+def list_configurations(store: Path) -> set[str]:
+    """Names of the configurations that have a folder, as ``Experiment.configuration``; none in an empty store."""
     try:
         return set(os.listdir(experiments_folder(store)))
     except FileNotFoundError:
@@ -32,9 +32,9 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
 
     RecordError if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
     """
-    arm = experiments_folder(store) / experiment.arm
+    group = experiments_folder(store) / experiment.configuration
     try:
-        names = os.listdir(arm)
+        names = os.listdir(group)
     except FileNotFoundError:
         return {}
     folders: dict[int, list[str]] = {}
@@ -44,10 +44,10 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
     for seed, found in folders.items():
         if found != [f"seed-{seed}"]:
             raise RecordError(
-                f"{arm} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
+                f"{group} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
                 "Move the others out of the run store, or rename the only one."
             )
-    paths = {seed: arm / f"seed-{seed}" for seed in sorted(folders)}
+    paths = {seed: group / f"seed-{seed}" for seed in sorted(folders)}
     return {  # of joined stores the folders are links, and messages name what they lead to
         seed: RunDirectory(path.resolve() if path.is_symlink() else path, experiment) for seed, path in paths.items()
     }

@@ -43,12 +43,12 @@ def test_a_line_a_run_says_what_its_files_say(store):
     runs = load_runs(store).set_index("run")
     assert len(runs) == 4
     assert runs.state.to_dict() == {
-        f"{MICRO.model}-{MICRO.arm_id}/seed-0": "done",
-        f"{MICRO.model}-{MICRO.arm_id}/seed-1": "done",
+        f"{MICRO.model}-{MICRO.configuration_id}/seed-0": "done",
+        f"{MICRO.model}-{MICRO.configuration_id}/seed-1": "done",
         "broken/seed-0": "failed",
         next(name for name in runs.index if name.startswith("convit")): "new",
     }
-    line = runs.loc[f"{MICRO.model}-{MICRO.arm_id}/seed-1"]
+    line = runs.loc[f"{MICRO.model}-{MICRO.configuration_id}/seed-1"]
     written = json.loads(Path(line.path, "result.json").read_text())
     del written["sha256"]  # the seal, which is no part of the result
     experiment = written.pop("experiment")

@@ -127,7 +127,7 @@ def test_the_leaderboard_counts_what_holds_alone(case, tmp_path):
     experiment, _, state = case
     profile = get_suite("sample_efficiency").profile("smoke")
     entry = profile.entries[0].model_copy(update={"experiment": experiment})
-    cell = collect(profile.model_copy(update={"entries": (entry,)}), tmp_path).runs[experiment.arm_id]
+    cell = collect(profile.model_copy(update={"entries": (entry,)}), tmp_path).runs[experiment.configuration_id]
     assert cell.statuses[0].state == state
     assert (0 in cell.values) == (state == "done")
     assert bool(cell.failures) == (state in ("failed", "void", "blocked"))

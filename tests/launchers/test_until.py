@@ -12,8 +12,10 @@ from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 
 SUITE = get_suite("init_datasets")
-ARMS = [SUITE.find_entry(SUITE.profile("laptop"), place) for place in (SUITE.headline.better, SUITE.headline.baseline)]
-SCATTER = [0.0, 0.9, -0.8, 0.3, -0.4, 0.1, 0.6, -0.5, 0.2, -0.2, 0.4, -0.3]  # of both arms, by seed
+GROUPS = [
+    SUITE.find_entry(SUITE.profile("laptop"), place) for place in (SUITE.headline.better, SUITE.headline.baseline)
+]
+SCATTER = [0.0, 0.9, -0.8, 0.3, -0.4, 0.1, 0.6, -0.5, 0.2, -0.2, 0.4, -0.3]  # of both configurations, by seed
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def trained(tmp_path):
     def train(options):
         asked.append(options.seeds)
         assert options.until is None
-        for shift, entry in zip((4.0, 0.0), ARMS, strict=True):
+        for shift, entry in zip((4.0, 0.0), GROUPS, strict=True):
             for seed in range(options.seeds):
                 experiment = entry.experiment.with_seed(seed)
                 run = RunDirectory.of(tmp_path, experiment)
@@ -50,8 +52,8 @@ def trained(tmp_path):
 
 def half_width(num_seeds):
     """Of the widened interval, by scipy's Welch."""
-    arm = SCATTER[:num_seeds]
-    reach = stats.ttest_ind(arm, arm, equal_var=False).confidence_interval()
+    group = SCATTER[:num_seeds]
+    reach = stats.ttest_ind(group, group, equal_var=False).confidence_interval()
     return 1.15 * (reach.high - reach.low) / 2
 
 
@@ -86,7 +88,7 @@ def test_detached_it_submits_the_seeds_that_come_next_and_returns(trained):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--seeds", "until=0.5", "--only", "model=vit_t"], "all arms"),
+        (["--seeds", "until=0.5", "--only", "model=vit_t"], "all configurations"),
         (["--seeds", "until=0.5", "--max-seeds", "3"], "first looks at 5"),
     ],
 )

@@ -11,12 +11,12 @@ from suite.spec.experiment import Experiment
 from suite.store.results import Failure
 
 
-def arm_id(table2, row=("5",)):
-    return next(e.experiment.arm_id for e in table2.profiles["laptop"].entries if e.row == row)
+def configuration_id(table2, row=("5",)):
+    return next(e.experiment.configuration_id for e in table2.profiles["laptop"].entries if e.row == row)
 
 
 def collect_first(table2, store, num_seeds=None):
-    return collect(table2.profiles["laptop"], store, num_seeds).runs[arm_id(table2)]
+    return collect(table2.profiles["laptop"], store, num_seeds).runs[configuration_id(table2)]
 
 
 def test_the_fullest_cell_sets_the_planned_number_of_seeds(table2, finish, tmp_path):
@@ -75,7 +75,7 @@ def test_a_result_copied_from_another_cell_is_refused(table2, finish, tmp_path):
     run.result_path.write_bytes(other.result_path.read_bytes())
     cell = collect_first(table2, tmp_path)
     assert not cell.values
-    assert arm_id(table2, ("10",)) in cell.failures[0].reason
+    assert configuration_id(table2, ("10",)) in cell.failures[0].reason
 
 
 def test_a_recipe_of_another_name_is_the_same_experiment(table2, finish, tmp_path):
@@ -105,7 +105,7 @@ def test_an_experiment_that_stands_in_two_entries_is_read_once(table2, finish, t
     read = []
 
     def count(store: Path, experiment: Experiment):
-        read.append(experiment.arm_id)
+        read.append(experiment.configuration_id)
         return {}
 
     monkeypatch.setattr("leaderboards.boards.collect.find_runs", count)

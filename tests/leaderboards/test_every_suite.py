@@ -30,7 +30,7 @@ SCALES = {
 
 def made_up(experiment):
     """All of a result but its experiment: known functions of the cell's id and the seed."""
-    digits = [int(experiment.arm_id[i : i + 4], 16) for i in range(0, 16, 4)]
+    digits = [int(experiment.configuration_id[i : i + 4], 16) for i in range(0, 16, 4)]
     top1 = 10 + digits[0] / 1000 + experiment.seed
     integers = {"num_parameters": 1_000_000 + digits[1], "num_macs": digits[2], "num_linear_macs": 10**6 * digits[3]}
     num_steps = experiment.num_steps(100)

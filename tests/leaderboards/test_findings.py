@@ -147,9 +147,9 @@ def test_an_interval_of_the_search_is_welchs_of_its_trials(written, stages):
     for stage in stages:
         name, _, first = stage.partition(" from ")
         for family, sign in (("convit", 1), ("deit", -1)):
-            of_arm = [t for t in trials if (t["stage"], t["family"]) == (name.removeprefix("-"), family)]
-            of_arm = [t for t in of_arm if t["seed"] >= int(first or 0)]
-            scores = [t["held_out_top1"][-1] for t in of_arm]
+            of_group = [t for t in trials if (t["stage"], t["family"]) == (name.removeprefix("-"), family)]
+            of_group = [t for t in of_group if t["seed"] >= int(first or 0)]
+            scores = [t["held_out_top1"][-1] for t in of_group]
             samples.append((mean(scores) * sign * (-1 if name.startswith("-") else 1), variance(scores), len(scores)))
     assert write_as(written, welch(samples)) == written
 

@@ -255,7 +255,7 @@ def test_a_searched_cells_curve_claim_and_csv_are_of_the_runs_of_its_number(oppo
     claims = (Claim(name="a", section="1", statement="", effects=(effect.model_copy(update={"terms": (term,)}),)),)
     (judged,) = judge(lambda _: leaderboard, "laptop", [PaperClaims(name="own", title="", claims=claims)])
     assert judged.shown.estimate.values == {0: 30, 1: 10}
-    assert f",{SLOW.arm} {FAST.arm}," in render_long_csv(leaderboard)
+    assert f",{SLOW.configuration} {FAST.configuration}," in render_long_csv(leaderboard)
 
 
 def test_a_searched_cells_notes_and_commits_are_of_the_runs_that_it_shows(opposed, finish_opposed, tmp_path):
@@ -290,7 +290,7 @@ def test_the_choice_is_told_with_what_distinguishes_it(searched, finish_experime
     leaderboard = make_leaderboard(searched, "laptop", tmp_path)
     said = "- deit, a, b: learning_rate=3e-05, chosen among 3 candidates by the test accuracy of this seed itself"
     assert f"{said}, which flatters it" in render_markdown(leaderboard).splitlines()
-    assert f",deit_ti-{SLOW.arm_id}," in render_long_csv(leaderboard)
+    assert f",deit_ti-{SLOW.configuration_id}," in render_long_csv(leaderboard)
 
 
 def test_a_search_is_partial_until_every_candidate_has_its_seeds(searched, finish_experiment, tmp_path):

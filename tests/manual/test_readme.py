@@ -56,10 +56,10 @@ def test_a_board_says_so_if_its_suite_has_other_experiments_by_now():
 
 
 def test_a_run_of_another_arm_makes_a_board_outdated(tmp_path):
-    arms = [experiment.arm for experiment in get_suite("convit_psa").profile("laptop").experiments()]
+    groups = [experiment.configuration for experiment in get_suite("convit_psa").profile("laptop").experiments()]
     board = tmp_path / "convit_psa" / "laptop.md"
     board.parent.mkdir()
-    for names, expected in ((arms, False), ([*arms, "convit_micro-0123456789abcdef"], True), (["mine-0"], False)):
+    for names, expected in ((groups, False), ([*groups, "convit_micro-0123456789abcdef"], True), (["mine-0"], False)):
         lines = [f"{name}/seed-0,{name.partition('-')[0]},2,abc\n" for name in names]
         board.with_suffix(".runs.csv").write_text("run,model,protocol_version,commit\n" + "".join(lines))
         assert is_outdated(board) is expected

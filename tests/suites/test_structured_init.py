@@ -144,7 +144,7 @@ def test_the_authors_other_imagenet_command_is_another_experiment():
         "cosine",
         50,
     )
-    assert as_the_code.arm_id != protocol.imagenet_vit("Mimetic").arm_id
+    assert as_the_code.configuration_id != protocol.imagenet_vit("Mimetic").configuration_id
 
 
 def test_the_one_cycle_learning_rate_is_convmixers():

@@ -380,9 +380,9 @@ def test_a_parent_whose_weights_are_not_those_it_has_left_is_refused(store, dama
 
 
 def test_an_experiment_that_depends_on_another_is_named_by_it():
-    assert CONVIT.then("maps").arm_id != experiment("convit_micro", NOTHING).then("maps").arm_id
+    assert CONVIT.then("maps").configuration_id != experiment("convit_micro", NOTHING).then("maps").configuration_id
     assert MAPS.with_seed(3).parents[0].seed == 3
-    assert MAPS.with_seed(3).arm_id == MAPS.arm_id
+    assert MAPS.with_seed(3).configuration_id == MAPS.configuration_id
     with pytest.raises(ValueError, match="0 parents"):
         CONVIT.model_copy(update={"kind": "masking"})
     with pytest.raises(ValueError, match="Did you mean 'num_layers'"):

@@ -87,8 +87,8 @@ def _name_configurations(leaderboard: Leaderboard) -> dict[str, Place]:
     known = set()
     for entry, at in zip(entries, rows, strict=True):
         place = Place(row=entry.row, column=next(iter(entry.columns)), table=at[0])
-        if entry.experiment.arm_id not in known:
-            known.add(entry.experiment.arm_id)
+        if entry.experiment.configuration_id not in known:
+            known.add(entry.experiment.configuration_id)
             name = " / ".join(filter(None, entry.row)) + (f", {place.column}" if rows.count(at) > 1 else "")
             first[name if name not in first else f"{name} ({leaderboard.suite.table(at[0]).item})"] = place
     return first

@@ -231,11 +231,10 @@ def test_of_a_search_each_seed_tells_the_run_that_was_chosen_for_it(own_suite, f
     told = RunReader(leaderboard).of_row(leaderboard.board(), ("x",))["a"]
     # seed 0 by the others' means, 50 and 75; seed 1 by 50 and 35; seed 2 by 50 and 50, of which the first is taken
     assert [run[1] for run in told.runs] == ["10.00", "50.00", "50.00"]
-    assert told.run == f"{SMALL.arm} and {other.arm}"
+    assert told.run == f"{SMALL.configuration} and {other.configuration}"
     *_, only = told.command.partition(" --only ")
-    assert {one.arm for one in select([SMALL, other, SMALL.model_copy(update={"model": "third"})], only.split())} == {
-        SMALL.arm, other.arm
-    }  # fmt: skip
+    chosen = select([SMALL, other, SMALL.model_copy(update={"model": "third"})], only.split())
+    assert {one.configuration for one in chosen} == {SMALL.configuration, other.configuration}
 
 
 def test_learning_curves_have_the_seeds_band_and_at_the_papers_scale_its_accuracy(table2, finish_experiment, tmp_path):

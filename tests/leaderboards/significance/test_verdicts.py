@@ -108,8 +108,8 @@ def test_a_claim_of_equality_has_its_known_verdict(size, sd, expected):
 
 def test_equality_is_judged_by_two_one_sided_tests():
     found = judge_claims([[effect(0.4, 0.0, 0.3, margin=1.0)]])[0][1]
-    arms = [model(center).values for center in (70.4, 71.0)]  # 0.4 from the other arm, against the margin's upper end
-    expected = stats.ttest_ind(*(list(arm.values()) for arm in arms), equal_var=False, alternative="less").pvalue
+    groups = [model(center).values for center in (70.4, 71.0)]  # 0.4 from the other arm, against the margin's upper end
+    expected = stats.ttest_ind(*(list(group.values()) for group in groups), equal_var=False, alternative="less").pvalue
     assert found == pytest.approx(expected)
 
 
