@@ -39,15 +39,12 @@ _LAST = ("path",)
 
 
 def load_runs(store: str | Path) -> pd.DataFrame:
-    """Load every run of a store, a line each, in the order of their folders.
+    """Load every run of a store, a line each, in the order of their folders; SpecError where there is no such store.
 
     Returns:
         Columns: ``run`` (its id), ``state`` and ``reason`` as ``suite.store.run_status`` tells them, every field that
         identifies the experiment (recipe and options flat; those of parents after "parent."), every field of
         ``suite.store.results.Result`` (missing where the run is not finished), and ``path``.
-
-    Raises:
-        SpecError: there is no such store.
     """
     check_store(Path(store))
     lines = list(_lines(Path(store)))

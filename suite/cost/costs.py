@@ -25,7 +25,6 @@ def run_flops(experiment: Experiment, resources: Resources, counter: Counter) ->
 
     Args:
         resources: resources that name the folder of an image set of the user's own.
-        counter: function that counts a model, see ``Counter``.
 
     Returns:
         None where the model, or its teacher, is not known to the ``counter``.

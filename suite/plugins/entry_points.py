@@ -37,8 +37,7 @@ def load_plugin(kind: Kind, name: str) -> Any:
     """Load a plug-in: ``FILE.py:ATTRIBUTE``, ``MODULE:ATTRIBUTE`` or the name of an entry point in the group of its
     kind.
 
-    Raises:
-        SpecError: there is no such file, module, attribute or plug-in, or it breaks when it is imported.
+    SpecError where there is no such file, module, attribute or plug-in, or it breaks when it is imported.
     """
     place, separator, attribute = name.rpartition(":")
     if not separator:

@@ -28,12 +28,8 @@ OUR_PACKAGES = ("suite", "launchers", "leaderboards", "imagesets")
 def find_version(module: str, owner: Distribution | None = None) -> str:
     """Find the version of a module: a number where that tells which files are there, else the hash of its package.
 
-    Args:
-        module: the whole name of the module.
-        owner: the distribution that it belongs to; None: any that claims its package.
-
-    Raises:
-        SpecError: there is no such module, or it has neither a number nor a source.
+    The module belongs to ``owner``, or to any distribution that claims its package. SpecError where there is no such
+    module, or it has neither a number nor a source.
     """
     package, spec = module.partition(".")[0], _find_module(module)
     for candidate in [owner] if owner else _owners(package):
@@ -100,9 +96,7 @@ def _find_module(module: str) -> ModuleSpec:
 def find_neighbours(text: str, new_modules: Iterable[str]) -> list[str]:
     """Name the packages that a file imports and nobody has installed: their edits change no version.
 
-    Args:
-        text: the file's text, which has been executed; imports within functions count too.
-        new_modules: modules that were imported as it was executed.
+    The file's ``text`` has imported ``new_modules`` as it was executed; imports within its functions count too.
     """
     names = {module.partition(".")[0] for module in (*_imported(text), *new_modules)}
     return sorted(name for name in names if not _is_installed(name))

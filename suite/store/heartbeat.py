@@ -64,11 +64,7 @@ class Beat(Frozen):
 
 
 class Heartbeat:
-    """The first rank's side. The other ranks have one that writes nothing.
-
-    Args:
-        run: run whose ``heartbeat.json`` is written; None writes nothing.
-    """
+    """The first rank's side. The other ranks have one without a run, which writes nothing."""
 
     def __init__(self, run: RunDirectory | None) -> None:
         self._run = run

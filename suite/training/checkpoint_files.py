@@ -19,10 +19,7 @@ _MANIFEST = "manifest.json"
 
 
 class HashedFiles:
-    """Writes and reads the files of checkpoints.
-
-    Args:
-        known_types: types that a file may hold besides tensors and plain data.
+    """Writes and reads the files of checkpoints, which hold tensors, plain data and ``known_types``.
 
     Attributes:
         digests: the SHA-256, in hex, of each file that this rank has written last, by its name.

@@ -121,9 +121,7 @@ class Training:
     def run(self, stop: StopRequest) -> Result | None:  # noqa: C901  # reads straight down
         """Train to the end; the first rank returns the result, the others None.
 
-        Raises:
-            Interrupted: ``stop`` was requested.
-            RunError: the loss is not finite, or a file cannot be written.
+        Interrupted where ``stop`` was requested, RunError where the loss is not finite, or a file cannot be written.
         """
         log_every = max(1, min(_MAX_STEPS_BETWEEN_LOGS, self.num_steps // 50))
         evaluations, every_epoch = self.resources.num_evaluations, self.resources.evaluate_every_epoch
