@@ -63,9 +63,9 @@ offline-kit: .venv/installed
 gpu-proof: .venv/installed
 	$(BIN)/python benchmarks/gpu_proof.py $(OPTIONS)
 
-# Faults by the thousand, for hours; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
+# Faults by the thousand, for hours, counted in docs/faults.md; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
 faults: .venv/installed
-	$(BIN)/python benchmarks/faults.py $(OPTIONS)
+	$(BIN)/python -m pytest tests/faults -m campaign --campaign-minutes 600 $(OPTIONS)
 
 # Every benchmark in short form, each beside its reference: benchmarks/results/<machine>.md; some minutes on an idle machine.
 bench: .venv/installed
