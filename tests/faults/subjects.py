@@ -1,24 +1,31 @@
 """The kinds of files that are read, each with all who read it: whole, to be damaged by the tests of stages."""
 
 import functools
+import io
+import shutil
 import signal
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from commits import make_checkpoint
+from rich.console import Console
 from whole_files import (
     EXPERIMENT,
-    NUM_CLASSES,
+    images_of,
     make_begun_run,
     make_finished_run,
+    make_result,
     make_submission,
     prepare_images,
     write_maps,
 )
 
+from imagesets.catalog import CATALOG
+from imagesets.fetch import ensure, storage
 from imagesets.manifest import read_index, read_manifest
+from imagesets.opening import open_splits
+from imagesets.prepare.check import check_prepared
 from launchers.core.plan import Job
 from launchers.core.progress import read_progress
 from launchers.slurm.grid_status import RunStatus, duration
@@ -45,34 +52,32 @@ class HangError(BaseException):
 
 @dataclass
 class Subject:
-    """A file, and a function that calls all who read it, one after the other."""
+    """Files, and a function that calls all who read them, one after the other; the first file is what is rewritten."""
 
-    path: Path
     read: Callable
+    paths: list
+
+    @property
+    def path(self):
+        return self.paths[0]
 
     def try_out(self, data, tally):
         """Read it with this content; any error but ours passes."""
         self.path.write_bytes(data)
+        before = signal.signal(signal.SIGALRM, _give_up)
+        signal.alarm(LIMIT_S)
         try:
-            with _limited():
-                self.read()
+            self.read()
             tally.add()
         except REFUSALS:
             tally.add(noticed=True)
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
 
 
-@contextmanager
-def _limited():
-    def give_up(number, frame):
-        raise HangError(f"it is still being read after {LIMIT_S} s")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(LIMIT_S)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+def _give_up(number, frame):
+    raise HangError(f"it is still being read after {LIMIT_S} s")
 
 
 def places(content):
@@ -83,20 +88,20 @@ def places(content):
         yield from places(value)
 
 
-def _of_run(name, folder):
+def of_run(name, folder):
     run = make_finished_run(folder) if name == "result" else make_begun_run(folder)
     readers = {
         "result": run.read_result,
         "failure": run.read_failure,
         "experiment": run.read_experiment,
-        "metrics": lambda: [run.read_metrics(), _show_metrics(run)],
+        "metrics": lambda: [run.read_metrics(), show_metrics(run)],
         "attempts": lambda: read_attempts(run),
         "heartbeat": lambda: [read_beat(run), find_silence(run)],
     }
-    return Subject(getattr(run, f"{name}_path"), lambda: [stand(run, {}), read_attempts(run), readers[name]()])
+    return Subject(lambda: [readers[name](), stand(run, {}), read_attempts(run)], [getattr(run, f"{name}_path")])
 
 
-def _show_metrics(run):
+def show_metrics(run):
     """As the display, the figures and the trackers do."""
     progress = read_progress(run)
     duration(RunStatus(Job(EXPERIMENT, run, Resources()), "running", metrics=progress).remaining_s)
@@ -107,57 +112,98 @@ def _show_metrics(run):
     list(flatten(progress))
 
 
-def _submission(folder):
+def submission(folder):
     made = make_submission(folder)
 
     def read():
         submission = read_submission(made)
         return [submission.experiments(task) for task in submission.task_of.values()]
 
-    return Subject(made / "submission.json", read)
+    return Subject(read, [made / "submission.json"])
 
 
-def _starts(folder):
+def starts(folder):
     path = folder / "starts.jsonl"
     start = LostStart(kind="node", job="1_0", restarts=0, task=0, node="node1", reason="status 1")
     path.write_text(2 * f"{start.model_dump_json()}\n")
-    return Subject(path, lambda: [one.describe() for one in read_starts(folder)])
+    return Subject(lambda: [one.describe() for one in read_starts(folder)], [path])
 
 
-def _images_manifest(folder):
+def images_manifest(folder):
     made = prepare_images(folder, "webdataset")
-    return Subject(made / "manifest.json", lambda: read_manifest(made).shards("train"))
+    return Subject(lambda: read_manifest(made).shards("train"), [made / "manifest.json"])
 
 
-def _images_index(folder):
+def images_index(folder):
     made = prepare_images(folder, "webdataset")
-    return Subject(made / "index.safetensors", lambda: [read_index(made, "train"), read_index(made, "test")])
+    return Subject(lambda: [read_index(made, "train"), read_index(made, "test")], [made / "index.safetensors"])
 
 
-def _checkpoint_manifest(folder):
+def checked_images(storage_format, folder):
+    """As `--check` reads them."""
+    prepared = prepare_images(folder, storage_format)
+    return Subject(lambda: bool(check_prepared(prepared, Console(file=io.StringIO()))), images_of(prepared))
+
+
+def images_in_training(storage_format, folder):
+    """All images as a training gets them, without `--check`."""
+    prepared = prepare_images(folder, storage_format)
+
+    def read():
+        splits = open_splits(CATALOG["cifar10_sample"], storage_format, folder).values()
+        return [(split.labels.tolist(), [split.whole(i).tobytes() for i in range(len(split))]) for split in splits]
+
+    return Subject(read, images_of(prepared))
+
+
+def fetched_images(folder):
+    """Arrays that were fetched, as a training gets them."""
+    path = Path(shutil.copy(ensure("cifar10_sample"), folder))
+
+    def read():
+        storage.check_file(path, CATALOG["cifar10_sample"])
+        return {name: array.tobytes() for name, array in storage.open_arrays(path).items()}
+
+    return Subject(read, [path])
+
+
+def checkpoint(folder):
     newest = make_checkpoint(folder)
-    return Subject(newest / "manifest.json", lambda: CheckpointManifest.read(newest))
+    others = sorted(path for path in newest.iterdir() if path.name != "manifest.json")
+    return Subject(lambda: bool(CheckpointManifest.read(newest)), [newest / "manifest.json", *others])
 
 
-def _weights(folder):
-    """As of a run from before results had digests, so that the file's own reader is reached."""
+def weights(has_digest, folder):
+    """Of a run whose result has their digest, or has none, so that the file's own reader is reached."""
     run = make_finished_run(folder)
-    run.write_result(run.read_result().model_copy(update={"weights_sha256": ""}))
-    return Subject(run.weights_path, lambda: trained_network(run, EXPERIMENT, NUM_CLASSES))
+    if not has_digest:
+        run.write_result(run.read_result().model_copy(update={"weights_sha256": ""}))
+
+    def read():
+        found = trained_network(run, EXPERIMENT, 10).state_dict()
+        return {name: tensor.tolist() for name, tensor in found.items()}
+
+    return Subject(read, [run.weights_path])
 
 
-def _maps(folder):
-    """As of a run from before results had their digest, so that the file's own reader is reached."""
+def maps(has_digest, folder):
+    """Of a run whose result has their digest, or that has no result, so that the file's own reader is reached."""
     run = make_begun_run(folder)
-    write_maps(run)
-    return Subject(run.maps_path, lambda: read_recorded(run, ["central"]))
+    digest = write_maps(run)
+    if has_digest:
+        run.write_result(make_result().model_copy(update={"maps_sha256": digest}))
+
+    def read():
+        recorded = read_recorded(run, ["central"])
+        return recorded and {name: array.tolist() for name, array in recorded.arrays.items()}
+
+    return Subject(read, [run.maps_path])
 
 
 OF_A_RUN = ("result", "failure", "experiment", "metrics", "attempts", "heartbeat")
-JSON_FILES = {f"{name} of a run": functools.partial(_of_run, name) for name in OF_A_RUN} | {
-    "submission": _submission,
-    "starts of a submission": _starts,
-    "manifest of images": _images_manifest,
-    "manifest of a checkpoint": _checkpoint_manifest,
+JSON_FILES = {f"{name} of a run": functools.partial(of_run, name) for name in OF_A_RUN} | {
+    "submission": submission,
+    "starts of a submission": starts,
+    "manifest of images": images_manifest,
+    "manifest of a checkpoint": checkpoint,
 }
-TENSORS = {"index of images": _images_index, "weights": _weights, "attention maps": _maps}

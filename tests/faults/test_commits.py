@@ -4,19 +4,9 @@ import functools
 from pathlib import Path
 from random import Random
 
+import commits
 import pytest
 from campaign import Fault
-from commits import (
-    commit_checkpoint,
-    commit_removal,
-    commit_result,
-    go_on_from_checkpoint,
-    go_on_from_removal,
-    go_on_to_result,
-    list_checkpoints,
-    read_digest,
-    read_end,
-)
 from kills import alone, attack
 
 from suite.base.files import write_atomically
@@ -27,13 +17,13 @@ def kill(commit, go_on, find_end, num, tally, draw, folder):
     tally.counts, tally.stories = found.counts, found.stories
 
 
-CHECKPOINT = functools.partial(kill, commit_checkpoint, go_on_from_checkpoint, read_digest, 10)
-RESULT = functools.partial(kill, commit_result, go_on_to_result, read_end, 50)
-REMOVAL = functools.partial(kill, commit_removal, go_on_from_removal, list_checkpoints, 50)
+CHECKPOINT = (commits.commit_checkpoint, commits.go_on_from_checkpoint, commits.read_digest, 10)
+RESULT = (commits.commit_result, commits.go_on_to_result, commits.read_end, 50)
+REMOVAL = (commits.commit_removal, commits.go_on_from_removal, commits.list_checkpoints, 50)
 FAULTS = [
-    Fault("killed between two system calls, removal of checkpoints", REMOVAL, rounds=20, in_tests=1),
-    Fault("killed between two system calls, checkpoint", CHECKPOINT, rounds=40, in_tests=1),
-    Fault("killed between two system calls, result", RESULT, rounds=20, in_tests=1),
+    Fault("killed between two system calls, removal of checkpoints", functools.partial(kill, *REMOVAL), 20, in_tests=1),
+    Fault("killed between two system calls, checkpoint", functools.partial(kill, *CHECKPOINT), 40, in_tests=1),
+    Fault("killed between two system calls, result", functools.partial(kill, *RESULT), 20, in_tests=1),
 ]
 
 

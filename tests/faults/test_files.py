@@ -13,7 +13,7 @@ import pytest
 from campaign import Fault, Tally
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from subjects import JSON_FILES, TENSORS, HangError, Subject, places
+from subjects import JSON_FILES, HangError, Subject, images_index, maps, places, weights
 
 from suite.base.errors import RecordError
 
@@ -88,6 +88,11 @@ def fuzz(make, is_json, num, tally, draw, folder):
         tally.add(f"{type(error).__name__}: {error}; {what}")
 
 
+TENSORS = {
+    "index of images": images_index,
+    "weights": functools.partial(weights, False),
+    "attention maps": functools.partial(maps, False),
+}
 FAULTS = [
     Fault(f"damaged input, {name}", functools.partial(fuzz, make, name in JSON_FILES, ROUND), rounds=20, in_tests=1)
     for name, make in (JSON_FILES | TENSORS).items()
@@ -102,7 +107,7 @@ def test_a_damaged_file_is_read_or_refused_by_an_error_of_ours(play):
 def fuzz_small_file(folder, num, read):
     path, tally = folder / "file.json", Tally()
     path.write_bytes(WHOLE)
-    fuzz(lambda folder: Subject(path, lambda: read(path.read_bytes())), True, num, tally, Random(0), folder)
+    fuzz(lambda folder: Subject(lambda: read(path.read_bytes()), [path]), True, num, tally, Random(0), folder)
     return tally
 
 

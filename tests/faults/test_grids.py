@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,10 @@ BOARD = "leaderboards/sample_efficiency/smoke.convit_table2.csv"
 LIMIT_S = 600.0
 
 
-def start(store):
+def run(store, timeout=LIMIT_S):
+    """Run the grid; it is killed when its time is up."""
     command = [sys.executable, str(GRID), *OPTIONS, "--runs", str(store)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-
-
-def wait(grid):
-    """Exit code and output; a grid that hangs is killed."""
-    try:
-        output = grid.communicate(timeout=LIMIT_S)[0]
-    finally:
-        grid.kill()
-    return grid.wait(), output
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout)
 
 
 def outcome(store):
@@ -43,8 +36,8 @@ def undisturbed():
     """The outcome of a grid that is left alone, and the seconds that it takes on this machine."""
     with tempfile.TemporaryDirectory() as name:
         began = time.monotonic()
-        code, output = wait(start(Path(name)))
-        assert code == 0, output
+        done = run(Path(name))
+        assert done.returncode == 0, done.stdout + done.stderr
         return outcome(Path(name)), time.monotonic() - began
 
 
@@ -52,15 +45,12 @@ def kill(tally, draw, folder):
     """Kill the grid five times at random moments; the sixth goes on to the end."""
     (expected, most_s), num_kills = undisturbed(), 0
     for _ in range(5):
-        grid = start(folder)
         try:
-            grid.communicate(timeout=draw.uniform(0.0, 0.6 * most_s))
+            run(folder, timeout=draw.uniform(0.0, 0.6 * most_s))
         except subprocess.TimeoutExpired:
-            grid.kill()
-            grid.communicate()
             num_kills += 1
-    code, output = wait(start(folder))
-    assert code == 0, f"after {num_kills} kills: {output[-300:]}"
+    done = run(folder)
+    assert done.returncode == 0, f"after {num_kills} kills: {done.stderr[-300:]}"
     assert outcome(folder) == expected, f"after {num_kills} kills"
     for _ in range(num_kills):
         tally.add(noticed=True, resumed=True, equal=True)
@@ -69,8 +59,8 @@ def kill(tally, draw, folder):
 def race(num_grids, tally, draw, folder):
     """Start several grids at once: each run is trained by one of them, once; all end well, with nothing to notice."""
     expected, _ = undisturbed()
-    grids = [start(folder) for _ in range(num_grids)]
-    codes = [wait(grid)[0] for grid in grids]
+    with ThreadPoolExecutor(num_grids) as threads:
+        codes = [done.returncode for done in threads.map(run, [folder] * num_grids)]
     tries = [json.loads(path.read_text())["num_attempts"] for path in folder.glob("experiments/*/*/environment.json")]
     went_well = not any(codes) and set(tries) == {1}
     story = f"{num_grids} grids ended with {codes}, attempts {tries}"

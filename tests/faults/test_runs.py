@@ -122,8 +122,7 @@ def disturb(strike, phase, num_ranks, tally, draw, folder, fork):
             return  # it was over before: nothing was injected
         time.sleep(draw.random() * 0.03)
         victim = draw.choice(ranks_of(run, num_ranks) or [process.pid])
-        with strike(Target(run, process, victim, start)):
-            code = wait_beside(process, watch)
+        code = wait_after(strike, Target(run, process, victim, start), watch)
     except TimeoutError as error:
         tally.add(str(error))
         return
@@ -132,6 +131,18 @@ def disturb(strike, phase, num_ranks, tally, draw, folder, fork):
     second = go_on(run, num_ranks, start)
     story = f"{phase}, {num_ranks} ranks: ended with {code}, then with {second}; {run.log_path.read_bytes()[-200:]!r}"
     tally.judge(code != 0, second == 0 and run.result_path.exists(), outcome(run) == expected, story)
+
+
+def wait_after(strike, target, watch):
+    """Strike, wait for the end and undo the strike; gives the exit code."""
+    undo = None
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        undo = strike(target)
+    try:
+        return wait_beside(target.process, watch)
+    finally:
+        if undo is not None:
+            undo()
 
 
 def wait_beside(process, watch):
@@ -180,56 +191,46 @@ def ranks_of(run, num_ranks):
     return sorted(found)
 
 
-@contextlib.contextmanager
-def send(number, target, to_all=False):
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(target.process.pid if to_all else target.victim, number)
-    yield
+def send(number, target):
+    os.kill(target.victim, number)
 
 
-@contextlib.contextmanager
+def terminate(target):
+    os.kill(target.process.pid, signal.SIGTERM)
+
+
 def limit_file_size(target):
-    with contextlib.suppress(ProcessLookupError):
-        resource.prlimit(target.victim, resource.RLIMIT_FSIZE, (SMALL_FILE, SMALL_FILE))
-    yield
+    resource.prlimit(target.victim, resource.RLIMIT_FSIZE, (SMALL_FILE, SMALL_FILE))
 
 
-@contextlib.contextmanager
 def limit_memory(target):
     """To what the process has by now."""
-    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError):  # it has ended
         held = int(Path(f"/proc/{target.victim}/statm").read_text().split()[0]) * resource.getpagesize()
         resource.prlimit(target.victim, resource.RLIMIT_AS, (held, held))
-    yield
 
 
-@contextlib.contextmanager
 def make_read_only(target):
     folders = [path for path in (target.run.path, target.run.checkpoint_path) if path.exists()]
     for path in folders:
         path.chmod(0o555)
-    try:
-        yield
-    finally:
-        for path in filter(Path.exists, folders):
-            path.chmod(0o755)
+    return lambda: [path.chmod(0o755) for path in folders if path.exists()]
 
 
-@contextlib.contextmanager
 def put_folder_in_place_of_metrics(target):
     metrics, kept = target.run.metrics_path, target.run.path / "metrics.kept"
     metrics.rename(kept)
     with contextlib.suppress(FileExistsError):  # the run was faster
         metrics.mkdir()
-    try:
-        yield
-    finally:
+
+    def undo():
         if metrics.is_dir():
             metrics.rmdir()
             kept.rename(metrics)
 
+    return undo
 
-@contextlib.contextmanager
+
 def kill_and_hold_the_lock(target):
     """Start the run once more while this process holds its claim: that must end at once, and touch nothing."""
     kill(target.process)
@@ -237,10 +238,8 @@ def kill_and_hold_the_lock(target):
         before = sorted(target.run.path.rglob("*"))
         assert wait(target.start(target.run, 1)) == Exit.ELSEWHERE
         assert sorted(target.run.path.rglob("*")) == before
-    yield
 
 
-@contextlib.contextmanager
 def kill_and_set_the_clock_back(target):
     """The machine's clock is left alone: what the run has left behind gets the times of one that was a day ahead."""
     kill(target.process)
@@ -250,13 +249,12 @@ def kill_and_set_the_clock_back(target):
     target.run.attempts_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for path in target.run.path.rglob("*"):
         os.utime(path, (time.time() + DAY_S,) * 2)
-    yield
 
 
-STRIKES = {
+STRIKES = {  # each may return how it is undone
     "exception": put_folder_in_place_of_metrics,
     "SIGKILL": functools.partial(send, signal.SIGKILL),
-    "SIGTERM": functools.partial(send, signal.SIGTERM, to_all=True),
+    "SIGTERM": terminate,
     "SIGSTOP": functools.partial(send, signal.SIGSTOP),
     "SIGSEGV": functools.partial(send, signal.SIGSEGV),
     "SIGABRT": functools.partial(send, signal.SIGABRT),

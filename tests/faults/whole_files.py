@@ -26,43 +26,21 @@ from suite.store.results import RESULT_FORMAT, Failure, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint.checkpoint import save_weights
 
-EXPERIMENT = Experiment(
-    model="deit_micro",
-    model_options={"dim": 18, "depth": 1},
-    dataset="cifar10",
-    image_size=32,
-    recipe=DEIT_LAPTOP,
-)
-NUM_CLASSES = 10
+OPTIONS = {"dim": 18, "depth": 1}
+EXPERIMENT = Experiment(model="deit_micro", model_options=OPTIONS, dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
 MADE = tempfile.TemporaryDirectory()  # what takes long to make, and is the same each time
 
 
 def make_result(weights_sha256=""):
     """A result as a run of EXPERIMENT could have left it."""
     num_steps = EXPERIMENT.num_steps(50_000)
-    return Result(
-        format_version=RESULT_FORMAT,
-        experiment=EXPERIMENT,
-        top1_percent=40.25,
-        top5_percent=80.5,
-        test_loss=1.53125,
-        best_top1_percent=41.0,
-        num_parameters=7,
-        num_train_images=50_000,
-        num_test_images=10_000,
-        num_steps=num_steps,
-        images_seen=num_steps * DEIT_LAPTOP.batch_size,
-        train_s=1.5,
-        images_per_s=640.0,
-        device="a device",
-        num_ranks=1,
-        threads_per_rank=1,
-        num_attempts=1,
-        weights_sha256=weights_sha256,
-        protocol_version=PROTOCOL_VERSION,
-        commit="unknown",
-        finished_at="2026-01-01T00:00:00+00:00",
-    )
+    accuracy = {"top1_percent": 40.25, "top5_percent": 80.5, "test_loss": 1.53125, "best_top1_percent": 41.0}
+    counts = {"num_parameters": 7, "num_train_images": 50_000, "num_test_images": 10_000, "num_steps": num_steps}
+    speed = {"images_seen": num_steps * DEIT_LAPTOP.batch_size, "train_s": 1.5, "images_per_s": 640.0}
+    where = {"device": "a device", "num_ranks": 1, "threads_per_rank": 1, "num_attempts": 1}
+    origin = {"protocol_version": PROTOCOL_VERSION, "commit": "unknown", "finished_at": "2026-01-01T00:00:00+00:00"}
+    given = accuracy | counts | speed | where | origin | {"weights_sha256": weights_sha256}
+    return Result(format_version=RESULT_FORMAT, experiment=EXPERIMENT, **given)
 
 
 def make_begun_run(store):
@@ -84,7 +62,7 @@ def make_finished_run(store):
     """A run with a result, and weights that its experiment's network reads."""
     run = make_begun_run(store)
     torch.manual_seed(0)
-    network = build_model("deit_micro", num_classes=NUM_CLASSES, image_size=32, dim=18, depth=1)
+    network = build_model("deit_micro", num_classes=10, image_size=32, **OPTIONS)
     run.write_result(make_result(save_weights(network.state_dict(), run.weights_path)))
     return run
 
