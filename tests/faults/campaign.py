@@ -55,7 +55,8 @@ class Tally:
 
     def add(self, story="", **outcomes):
         """Count one fault, which is lost if there is a story of it."""
-        self.counts.update({"injected": 1, "noticed": 0, "lost": bool(story), **outcomes})
+        outcomes = {"injected": 1, "noticed": 0, "lost": bool(story)} | outcomes
+        self.counts.update({name: int(value) for name, value in outcomes.items()})
         self.stories += [story[:400]] * bool(story)
 
     def judge(self, noticed, resumed, equal, story):
