@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # processes that are started from here import these modules, too
-from campaign import STAGES, Round, rounds_of, write_counts
+from campaign import STAGES, Round, find_lost, rounds_of, write_counts
 
 _ROOT = Path(__file__).parents[2]
 _KEPT = _ROOT / "runs" / "faults"
@@ -38,13 +38,9 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def campaign_ends(request):
-    """The moment on the monotonic clock, before the counts are written; None among the tests."""
+    """The moment on the monotonic clock; None among the tests."""
     minutes = _minutes(request.config)
-    if minutes is None:
-        yield None
-    else:
-        yield time.monotonic() + 60 * minutes
-        write_counts(_ROOT / "docs" / "faults.md", _KEPT)
+    return None if minutes is None else time.monotonic() + 60 * minutes
 
 
 @pytest.fixture
@@ -66,3 +62,15 @@ def play(request, campaign_ends, fork):
         return tally.counts
 
     return play
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """Write the counts of all rounds that were ever played; fail if any of them has lost something."""
+    config = session.config
+    if _minutes(config) is None or config.option.collectonly or hasattr(config, "workerinput"):
+        return
+    write_counts(_ROOT / "docs" / "faults.md", _KEPT)
+    if find_lost(_KEPT):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    elif exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:  # no round was missing
+        session.exitstatus = pytest.ExitCode.OK

@@ -5,7 +5,7 @@ import platform
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
-from campaign import Fault, Round, Tally, rounds_of, write_counts
+from campaign import Fault, Round, Tally, find_lost, rounds_of, write_counts
 
 from suite.base.commit import commit
 from suite.spec.resources import Resources
@@ -30,6 +30,14 @@ def test_a_campaign_plays_the_rounds_that_are_missing_each_the_same_whenever_it_
     assert rounds_of(module, tmp_path) == rounds[7:]
     assert tallies == [one.play() for one in rounds[:7]]
     assert {tally.stories[-1] for tally in tallies} == {"a story", "KeyError: 'an error of the fault itself'"}
+
+
+def test_rounds_that_lost_something_are_found(tmp_path):
+    whole = Round("files", Fault("whole", lambda tally, draw, folder: tally.add(), rounds=1), 0)
+    lossy = Round("files", Fault("lossy", lambda tally, draw, folder: tally.add("a story"), rounds=1), 0)
+    for one in (whole, lossy):
+        one.play(tmp_path)
+    assert find_lost(tmp_path) == [lossy.path(tmp_path)]
 
 
 def test_what_is_lost_is_counted_as_lost_with_its_story():
