@@ -88,9 +88,9 @@ gpu-boards: $(addprefix gpu-board-,$(SUITES))
 gpu-board-%: .venv/installed
 	$(BIN)/python launchers/grid.py --suite $* --profile gpu --runs $(PROOF)/runs --max-parallel 8 --retry-failed
 
-# Faults by the thousand, for hours; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
+# Faults by the thousand, for hours, counted in docs/faults.md; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
 faults: .venv/installed
-	$(BIN)/python benchmarks/faults.py $(OPTIONS)
+	$(BIN)/python -m pytest tests/faults -m campaign --campaign-minutes 600 $(OPTIONS)
 
 # Every benchmark in short form, each beside its reference: benchmarks/results/<machine>.md; some minutes on an idle machine.
 bench: .venv/installed

@@ -14,6 +14,7 @@ from leaderboards.figures.parts.heads import (
     view,
 )
 from leaderboards.figures.parts.logged import read_paths
+from suite.base.errors import RecordError
 
 
 def test_the_ellipses_of_an_isotropic_head_are_circles_of_the_known_radii():
@@ -126,6 +127,20 @@ def test_a_layer_without_heads_has_no_path(leave_run):
     assert paths.centers[0].shape == (1, 0, 2)
     assert paths.precisions[0].shape == (1, 0, 2, 2)
     assert read_paths(leave_run("convit")) is None
+
+
+@pytest.mark.parametrize(
+    "logged",
+    [
+        [{"centers": [[[1.0, 2.0]]]}, {"centers": [[[1.0, 2.0]]], "precisions": [[[1, 0, 1]]]}],  # at two times, at one
+        [{"centers": [[[1.0, 2.0]]]}, {"precisions": [[[1, 0, 1]]]}],  # as often, each at one time
+        [{"centers": [[[1.0, 2.0]] * 2], "precisions": [[[1, 0, 1]]]}],  # of two heads, and of one
+    ],
+)
+def test_centers_and_precisions_of_other_heads_or_times_are_refused(leave_run, logged):
+    lines = [{"step": step, "num_steps": 3, "epoch": float(step)} | line for step, line in enumerate(logged)]
+    with pytest.raises(RecordError, match=r"metrics\.jsonl: expected centers and precisions of the same heads"):
+        read_paths(leave_run("deit", lines=lines))
 
 
 def test_a_layer_is_shown_before_half_way_and_after_its_training_with_its_way_there(paths):

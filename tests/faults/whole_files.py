@@ -1,16 +1,18 @@
 """Whole files of every kind that we read, for others to damage: a finished run, a submission, prepared images."""
 
-from __future__ import annotations
-
+import contextlib
+import functools
+import io
 import json
-import subprocess
-import sys
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.numpy import save_file
 
+from imagesets.prepare.__main__ import main as prepare
 from launchers.slurm.submission import Submission, write_submission
 from suite.base.files import sha256_of
 from suite.models.registry import build_model
@@ -23,46 +25,24 @@ from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Failure, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint import save_weights
 
-EXPERIMENT = Experiment(
-    model="deit_micro",
-    model_options={"dim": 18, "depth": 1},
-    dataset="cifar10",
-    image_size=32,
-    recipe=DEIT_LAPTOP,
-)
-NUM_CLASSES = 10
-_NUM_STEPS = EXPERIMENT.num_steps(50_000)
-_PREPARE = Path(__file__).resolve().parents[1] / "datasets/prepare.py"
+OPTIONS = {"dim": 18, "depth": 1}
+EXPERIMENT = Experiment(model="deit_micro", model_options=OPTIONS, dataset="cifar10", image_size=32, recipe=DEIT_LAPTOP)
+MADE = tempfile.TemporaryDirectory()  # what takes long to make, and is the same each time
 
 
-def make_result(weights_sha256: str = "") -> Result:
-    """A result as a run of ``EXPERIMENT`` could have left it."""
-    return Result(
-        format_version=RESULT_FORMAT,
-        experiment=EXPERIMENT,
-        top1_percent=40.25,
-        top5_percent=80.5,
-        test_loss=1.53125,
-        best_top1_percent=41.0,
-        num_parameters=7,
-        num_train_images=50_000,
-        num_test_images=10_000,
-        num_steps=_NUM_STEPS,
-        images_seen=_NUM_STEPS * DEIT_LAPTOP.batch_size,
-        train_s=1.5,
-        images_per_s=640.0,
-        device="a device",
-        num_ranks=1,
-        threads_per_rank=1,
-        num_attempts=1,
-        weights_sha256=weights_sha256,
-        protocol_version=PROTOCOL_VERSION,
-        commit="unknown",
-        finished_at="2026-01-01T00:00:00+00:00",
-    )
+def make_result(weights_sha256=""):
+    """A result as a run of EXPERIMENT could have left it."""
+    num_steps = EXPERIMENT.num_steps(50_000)
+    accuracy = {"top1_percent": 40.25, "top5_percent": 80.5, "test_loss": 1.53125, "best_top1_percent": 41.0}
+    counts = {"num_parameters": 7, "num_train_images": 50_000, "num_test_images": 10_000, "num_steps": num_steps}
+    speed = {"images_seen": num_steps * DEIT_LAPTOP.batch_size, "train_s": 1.5, "images_per_s": 640.0}
+    where = {"device": "a device", "num_ranks": 1, "threads_per_rank": 1, "num_attempts": 1}
+    origin = {"protocol_version": PROTOCOL_VERSION, "commit": "unknown", "finished_at": "2026-01-01T00:00:00+00:00"}
+    given = accuracy | counts | speed | where | origin | {"weights_sha256": weights_sha256}
+    return Result(format_version=RESULT_FORMAT, experiment=EXPERIMENT, **given)
 
 
-def make_begun_run(store: Path) -> RunDirectory:
+def make_begun_run(store):
     """A run with all files of one that trains and has failed before."""
     run = RunDirectory.of(store, EXPERIMENT)
     run.create(EXPERIMENT)
@@ -77,16 +57,16 @@ def make_begun_run(store: Path) -> RunDirectory:
     return run
 
 
-def make_finished_run(store: Path) -> RunDirectory:
+def make_finished_run(store):
     """A run with a result, and weights that its experiment's network reads."""
     run = make_begun_run(store)
     torch.manual_seed(0)
-    network = build_model("deit_micro", num_classes=NUM_CLASSES, image_size=32, dim=18, depth=1)
+    network = build_model("deit_micro", num_classes=10, image_size=32, **OPTIONS)
     run.write_result(make_result(save_weights(network.state_dict(), run.weights_path)))
     return run
 
 
-def write_maps(run: RunDirectory) -> str:
+def write_maps(run):
     """Write attention maps as a run could have recorded them; returns the file's SHA-256."""
     about = {"layers": [0], "grid": [2, 2], "num_images": 4, "queries": [[1, 1]]}
     arrays = {"before/00/central": np.zeros((1, 2, 2), np.float32)}
@@ -94,21 +74,29 @@ def write_maps(run: RunDirectory) -> str:
     return sha256_of(run.maps_path)
 
 
-def make_submission(store: Path) -> Path:
+def make_submission(store):
     """The folder of a submission of two tasks."""
     tasks = ((EXPERIMENT,), (EXPERIMENT.with_seed(1),))
     ids = tuple(tuple(experiment.id for experiment in task) for task in tasks)
-    submission = Submission(
-        name="suite-smoke-1", suite="suite", profile="smoke", num_seeds=2, time_min=60, resources=Resources(),
-        tasks=tasks, ids=ids,
-    )  # fmt: skip
-    return write_submission(store, submission)
+    about = {"name": "suite-smoke-1", "suite": "suite", "profile": "smoke", "num_seeds": 2, "time_min": 60}
+    return write_submission(store, Submission(**about, resources=Resources(), tasks=tasks, ids=ids))
 
 
-def prepare_images(folder: Path, storage_format: str) -> Path:
+def prepare_images(folder, storage_format):
     """The packaged images, as the command prepares them in a format."""
-    command = [sys.executable, str(_PREPARE), "--dataset", "cifar10_sample", "--format", storage_format]
-    done = subprocess.run([*command, "--out", str(folder)], capture_output=True, encoding="utf-8", errors="replace")
-    if done.returncode:
-        raise RuntimeError(done.stderr)
+    shutil.copytree(_prepare(storage_format), folder, dirs_exist_ok=True)
     return folder / "cifar10_sample" / storage_format
+
+
+@functools.cache
+def _prepare(storage_format):
+    made = Path(MADE.name) / storage_format
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        status = prepare(["--dataset", "cifar10_sample", "--format", storage_format, "--out", str(made)])
+    assert status == 0, said.getvalue()
+    return made
+
+
+def images_of(prepared):
+    """All files of prepared images but the manifest."""
+    return sorted(path for path in prepared.rglob("*") if path.is_file() and path.name != "manifest.json")
