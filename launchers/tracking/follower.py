@@ -42,7 +42,7 @@ Papers = Mapping[str, Mapping[str, float]]  # group of seeds -> metric -> the pa
 
 
 class FollowRequest(Frozen):
-    """What a follower is asked to do. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
+    """The request to a follower. ``runs`` are ids; ``suite`` is as ``get_suite`` takes it."""
 
     tracker: TrackerName
     store: str
