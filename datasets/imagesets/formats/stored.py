@@ -65,7 +65,7 @@ class StoredImages(ABC):
 
     @abstractmethod
     def read(self, index: int) -> Encoded | Pixels:
-        """What is stored of one image: pixels, or a JPEG's or PNG's bytes.
+        """Read what is stored of one image: pixels, or a JPEG's or PNG's bytes.
 
         Raises:
             CorruptImageError: if they have changed since the image set was prepared.
