@@ -90,7 +90,7 @@ def build_all(
     A suite that cannot be built is named in the index.
 
     Args:
-        store, num_seeds, pack: as in ``build``.
+        store, num_seeds, pack: arguments of ``build``.
         profile: the only scale to look at; None: all.
         out: the folder of the index and of the suites' folders; None: ``<store>/leaderboards``.
 

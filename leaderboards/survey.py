@@ -46,7 +46,7 @@ def survey(
         store: the run store.
         profile: the only scale to look at; None: all.
         num_seeds: seeds planned per cell; None: as many as the fullest cell has.
-        also: one more suite and its scale, such as one of the user's own or on other images.
+        also: another suite and its scale, such as one of the user's own or on other images.
     """
     extra = {also[0]: also[1]} if also else {}
     for name in dict.fromkeys([*list_suites(), *extra]):

@@ -1,6 +1,7 @@
 """Docstrings begin with a summary, and functions of many parameters describe these."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ FOLDERS = ("suite", "launchers", "datasets/imagesets", "leaderboards", "benchmar
 FILES = [str(path.relative_to(ROOT)) for name in FOLDERS for path in sorted((ROOT / name).rglob("*.py"))]
 MANY = 4
 NO_SUMMARY = ("What ", "Args:", "Returns:", "Raises:")
+FRAGMENT = re.compile(
+    r"^ +\*{0,2}\w+(, \*{0,2}\w+)*: (of|for|from|in|on|to|by|with|that|which|is|are|was|gives?|says?|takes?|gets?) .*",
+    re.M,
+)
 
 
 def definitions(node):
@@ -29,6 +34,8 @@ def test_docstrings_open_with_a_summary_and_describe_the_parameters_where_there_
     for node in definitions(ast.parse(Path(ROOT, path).read_text())):
         name, text = getattr(node, "name", "the module"), ast.get_docstring(node) or ""
         assert not text.startswith(NO_SUMMARY), f"{name}: {text}"
+        fragment = FRAGMENT.search(text.partition("Args:\n")[2].partition("\n\n")[0])
+        assert not fragment, f"{name} describes a parameter from the middle of a sentence: {fragment[0].strip()}"
         if isinstance(node, ast.FunctionDef) and not name.startswith("_"):
             given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
             parameters = [argument.arg for argument in given if argument.arg not in ("self", "cls")]

@@ -18,7 +18,7 @@ def to_rst(lines: list[str]) -> list[str]:
     """Escape what only looks like markup, and mark indented blocks as literal ones.
 
     Args:
-        lines: of a docstring, without the indentation of all.
+        lines: lines of a docstring, without the indentation of all.
 
     Returns:
         The lines for napoleon, whose sections stay as they are but for the escapes.

@@ -47,9 +47,9 @@ def move(text: str, origin: Path, page: Path) -> str:
     """Rewrite the links of a file for the page that shows it.
 
     Args:
-        text: of the file, or a part of it; what lies within fences stays as it is.
+        text: text of the file, or a part of it; what lies within fences stays as it is.
         origin: the file, whose folder the links start from.
-        page: in ``docs/``, the same file or another.
+        page: page in ``docs/``, the same file or another.
     """
 
     def rewrite(found: re.Match[str]) -> str:

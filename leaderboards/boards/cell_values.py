@@ -142,7 +142,7 @@ def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, pa
 
     Args:
         row, column: the place of the new cell.
-        sources: at least one cell.
+        sources: source cells, at least one.
         formula: makes the number of the sources' means.
         paper: the number that the paper prints there.
     """

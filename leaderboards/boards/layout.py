@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from leaderboards.boards.metrics import check_metric
 from suite.base.errors import RecordError, SpecError, check_name
 from suite.papers import find_table
-from suite.spec.figures import CurveFigure, Figure, HeatmapFigure, LineFigure, PairFigure, RunFigure, ScatterFigure
+from suite.spec.figures import Figure, RunFigure, TableFigure
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Suite, Table
 
@@ -170,30 +170,15 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
 
 
 def _check_figure(figure: Figure, suite: Suite, layouts: dict[str, PaperTable]) -> None:
-    if isinstance(figure, LineFigure):
-        keys, columns = [figure.x_key], [*figure.lines.values(), figure.gain_column or ""]
-    elif isinstance(figure, HeatmapFigure):
-        keys, columns = [figure.x_key, figure.y_key], [figure.column]
-    elif isinstance(figure, ScatterFigure):
-        keys, columns = [figure.group_key, figure.label_key], [figure.x_column, figure.y_column]
-    else:
-        for place in places_of(figure):
+    if isinstance(figure, RunFigure):
+        for place in figure.places:
             _check_place(place, suite, layouts)
-        return
-    paper = layouts[suite.table(figure.table).name]
-    for key in keys:
-        check_name("row key", key, paper.row_keys)
-    for column in filter(None, columns):
-        check_name("column", column, paper.columns)
-
-
-def places_of(figure: RunFigure) -> list[Place]:
-    """The places whose runs a figure draws."""
-    if isinstance(figure, CurveFigure):
-        return [place for panel in figure.panels.values() for place in panel.values()]
-    if isinstance(figure, PairFigure):
-        return [place for pair in figure.pairs.values() for place in (pair.baseline, pair.better, pair.gain)]
-    return list(figure.models.values())
+    if isinstance(figure, TableFigure):
+        paper = layouts[suite.table(figure.table).name]
+        for key in figure.row_keys:
+            check_name("row key", key, paper.row_keys)
+        for column in figure.columns:
+            check_name("column", column, paper.columns)
 
 
 def _check_place(place: Place, suite: Suite, layouts: dict[str, PaperTable]) -> None:

@@ -12,21 +12,10 @@ They share ``parts/``: the look, and the runs behind a cell with what these have
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from suite.spec.figures import (
-    CentersFigure,
-    CurveFigure,
-    Figure,
-    HeatmapFigure,
-    LayerFigure,
-    LineFigure,
-    MapsFigure,
-    PairFigure,
-    PathsFigure,
-    ProgressFigure,
-    ScatterFigure,
-)
+from suite.spec.figures import Figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -51,28 +40,6 @@ def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png"
 
 
 def _find_drawer(kind: type[Figure]) -> Callable[[Any, Leaderboard], Canvas | None]:
-    from leaderboards.figures import (
-        attention_by_layer,
-        attention_sheets,
-        centers,
-        curves,
-        heatmaps,
-        lines,
-        pairs,
-        scatter,
-        shares,
-    )
-
-    drawers: dict[type[Figure], Callable[[Any, Leaderboard], Canvas | None]] = {
-        LineFigure: lines.draw_lines,
-        HeatmapFigure: heatmaps.draw_heatmap,
-        ScatterFigure: scatter.draw_scatter,
-        CurveFigure: curves.draw_curves,
-        ProgressFigure: shares.draw_shares,
-        PairFigure: pairs.draw_pairs,
-        LayerFigure: attention_by_layer.draw_layers,
-        MapsFigure: attention_sheets.draw_maps,
-        CentersFigure: centers.draw_centers,
-        PathsFigure: centers.draw_paths,
-    }
-    return drawers[kind]
+    module, _, function = kind.drawn_by.partition(".")
+    found: Callable[[Any, Leaderboard], Canvas | None] = getattr(import_module(f"{__name__}.{module}"), function)
+    return found

@@ -1,6 +1,9 @@
-"""The figures of a suite, as data: what each draws, from a table's columns or from what runs have logged."""
+"""The figures of a suite, as data: what each draws, from a table's columns or from what runs have logged.
 
-from typing import Literal
+A kind of figure is a class here and the function that it names, in a module of ``leaderboards.figures``.
+"""
+
+from typing import ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
@@ -10,18 +13,53 @@ from suite.spec.profile import Place
 _ACCURACY = "Top-1 accuracy (%)"  # what a logged metric is where a figure names no other
 
 
-class _Named(Frozen):
+class Figure(Frozen):
+    """A figure of a suite.
+
+    ``drawn_by`` names the module in ``leaderboards.figures``, and the function in it, that draws this kind.
+    """
+
+    drawn_by: ClassVar[str]
+
     name: str
     item: str  # of the paper
 
 
-class _OfTable(_Named):
+class TableFigure(Figure):
+    """A figure of numbers in a table, whose row keys and columns are checked before anything is trained."""
+
     table: str = ""
 
+    @property
+    def row_keys(self) -> list[str]:
+        raise NotImplementedError
 
-class LineFigure(_OfTable):
+    @property
+    def columns(self) -> list[str]:
+        raise NotImplementedError
+
+
+class RunFigure(Figure):
+    """A figure of what runs have logged or recorded; the places of these runs are checked before training."""
+
+    @property
+    def places(self) -> list[Place]:
+        raise NotImplementedError
+
+
+class _OfModels(RunFigure):
+    models: dict[str, Place]  # title -> whose run
+
+    @property
+    def places(self) -> list[Place]:
+        return list(self.models.values())
+
+
+class LineFigure(TableFigure):
     """Metric columns against a numeric row key, with an optional relative gain. Where there are other row keys, each of
     their values has its own line of the one column: ``lines`` is then {"": column}."""
+
+    drawn_by: ClassVar[str] = "lines.draw_lines"
 
     x_key: str
     x_label: str
@@ -31,9 +69,19 @@ class LineFigure(_OfTable):
     gain_label: str = ""
     log_x: bool = False
 
+    @property
+    def row_keys(self) -> list[str]:
+        return [self.x_key]
 
-class HeatmapFigure(_OfTable):
+    @property
+    def columns(self) -> list[str]:
+        return [*self.lines.values(), *([self.gain_column] if self.gain_column else [])]
+
+
+class HeatmapFigure(TableFigure):
     """One column over two row keys."""
+
+    drawn_by: ClassVar[str] = "heatmaps.draw_heatmap"
 
     column: str
     x_key: str
@@ -42,9 +90,19 @@ class HeatmapFigure(_OfTable):
     y_label: str
     value_label: str
 
+    @property
+    def row_keys(self) -> list[str]:
+        return [self.x_key, self.y_key]
 
-class ScatterFigure(_OfTable):
+    @property
+    def columns(self) -> list[str]:
+        return [self.column]
+
+
+class ScatterFigure(TableFigure):
     """One column against another, a point per row: colour by ``group_key``, text by ``label_key``."""
+
+    drawn_by: ClassVar[str] = "scatter.draw_scatter"
 
     x_column: str
     y_column: str
@@ -54,12 +112,22 @@ class ScatterFigure(_OfTable):
     label_key: str
     log_x: bool = False
 
+    @property
+    def row_keys(self) -> list[str]:
+        return [self.group_key, self.label_key]
 
-class CurveFigure(_Named):
+    @property
+    def columns(self) -> list[str]:
+        return [self.x_column, self.y_column]
+
+
+class CurveFigure(RunFigure):
     """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run.
 
     With ``after_parents`` a run that goes on from a parent's weights begins where that one's training ended.
     """
+
+    drawn_by: ClassVar[str] = "curves.draw_curves"
 
     metric: Literal["top1_percent", "test_loss", "loss"] = "top1_percent"
     y_label: str = _ACCURACY
@@ -67,16 +135,21 @@ class CurveFigure(_Named):
     log_y: bool = False
     after_parents: bool = False
 
+    @property
+    def places(self) -> list[Place]:
+        return [place for panel in self.panels.values() for place in panel.values()]
 
-class ProgressFigure(_Named):
+
+class ProgressFigure(_OfModels):
     """A logged metric against a number in which models differ: a line for each of ``shares`` of the training, read at
     the evaluation nearest to it."""
+
+    drawn_by: ClassVar[str] = "shares.draw_shares"
 
     metric: Literal["top1_percent", "test_loss"] = "top1_percent"
     x_label: str
     y_label: str = _ACCURACY
     shares: tuple[float, ...]
-    models: dict[str, Place]  # number on the x axis -> whose run
 
 
 class Pair(Frozen):
@@ -87,13 +160,15 @@ class Pair(Frozen):
     gain: Place
 
 
-class PairFigure(_Named):
+class PairFigure(RunFigure):
     """A logged metric of pairs of models over the epochs, where it was logged more than once, and bars of the relative
     gains within them.
 
     ``over_whole_sets``: where models train on a fraction of the images, epochs are of the whole set, so that all have
     seen as many images at the same place.
     """
+
+    drawn_by: ClassVar[str] = "pairs.draw_pairs"
 
     metric: Literal["top1_percent"] = "top1_percent"
     y_label: str = _ACCURACY
@@ -104,15 +179,20 @@ class PairFigure(_Named):
     better: str
     over_whole_sets: bool = False
 
+    @property
+    def places(self) -> list[Place]:
+        return [place for pair in self.pairs.values() for place in (pair.baseline, pair.better, pair.gain)]
 
-class LayerFigure(_Named):
+
+class LayerFigure(_OfModels):
     """Over the epochs: nonlocality (a panel a model, a line a layer) or gates (a panel a layer, a line a head)."""
 
+    drawn_by: ClassVar[str] = "attention_by_layer.draw_layers"
+
     quantity: Literal["nonlocality", "gates"]
-    models: dict[str, Place]  # title -> whose run
 
 
-class MapsFigure(_Named):
+class MapsFigure(_OfModels):
     """Attention maps recorded by runs of kind ``maps``.
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
@@ -122,8 +202,9 @@ class MapsFigure(_Named):
     choice to the kind of figure. ``color_scale`` is the whole sheet's, or one for each model.
     """
 
+    drawn_by: ClassVar[str] = "attention_sheets.draw_maps"
+
     what: Literal["images", "central", "around", "queries", "between", "corner"]
-    models: dict[str, Place]  # title -> whose maps
     before: bool = False  # before training
     after: bool = True
     layers: tuple[PositiveInt, ...] = ()
@@ -131,27 +212,22 @@ class MapsFigure(_Named):
     color_scale: Literal["sheet", "model"] = "sheet"
 
 
-class CentersFigure(_Named):
+class CentersFigure(_OfModels):
     """Where the heads of each layer look relative to the query, from runs of kind ``maps``: centers, and for Gaussian
     encodings the circles that hold 50 % and 90 % of the attention."""
 
-    models: dict[str, Place]  # title -> whose maps
+    drawn_by: ClassVar[str] = "centers.draw_centers"
+
     before: bool = False  # also before training
 
 
-class PathsFigure(_Named):
+class PathsFigure(_OfModels):
     """How the Gaussian heads of quadratic encodings moved while they were trained, from the training's own log.
 
     With ``layer``, counted from 1, that one before, during and after the training (of a network with fewer layers the
     last one); else a panel for each layer, with the paths from start to end.
     """
 
-    models: dict[str, Place]  # title -> whose training
+    drawn_by: ClassVar[str] = "centers.draw_paths"
+
     layer: PositiveInt | None = None
-
-
-TableFigure = LineFigure | HeatmapFigure | ScatterFigure
-RunFigure = (  # of what runs have logged or recorded
-    CurveFigure | ProgressFigure | PairFigure | LayerFigure | MapsFigure | CentersFigure | PathsFigure
-)
-Figure = TableFigure | RunFigure

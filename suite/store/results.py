@@ -8,7 +8,6 @@ from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, Positi
 from suite.base.frozen import Frozen
 from suite.base.reading import read_json
 from suite.spec.experiment import Experiment
-from suite.spec.resources import StorageFormat
 
 # Of result.json. Older ones lack: 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its
 # own, digests of maps, and foreign models.
@@ -41,7 +40,7 @@ class Result(Frozen):
     num_parameters: PositiveInt
     num_train_images: PositiveInt
     num_test_images: PositiveInt
-    loader: StorageFormat = "memory"
+    loader: str = Field("memory", pattern=r"^[a-z]\w*$")  # a ``StorageFormat`` of the code that trained it
     num_corrupt_images: NonNegativeInt = 0  # that could not be decoded and were skipped, of both splits
     num_steps: NonNegativeInt
     images_seen: NonNegativeInt

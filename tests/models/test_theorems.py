@@ -112,7 +112,7 @@ def patches_as_attention(
         weight: the convolution's (D_out, D_in, K, K).
         bias: (D_out,).
         grid: rows and columns of patches.
-        patch_size: in pixels.
+        patch_size: side of a patch in pixels.
         stride, dilation: the convolution's.
         strength: M, how sharply a head looks.
         borders: where a head looks whose patch lies outside the image.

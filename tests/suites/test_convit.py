@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from benchmarks import laptop_profile
-from leaderboards.boards.layout import check_layout, load_paper_table, places_of
+from leaderboards.boards.layout import check_layout, load_paper_table
 from suite.models.convit.network import MODELS as CONVIT
 from suite.models.convit.network import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
@@ -88,7 +88,7 @@ def test_every_figure_and_headline_finds_the_runs_it_draws(name, profile):
         if not isinstance(figure, RunFigure):
             continue
         gains = [pair.gain for pair in figure.pairs.values()] if isinstance(figure, PairFigure) else []
-        for place in (place for place in places_of(figure) if place not in gains):
+        for place in (place for place in figure.places if place not in gains):
             entry = suite.find_entry(scale, place)
             if (name, place.column) == ("convit_ablation", "full_data_top1") and profile in SMALL:
                 assert entry is None

@@ -74,9 +74,9 @@ def curve_behind(leaderboard: Leaderboard, place: Place, metric: str, after_pare
     """The mean over the finished runs of a place's cell; None without any, or where a seed failed.
 
     Args:
-        leaderboard, place: name the cell.
+        leaderboard, place: the cell's leaderboard and place.
         metric: A number that stands in ``metrics.jsonl``.
-        after_parents: begin at the epoch where the training of the runs' parents ended.
+        after_parents: true to begin at the epoch where the training of the runs' parents ended.
     """
     cell = leaderboard.cell(place)
     if cell is None or not cell.is_usable:

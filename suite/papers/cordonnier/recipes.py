@@ -45,7 +45,7 @@ class Scale:
     """The paper's networks at one size and length.
 
     Args:
-        name: ends the names of its recipes.
+        name: suffix of the recipes' names.
         shrinkage: divides every length of the paper; 1 leaves its recipes as they are.
         batch_size: batch size of the shortened recipes.
         attention, resnet_options: options of the attention networks and of ResNet18.
