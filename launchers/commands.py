@@ -3,8 +3,6 @@
 Each subcommand is the very ``main`` of its script, which is imported only once it is asked for.
 """
 
-from __future__ import annotations
-
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import importlib

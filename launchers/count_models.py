@@ -3,8 +3,6 @@
 For developers, whenever a file of ``suite/models/`` has changed; ``suite.cost.known_flops`` reads them.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

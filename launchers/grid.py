@@ -5,8 +5,6 @@
 The same command again goes on where the last one ended. What a node calls is ``suite.execute``, never this file.
 """
 
-from __future__ import annotations
-
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import contextlib
 import functools

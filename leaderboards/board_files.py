@@ -1,7 +1,5 @@
 """A leaderboard, or all of them -> the files of its folder: CSV, Markdown, figures and pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

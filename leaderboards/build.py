@@ -6,8 +6,6 @@ python leaderboards/build.py --all --runs runs --runs /of/another/machine
 python leaderboards/build.py --suite sample_efficiency --runs runs --pack    # and their records in one file
 """
 
-from __future__ import annotations
-
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import contextlib

@@ -3,8 +3,6 @@
 python -m leaderboards.coverage     # after a paper's coverage.csv was changed
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

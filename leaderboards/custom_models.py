@@ -4,8 +4,6 @@ The difference and its test are those of ``significance``: Welch's t, paired by 
 with a common parent; by Holm's method over a custom model's comparisons by one metric in a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 

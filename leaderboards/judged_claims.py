@@ -4,8 +4,6 @@ A claim's numbers come from the cells that it names, in any suite, or from the l
 judged at a scale whose profile fills all of its places.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@
 Each file has its table between two comments. Read are the boards themselves, so that the tables say what they say.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable

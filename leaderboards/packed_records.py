@@ -6,8 +6,6 @@ Packed is what a leaderboard reads: experiment, environment, attempts, logged st
 are left out: they take the most, and the leaderboard reads none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import lzma

@@ -1,7 +1,5 @@
 """The boards in ``leaderboards/published/``, their runs and their headlines."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import get_args

@@ -3,8 +3,6 @@
 What ``build`` writes and a live server shows; nothing is written here.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``python -m imagesets NAME``: fetch an image set ahead of time and check every byte of it."""
 
-from __future__ import annotations
-
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import sys

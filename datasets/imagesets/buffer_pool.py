@@ -4,8 +4,6 @@ A batch of 64 images of 224 pixels is larger than what the C library keeps when 
 zeroed by the kernel first, which takes as long as normalizing does.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections import deque
 from collections.abc import Sequence

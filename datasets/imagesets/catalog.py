@@ -3,8 +3,6 @@
 Before ``fetch`` on the data's path. No torch and no numpy here, so that planning starts at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -13,8 +13,6 @@ is slower (only 1/2, 1/4 and 1/8 are vectorized), and from larger photographs it
 All functions may run in many threads at once; they release the GIL while decoding and resizing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import ctypes.util

@@ -1,8 +1,6 @@
 """Which samples stand for a whole set: the training images that a fraction keeps, by ConViT's rule (arXiv:2103.10697,
 Sec. 4 and its public code), and test images taken from all classes in turn."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

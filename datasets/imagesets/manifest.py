@@ -6,8 +6,6 @@ The manifest is written last, so a folder without one is half made. Samples have
 the index, which is the data set's own (folders: sorted classes, sorted files in each).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

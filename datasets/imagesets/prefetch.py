@@ -7,8 +7,6 @@ Loading is all that needs the host: reading pixels and drawing what is random. F
 numbers that came in the buffer, so that nothing there waits for the device or copies to it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """Where a named image set lies, in the format that ``--loader`` names. No torch here: planning asks, too."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ A counter-based generator makes this possible: no state to carry, each number is
 The loaders take from here the order of an epoch, ``augment`` the parameters of each sample.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """A data set's name and a format -> its stored images. Used by the loader."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the live pages are served: ``--serve HOST:PORT`` -> a socket that listens, and the URL to open."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import ipaddress

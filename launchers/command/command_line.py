@@ -1,7 +1,5 @@
 """The command line of ``grid.py``: text -> ``GridOptions``."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math

@@ -3,8 +3,6 @@
 They are tried before they are trained; ``--check`` also shows the cost beside the papers' models.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

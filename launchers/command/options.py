@@ -1,7 +1,5 @@
 """The options of ``grid.py`` as frozen data, and the resources that they give each run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

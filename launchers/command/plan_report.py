@@ -1,7 +1,5 @@
 """The grid's reports before and after its work: suites, plan, cost, failures."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import get_args

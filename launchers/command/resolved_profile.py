@@ -1,7 +1,5 @@
 """``grid.py --show``: a profile as it is resolved, every field of its experiments and recipes, beside the paper's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``--seeds until=H``: train seed after seed until the suite's headline is known to H points."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

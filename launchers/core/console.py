@@ -1,7 +1,5 @@
 """Consoles whose output cannot steer the terminal: names, errors and commits come from files that others write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

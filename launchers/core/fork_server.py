@@ -6,8 +6,6 @@ A run has a session of its own, dies with the grid, and goes on when the fork se
 server: what is forked after that could use none. The grid itself imports no torch here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl

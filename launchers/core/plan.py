@@ -1,7 +1,5 @@
 """The experiments of a grid with the status of their runs. Reads files only, starts nothing."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence

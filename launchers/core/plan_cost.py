@@ -1,7 +1,5 @@
 """The floating-point operations of a run, before it starts. Imports torch only to count a new model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError

@@ -1,7 +1,5 @@
 """Loads once what many runs need: in the fork server, which imports this module, and in each process of a SLURM job."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Names of runs in tables and messages for people: as short as tells them from each other."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any

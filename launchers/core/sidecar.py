@@ -4,8 +4,6 @@ Its first line of input is its request. Its input stays open for as long as its 
 killed, and its end tells it to end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

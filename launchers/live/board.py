@@ -1,7 +1,5 @@
 """A run store -> a suite's board as a served page, made anew once a run of it has begun, ended or failed."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

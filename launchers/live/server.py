@@ -1,7 +1,5 @@
 """The live pages over HTTP: what a browser may ask for, and what it is refused."""
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import socket

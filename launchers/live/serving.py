@@ -1,7 +1,5 @@
 """The live pages' sidecar of a grid: started before it trains, ended with it, also where that is killed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 The paths are those of the files that ``leaderboards/build.py --all`` writes, so that the same links lead there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """A grid -> its jobs -> where each run stands, as ``--status`` knows it, as JSON for the live page."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from typing import Any

@@ -8,8 +8,6 @@ speaks by pipes in a private folder: MPS of other users, and of the machine, is 
 share a GPU, but take turns on it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

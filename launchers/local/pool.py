@@ -6,8 +6,6 @@ The pool learns how a run went from its files, as any other reader does. A run t
 for; one whose parents have no result yet takes up no slot until they have.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,8 +1,6 @@
 """Batch scripts by submitit, whose private calls stand here alone: the public ones pickle a function for each job, and
 an array of a thousand would need as many files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

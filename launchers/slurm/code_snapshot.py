@@ -6,8 +6,6 @@ Jobs may wait for days: whatever is edited, pulled or broken meanwhile, they tra
 one copy.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

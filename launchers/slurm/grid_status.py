@@ -3,8 +3,6 @@
 A run that SLURM still lists is never called failed: a job that was requeued, or lost its node, comes back.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 import shutil

@@ -7,8 +7,6 @@ loaded once for all runs of a task, and a run that dies takes no other along. SL
 SIGTERM: all ranks stop at the same step, with a checkpoint. Beside each child its parent watches for a hang.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

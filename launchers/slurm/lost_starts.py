@@ -4,8 +4,6 @@ Written by ``job`` and ``requeue`` on the node itself, read by the next ``requeu
 before its run starts has met a bad node, unless it was asked to stop or its run was locked by another process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

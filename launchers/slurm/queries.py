@@ -7,8 +7,6 @@ which they are called. These would win over ours, hide jobs, and go on into the 
 are called here, without them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

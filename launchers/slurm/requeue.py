@@ -7,8 +7,6 @@ again, and each run finds its own newest checkpoint. A node where nothing could 
 torch: that is what such a node may lack.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """A grid's status as it is shown: a table of its runs, the hours that are left, and bad or slow nodes."""
 
-from __future__ import annotations
-
 import datetime
 from collections import Counter, defaultdict
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A submission is a list of tasks, each with the runs that one job trains one afte
 SLURM by their names, so that nothing is lost when grid.py dies while it submits.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ Runs that need others are in arrays of their own, which SLURM holds back until t
 them is read by ``grid_status``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """``grid.py --cluster slurm``, ``--status`` and ``--cancel``: submit what is missing, watch it, end it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

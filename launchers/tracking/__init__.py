@@ -12,8 +12,6 @@ that was killed in the middle, another node, and a run that went back to a check
 that is on a server already is gone on with, from the step that is known there.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 It ends when its input does, which its starter holds open, or when the tracker takes longer than its timeout.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """The starter's side of ``--track``: a sidecar for each tracker, which is reported and dropped when it fails."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

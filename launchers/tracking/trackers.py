@@ -1,7 +1,5 @@
 """The trackers: each opens a run under its stable id, takes numbers by step, and in the end the result."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A suite at one scale and the run store -> its leaderboard: a board a table, a ``Cell`` per place in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

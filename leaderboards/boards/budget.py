@@ -4,8 +4,6 @@ Costs are estimated from finished runs, else from FLOPs. Leaderboards count no F
 those of the shipped models, and of models that ``launchers/grid.py --list`` or a finished run has counted.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Hashable
 from dataclasses import dataclass

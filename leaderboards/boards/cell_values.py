@@ -4,8 +4,6 @@ The mean of a derived cell is derived from the means, as the paper does; its int
 cells, as ``leaderboards.significance.estimates`` says.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

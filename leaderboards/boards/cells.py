@@ -1,7 +1,5 @@
 """One place of a leaderboard's table: ours beside the paper's number, and how far our runs have come."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

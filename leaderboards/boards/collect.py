@@ -4,8 +4,6 @@ Every result is read, whatever its seed: to leave one out would be to choose. A 
 protocol has changed, is void.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Away from the paper's scale single numbers cannot be compared with the paper's, but differences of rows can.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Before ``collect`` on a number's way. A run that two stores have finished must have come out the same in both.
 """
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Cells stay strings, as their decimals show how the paper rounded each column. Th
 read, so that a misspelt column is an error at once.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Every number of ``Result`` is one. A column of the table's header shows it if an
 as ``suite/papers/convit/convit_imagenet.py`` does with ``speed_images_per_s``.
 """
 
-from __future__ import annotations
-
 from suite.base.errors import check_name
 from suite.store.results import Result
 

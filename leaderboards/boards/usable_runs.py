@@ -3,8 +3,6 @@
 The papers choose by accuracy on the test set; so do we, but on training seeds other than the one that is shown.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

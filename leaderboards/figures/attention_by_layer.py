@@ -1,7 +1,5 @@
 """A run's log -> how local its layers look, and how far their gates trust position, over the epochs of training."""
 
-from __future__ import annotations
-
 from math import ceil
 
 from matplotlib.axes import Axes

@@ -1,7 +1,5 @@
 """Runs of kind "maps" -> a sheet of attention maps, of several models, before their training, after it, or both."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from matplotlib.figure import Figure as Canvas

@@ -1,7 +1,5 @@
 """Runs -> where heads look relative to their query, as Cordonnier et al. draw it: after training, or over it."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 

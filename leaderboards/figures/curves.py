@@ -1,7 +1,5 @@
 """Runs -> a metric over the epochs of training: the mean of the seeds in a band from the lowest to the highest."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Board -> heat map: one column of a table over two of its row keys, our number in each cell, the paper's below it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 The paper draws the gain over the accuracies, with a second axis; where ours is small, all lines would coincide.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

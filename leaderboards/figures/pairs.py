@@ -1,7 +1,5 @@
 """Runs -> pairs of models over the epochs, the baseline dashed, and bars of the relative gain within each pair."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

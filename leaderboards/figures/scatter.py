@@ -1,7 +1,5 @@
 """Board -> one column of a table against another, a point per row: ours filled, the paper's hollow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

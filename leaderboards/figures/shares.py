@@ -1,7 +1,5 @@
 """Runs -> a metric on the way against a number in which the models differ: a line for each moment of the training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The judged claims of one paper -> its page: each verdict and why, with links to the cells."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Contents that a page carries: compressed within the HTML, decompressed by the browser when a script asks for them."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

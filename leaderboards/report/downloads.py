@@ -1,7 +1,5 @@
 """Tables and figures -> the files that a page carries for its reader to download."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """All suites, and the claims' verdicts by paper and scale -> ``index.html``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from leaderboards.judged_claims import JudgedClaim

@@ -1,7 +1,5 @@
 """Board -> a LaTeX table with the rules of booktabs, ours above the paper's numbers in each row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from leaderboards.boards.board import Board

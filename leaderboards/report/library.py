@@ -4,8 +4,6 @@ It has 0.9 MB, 0.3 compressed, where Plotly's has 4.5, and a chart is data that 
 Bundling takes seconds, so the bundle is cached.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gzip

@@ -1,7 +1,5 @@
 """Leaderboard -> the runs behind each cell, and the command that makes them again."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A leaderboard, the figures that were drawn of it and the claims on it -> its page."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A table as a template shows it -> a picture of it, SVG and PDF, with the horizontal rules of a printed table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

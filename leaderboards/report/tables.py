@@ -1,7 +1,5 @@
 """Board -> a table as a template shows it: every text written, every plot placed, each cell with an address."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@
 older ones are read, those of newer ones are refused by their number.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One line of ``<profile>.long.csv``; ``text/csv_files.py`` fills it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt

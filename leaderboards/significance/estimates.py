@@ -29,8 +29,6 @@ known to one image only: no sample's deviation is taken as less than that step /
 pass for certainty.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence

@@ -9,8 +9,6 @@ to 1.5 at H = .5 (``benchmarks/seed_statistics.py``); the plain interval from th
 inside is never looked at: stopping for that would find effects that are not there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

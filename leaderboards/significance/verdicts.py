@@ -18,8 +18,6 @@ A claim that two numbers are equal is reproduced or contradicted if the differen
 the margin. A claim of several effects holds where all hold. Below five seeds a group nothing is judged.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Judged claims -> ``claims.csv``, a Markdown page a paper, and lines for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from leaderboards.judged_claims import JudgedClaim

@@ -1,8 +1,6 @@
 """Boards and their runs -> CSV: a file per table in the paper's own layout, a long one with a line per cell, one with a
 line per finished run. None has a date, so that the same runs give the same bytes."""
 
-from __future__ import annotations
-
 import contextlib
 
 from leaderboards.boards.board import Board, Leaderboard

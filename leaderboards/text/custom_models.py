@@ -1,7 +1,5 @@
 """Comparisons of custom models -> a CSV, the rows of a table, and lines for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from leaderboards.boards.board import Leaderboard

@@ -1,7 +1,5 @@
 """Text that others wrote, such as errors, commits and devices' names, made harmless where a board shows it."""
 
-from __future__ import annotations
-
 import re
 
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!$)")

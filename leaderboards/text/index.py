@@ -1,7 +1,5 @@
 """All suites' leaderboards -> one index: how far each is, its headline beside the paper's, and what it costs."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Leaderboard -> paragraphs that explain its numbers, marks and verdicts."""
 
-from __future__ import annotations
-
 from leaderboards.boards.board import Leaderboard
 from suite.spec.suite import RankedWithin
 

@@ -1,7 +1,5 @@
 """Leaderboard -> Markdown that is legible in a terminal too. It has no date: the same runs give the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil
 

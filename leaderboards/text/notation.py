@@ -4,8 +4,6 @@ A number with an interval has as many decimals as show two significant digits of
 column, or more where these would leave only zeros.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Leaderboard -> notes on its numbers in plain text: what was chosen, what failed, what waits, what is mixed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

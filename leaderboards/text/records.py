@@ -1,7 +1,5 @@
 """Records -> CSV with the same columns in each line, and with the text of others made harmless."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence

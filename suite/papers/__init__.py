@@ -12,8 +12,6 @@ A paper from elsewhere is such a package in an installed distribution, named by 
 ``convolutional_prior.papers``. ``shared`` holds what two papers train by. No torch.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import importlib

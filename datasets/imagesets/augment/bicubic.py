@@ -4,8 +4,6 @@
 are gathered here. Used by ``operations`` for rotation, shear and translation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 

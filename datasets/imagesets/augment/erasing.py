@@ -3,8 +3,6 @@
 ``arrange_boxes`` says on the host what is erased, ``erase_`` does it on any device.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

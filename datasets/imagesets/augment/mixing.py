@@ -1,7 +1,5 @@
 """Mixup and cutmix: ``pair_images`` says on the host how images are mixed, ``mix_`` does it on any device."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

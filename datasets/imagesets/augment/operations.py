@@ -5,8 +5,6 @@ device computes, and so is never asked of the device. ``apply_operations`` carri
 layer, the images that share an operation stand side by side and are done at once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -4,8 +4,6 @@ Rules are timm's, which are torchvision's for the crop; draws are counter-based,
 on which others are in the batch. Loaders call the crops, ``augment.pipeline`` the rest.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

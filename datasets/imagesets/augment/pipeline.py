@@ -8,8 +8,6 @@ group).
 with the images, and calling the augmentation computes on their device, without asking it for anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ arrays and plain containers only. Each ``read_*`` raises DataError where what it
 differently, or not what the catalog describes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

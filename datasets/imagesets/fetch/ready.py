@@ -5,8 +5,6 @@
 Called by ``python -m imagesets`` and by training; what it returns is opened with ``storage.open_arrays``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -4,8 +4,6 @@ Used by ``fetch``, which tries them in order. What arrives here is not data yet:
 check it.
 """
 
-from __future__ import annotations
-
 import errno
 import functools
 import http.client

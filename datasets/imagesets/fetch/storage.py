@@ -5,8 +5,6 @@ test_images, uint8 of shape (N, size, size, 3), and train_labels and test_labels
 its metadata are the set's name, where it came from, and the SHA-256 of each array.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import math

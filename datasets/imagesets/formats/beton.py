@@ -4,8 +4,6 @@ The file is laid out here, from FFCV's types. FFCV's ``DatasetWriter`` waits for
 (a full disk, a broken image), orders pages by which process came first, and encodes every JPEG anew.
 """
 
-from __future__ import annotations
-
 import io
 import zlib
 from collections.abc import Iterable

@@ -7,8 +7,6 @@ A ``.beton`` cannot be continued once its writer was killed, but encoding, which
 encoded again waits in the working folder until ``beton`` writes it all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar

@@ -3,8 +3,6 @@
 Files that stay where they are, or files made of images that came in another form.
 """
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 

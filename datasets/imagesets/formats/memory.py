@@ -3,8 +3,6 @@
 Also the images of a set that was fetched, whose arrays need no preparing.
 """
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

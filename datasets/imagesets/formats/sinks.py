@@ -4,8 +4,6 @@ A portion is a run of samples of one split: a shard, where there are shards. ``F
 journal notes what came of each portion.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from abc import ABC, abstractmethod

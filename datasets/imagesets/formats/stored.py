@@ -4,8 +4,6 @@ This is what the loader asks of a format. A box is (top, left, height, width) in
 that stores it smaller scales the box, so that augmentation parameters do not depend on the format.
 """
 
-from __future__ import annotations
-
 import contextlib
 import zlib
 from abc import ABC, abstractmethod

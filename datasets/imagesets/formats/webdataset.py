@@ -7,8 +7,6 @@ A tar is read front to back by ``webdataset`` itself; one order for all formats 
 of a shard but the bytes of its images is looked at here: ``prepare`` has checked its members.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import threading

@@ -1,7 +1,5 @@
 """A name and a folder (``--dataset``, ``--source``) -> an image set's samples; counts held against the catalog."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

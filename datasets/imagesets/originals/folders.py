@@ -1,7 +1,5 @@
 """Image folders: ``train/CLASS/...`` and ``val/CLASS/...`` (or ``test``), as ImageNet is kept almost everywhere."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 The labels are not the devkit's ids: they are the places of the WordNet ids in sorted order, as everybody trains with.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -3,8 +3,6 @@
 Made by ``folders``, ``ilsvrc``, ``shards`` and ``detect``. A ByteRange is small and picklable: workers do the reading.
 """
 
-from __future__ import annotations
-
 import hashlib
 import unicodedata
 from abc import ABC, abstractmethod

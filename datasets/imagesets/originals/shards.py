@@ -1,7 +1,5 @@
 """WebDataset shards made elsewhere: ``train-*.tar`` and ``val-*.tar`` (or ``test-*``) of images and ``.cls`` files."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

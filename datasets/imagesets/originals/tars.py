@@ -1,7 +1,5 @@
 """Tar files that nobody vouches for: their members are listed and read by offset, and never extracted by name."""
 
-from __future__ import annotations
-
 import contextlib
 import tarfile
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Runs in worker processes, on a few images at a time. The same image always gives the same bytes.
 """
 
-from __future__ import annotations
-
 import io
 import zlib
 from dataclasses import dataclass

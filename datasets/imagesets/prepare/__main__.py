@@ -1,7 +1,5 @@
 """The command ``python datasets/prepare.py``: options in, a prepared image set and a summary out."""
 
-from __future__ import annotations
-
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import argparse
 import os

@@ -3,8 +3,6 @@
 Everything is made in a working folder beside the final one, which gets its name once it is complete.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import hashlib

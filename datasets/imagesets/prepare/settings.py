@@ -1,7 +1,5 @@
 """The settings of a conversion, and its outcome."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit

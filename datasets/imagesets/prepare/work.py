@@ -1,7 +1,5 @@
 """All samples through the workers and into the sink, portion by portion, from where an earlier process was killed."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """Recorded maps -> blocks of tiles and the sentence that explains them: one way for each kind of ``MapsFigure``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod

@@ -1,7 +1,5 @@
 """Panels of where heads look relative to their query, as Cordonnier et al. draw them: ``centers`` fills them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2, ceil, degrees, log, sqrt

@@ -1,7 +1,5 @@
 """Run of kind "maps" -> the attention that it has recorded, in the file that ``suite.training.measure.maps`` writes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args

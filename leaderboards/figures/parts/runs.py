@@ -1,7 +1,5 @@
 """Places in a table -> what the first run behind each of their cells has left, and the notes that name these runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 

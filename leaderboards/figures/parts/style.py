@@ -1,7 +1,5 @@
 """The look that all figures share: colours, the header, the legend, colour bars, and how a canvas becomes bytes."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import textwrap

@@ -1,7 +1,5 @@
 """Tiles of attention on a sheet measured in inches: blocks side by side where they fit, else below one another."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 What is drawn comes from the same curves and series as the figures.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Learning curves as a page shows them -> a PDF of them: a panel a metric, with every run that can be chosen there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes

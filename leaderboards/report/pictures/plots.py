@@ -3,8 +3,6 @@
 All plots of a column share one scale. Away from the paper's scale a plot shows the cell's effect beside the paper's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 

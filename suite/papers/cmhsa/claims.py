@@ -4,8 +4,6 @@ Left out are the theorems, which tests prove, the accuracies of models that were
 training times, which are of the authors' GPUs.
 """
 
-from __future__ import annotations
-
 from suite.papers.cmhsa import PAPER, recipes
 from suite.papers.cmhsa.cmhsa_cifar100 import rows
 from suite.spec.claims import Claim, Effect, PaperClaims, logged, number

@@ -4,8 +4,6 @@ A convolution phase trains ``cmhsa_conv``; its most accurate run of the learning
 self-attention phase. What its suites share is made here, and so is trained once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -11,8 +11,6 @@ there is one. What the laptop can show of it stands beside it as a claim of its 
 Left out: hyperparameters, which the protocol holds, and numbers that the paper quotes from others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from suite.papers.convit import PAPER, recipes

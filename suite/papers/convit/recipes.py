@@ -3,8 +3,6 @@
 Suites that ask for the same family, size, fraction and switches get the same experiment, and so share its finished run.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, Protocol
 
 from suite.base.frozen import Scalar

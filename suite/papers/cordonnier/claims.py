@@ -6,8 +6,6 @@ and what the figures show of single heads: runs record where each one looks, but
 A network of the laptop has three layers of six: claims of layers 4 to 6 are judged where there are so many.
 """
 
-from __future__ import annotations
-
 from suite.papers.cordonnier import PAPER
 from suite.spec.claims import Claim, Effect, PaperClaims, above, logged, number
 

@@ -4,8 +4,6 @@ Images are normalized as in the authors' code, by CIFAR-10's mean and deviations
 The paper's own scale takes one GPU, so that the profiles ``gpu`` and ``paper`` are the same experiments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

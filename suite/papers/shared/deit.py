@@ -1,7 +1,5 @@
 """Training recipes of the papers as data, and what smaller scales leave out of them."""
 
-from __future__ import annotations
-
 from suite.spec.recipe import Recipe
 
 DEIT = Recipe(

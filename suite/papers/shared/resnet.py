@@ -1,7 +1,5 @@
 """ResNet18 on CIFAR-10 as Cordonnier et al. train it: their baseline, and the teacher of ConViT's distillation."""
 
-from __future__ import annotations
-
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 

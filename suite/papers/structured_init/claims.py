@@ -11,8 +11,6 @@ only places which the laptop has; its name ends in what they are.
 Left out: hyperparameters, which the protocol holds, theorems, and attention maps, which are drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 

@@ -12,8 +12,6 @@ Without ImageNet one GPU carries all of it: the profile ``gpu`` is the paper's o
 out, and so has no note that says otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from suite.base.frozen import Scalar
