@@ -40,6 +40,6 @@ class SafeConsole(Console):
         return super().render_str(spell_controls(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render, and replace what a terminal would obey by its code, such as ``\\x1b``."""
+        r"""Render, and replace what a terminal would obey by its code, such as ``\x1b``."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(spell_controls(segment.text), segment.style)

@@ -8,7 +8,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u
 
 
 def spell_controls(text: str) -> str:
-    """Spell out, such as ``\\x1b``, what would steer a terminal or turn text around; line breaks stay."""
+    r"""Spell out, such as ``\x1b``, what would steer a terminal or turn text around; line breaks stay."""
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 

@@ -26,7 +26,7 @@ def read_first_runs(
 
 
 def name_seeds(seeds: Mapping[str, int]) -> str:
-    """The note that single runs are shown: ``One run of each model, seed 0.``"""
+    """The note ``One run of each model, seed 0.`` where single runs are shown."""
     if len(set(seeds.values())) > 1:
         return f"One run of each model: {', '.join(f'{title} seed{_NO_BREAK}{seed}' for title, seed in seeds.items())}."
     of_each = "One run of each model" if len(seeds) > 1 else "One run"

@@ -93,7 +93,7 @@ class PositionalSelfAttention(nn.Module):
 
 
 class GatedPositionalSelfAttention(PositionalSelfAttention):
-    """GPSA, Eqs. 6 and 7:
+    """GPSA, Eqs. 6 and 7.
 
         A_h = (1 - sigmoid(gate_h)) softmax(q_h k_h^T / sqrt(E)) + sigmoid(gate_h) softmax(w_h . r)
 
