@@ -4,7 +4,7 @@
 
 In turn with torch.save and fsync of the same weights and AdamW's state into one file, beside which ours has a digest, a
 manifest and a rename. The share is that of wall seconds, at the default interval of the profile that has the model and
-at the one that a training keeps to, see ``suite.training.schedule``.
+at the one that a training keeps to, see ``suite.training.checkpoint_times``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_files import Origin
+from suite.training.checkpoint_times import pause_s
 from suite.training.distributed import Ranks
 from suite.training.optim import build_optimizer
-from suite.training.schedule import pause_s
 
 _CPU = torch.device("cpu")
 _ALONE = Ranks(0, 1, _CPU)

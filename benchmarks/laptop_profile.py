@@ -33,7 +33,8 @@ from suite.models.registry import build_model
 from suite.papers.convit.recipes import Family
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
-from suite.training.optim import LearningRate, build_optimizer
+from suite.training.learning_rate import LearningRate
+from suite.training.optim import build_optimizer
 
 NUM_IMAGES = 50_000
 NUM_HELD_OUT = 500  # of each class

@@ -23,6 +23,7 @@ from suite.store.results import PROTOCOL_VERSION, Result, why_void
 from suite.store.run_directory import RunDirectory
 from suite.training import checkpoint
 from suite.training.checkpoint_files import Origin
+from suite.training.checkpoint_times import CheckpointTimes
 from suite.training.compilation import compile_training, make_code
 from suite.training.distillation import Teacher
 from suite.training.distributed import (
@@ -33,13 +34,13 @@ from suite.training.distributed import (
     watch_for_lost_peers,
 )
 from suite.training.environment import StopRequest
+from suite.training.learning_rate import LearningRate
 from suite.training.measure import probing
 from suite.training.measure.evaluate import Accuracy, evaluate, wait_for
-from suite.training.optim import LearningRate, build_optimizer
+from suite.training.measure.waiting import Waiting
+from suite.training.optim import build_optimizer
 from suite.training.outcome import make_result
-from suite.training.schedule import Schedule
 from suite.training.start import choose_parent, has_batch_norm, set_memory_format, start_network
-from suite.training.waiting import Waiting
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
 
@@ -127,7 +128,7 @@ class Training:
         evaluations, every_epoch = self.resources.num_evaluations, self.resources.evaluate_every_epoch
         evaluate_at = {self.num_steps * k // evaluations for k in range(1, evaluations + 1)}
         accuracy: Accuracy | None = None
-        checkpoints = Schedule(self.resources.checkpoint_every_s)
+        checkpoints = CheckpointTimes(self.resources.checkpoint_every_s)
         progress = self.progress
         losses: list[Tensor] = []  # since the last metrics line
         window_s = 0.0  # and what these steps took

@@ -9,7 +9,7 @@ from suite.papers import get_suite
 from suite.papers.structured_init import recipes as protocol
 from suite.spec.recipe import Recipe
 from suite.spec.suite import RankedWithin
-from suite.training.optim import LearningRate
+from suite.training.learning_rate import LearningRate
 
 # distinct trainings in laptop, gpu, paper
 TRAININGS = {

@@ -13,7 +13,8 @@ from suite.papers.cordonnier.recipes import ATTENTION, FINE_TUNING
 from suite.papers.shared.deit import DEIT
 from suite.papers.structured_init.recipes import CIFAR
 from suite.spec.recipe import Recipe
-from suite.training.optim import LearningRate, build_optimizer
+from suite.training.learning_rate import LearningRate
+from suite.training.optim import build_optimizer
 
 
 def test_weight_decay_spares_biases_gates_norms_positions_and_class_token():

@@ -14,8 +14,9 @@ from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
+from suite.training.learning_rate import LearningRate
 from suite.training.measure.evaluate import evaluate
-from suite.training.optim import LearningRate, build_optimizer
+from suite.training.optim import build_optimizer
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 1.0, "batch_size": 32, "warmup_epochs": 0.2, "learning_rate": 1e-2})
 OPTIONS = {"dim": 8, "depth": 1, "kernel_size": 3, "patch_size": 8}

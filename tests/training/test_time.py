@@ -11,12 +11,12 @@ from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.heartbeat import Heartbeat
 from suite.training import loop
+from suite.training.checkpoint_times import CheckpointTimes
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training
 from suite.training.measure import evaluate
+from suite.training.measure.waiting import Waiting
 from suite.training.outcome import mfu_percent
-from suite.training.schedule import Schedule
-from suite.training.waiting import Waiting
 
 GPU = torch.device("cuda")
 
@@ -110,7 +110,7 @@ def test_a_gpu_waits_for_images_only_when_it_has_done_the_steps_before(machine):
 
 def test_a_cpu_waits_for_images_as_long_as_the_host(monkeypatch):
     clock = iter((1.0, 1.5, 7.0, 7.25))
-    monkeypatch.setattr("suite.training.waiting.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("suite.training.measure.waiting.time.monotonic", lambda: next(clock))
     waiting = Waiting(torch.device("cpu"))
     for _ in range(2):
         with waiting:
@@ -167,8 +167,8 @@ def test_a_device_whose_peak_is_not_known_has_no_utilisation(device):
 )
 def test_checkpoints_that_would_take_over_1_percent_of_the_time_are_put_off(monkeypatch, every_s, take_s, apart_s):
     clock = [0.0]
-    monkeypatch.setattr("suite.training.schedule.time.monotonic", lambda: clock[0])
-    schedule, pauses = Schedule(every_s), []
+    monkeypatch.setattr("suite.training.checkpoint_times.time.monotonic", lambda: clock[0])
+    schedule, pauses = CheckpointTimes(every_s), []
     for seconds in take_s:
         began = clock[0]
         while not schedule.is_due:

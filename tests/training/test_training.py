@@ -22,8 +22,9 @@ from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status
 from suite.training import checkpoint, distributed
 from suite.training.checkpoint_files import Origin
+from suite.training.learning_rate import LearningRate
 from suite.training.loop import Training
-from suite.training.optim import LearningRate, build_optimizer
+from suite.training.optim import build_optimizer
 
 RECIPE = DEIT_LAPTOP.model_copy(
     update={"epochs": 1.0, "batch_size": 32, "warmup_epochs": 0.2, "label_smoothing": 0.1, "clip_grad_norm": 1.0}

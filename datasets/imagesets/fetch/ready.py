@@ -17,7 +17,7 @@ from rich.console import Console
 
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import storage
-from imagesets.fetch.sources import find_local_sources, find_sources, npm_pattern
+from imagesets.fetch.downloads import find_local_sources, find_sources, npm_pattern
 from suite.base.arguments import program
 from suite.base.errors import DataError
 

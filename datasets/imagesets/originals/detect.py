@@ -10,7 +10,7 @@ import numpy as np
 from imagesets import fetch
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
-from imagesets.fetch.sources import find_local_sources
+from imagesets.fetch.downloads import find_local_sources
 from imagesets.manifest import SPLITS
 from imagesets.originals import folders, ilsvrc, shards
 from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some

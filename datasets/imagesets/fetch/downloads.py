@@ -1,4 +1,4 @@
-"""Every place an image set can come from: the user's data folder, the authors' site by HTTP, npm.
+"""Fetch an image set from the user's data folder, the authors' site by HTTP, or npm. ``catalog`` has the addresses.
 
 Used by ``fetch``, which tries them in order. What arrives here is not data yet: ``convert`` and ``storage``
 check it.

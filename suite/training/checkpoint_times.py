@@ -22,7 +22,7 @@ def pause_s(every_s: float, takes_s: float) -> float:
     return max(every_s, min(_MOST_S, takes_s * (1 / _MOST_SHARE - 1)))
 
 
-class Schedule:
+class CheckpointTimes:
     """The checkpoints of one attempt, at least ``every_s`` seconds apart."""
 
     def __init__(self, every_s: float) -> None:
