@@ -3,7 +3,7 @@
 ``python -m suite.execute RUN_DIRECTORY`` calls it. With several ranks, this process holds the claim and starts them
 under torchrun; each rank comes back here with RANK set.
 
-No process can tell that it hangs: whoever starts this one holds a ``suite.store.heartbeat.Watch`` beside it, as the
+No process can tell that it hangs: whoever starts this one holds a ``suite.store.heartbeat.Watchdog`` beside it, as the
 launchers do, or a limit of time. Started by hand, nothing ends it.
 """
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from suite.store import heartbeat
-from suite.store.heartbeat import Heartbeat, Watch, find_silence, read_beat
+from suite.store.heartbeat import Heartbeat, Watchdog, find_stall, read_beat
 from suite.store.run_directory import RunDirectory
 
 
@@ -36,7 +36,7 @@ def run(tmp_path):
 
 def begin(run, clock, step_s=1.0, num_steps=5):
     """Train a few steps."""
-    watch, heart = Watch(run), Heartbeat(run)
+    watch, heart = Watchdog(run), Heartbeat(run)
     for step in range(num_steps):
         clock.pass_by(step_s, watch)
         heart.beat(step + 1)
@@ -56,7 +56,7 @@ def test_a_run_hangs_once_it_is_silent_for_ten_times_its_slowest_step_and_a_minu
 
 
 def test_a_run_that_stops_after_its_first_step_hangs_too(run, clock):
-    watch, heart = Watch(run), Heartbeat(run)
+    watch, heart = Watchdog(run), Heartbeat(run)
     clock.pass_by(500, watch)  # start-up
     heart.begin()
     clock.pass_by(3, watch)
@@ -88,7 +88,7 @@ def test_a_checkpoint_that_takes_ten_times_as_long_as_the_slowest_hangs(run, clo
 
 def test_what_an_earlier_attempt_left_says_nothing_of_the_next_one_s_start(run, clock):
     begin(run, clock)
-    watch = Watch(run)
+    watch = Watchdog(run)
     assert clock.pass_by(1800, watch) == ""
     assert "no step for 1801 s, at its start" in clock.pass_by(2, watch)
 
@@ -118,7 +118,7 @@ def test_steps_are_written_once_a_second_and_other_ranks_write_nothing(run, cloc
 def test_a_heartbeat_that_cannot_be_read_is_none(run, content):
     run.heartbeat_path.write_bytes(content)
     assert read_beat(run) is None
-    assert find_silence(run) == ""
+    assert find_stall(run) == ""
 
 
 def test_a_named_pipe_in_its_place_holds_nobody_up(run):
@@ -128,10 +128,10 @@ def test_a_named_pipe_in_its_place_holds_nobody_up(run):
 
 def test_a_status_tells_a_silence_by_the_file_s_date(run, clock):
     begin(run, clock)
-    assert find_silence(run) == ""
+    assert find_stall(run) == ""
     then = run.heartbeat_path.stat().st_mtime - 40
     os.utime(run.heartbeat_path, (then, then))
-    assert find_silence(run).startswith("no step for 40 s")
+    assert find_stall(run).startswith("no step for 40 s")
 
 
 def test_a_status_tells_of_a_first_checkpoint_without_end_long_before_it_is_ended(run, clock):
@@ -139,4 +139,4 @@ def test_a_status_tells_of_a_first_checkpoint_without_end_long_before_it_is_ende
     with heart.during("checkpoint"):
         then = run.heartbeat_path.stat().st_mtime - 70
         os.utime(run.heartbeat_path, (then, then))
-        assert find_silence(run) == "no step for 70 s, in a checkpoint"
+        assert find_stall(run) == "no step for 70 s, in a checkpoint"

@@ -227,7 +227,7 @@ def _decode_box(data: bytes | Pixels, box: Box) -> Pixels:
         with contextlib.suppress(OSError):  # it gives up: what Pillow reads nevertheless is no damage
             return _decode_turbojpeg(source, header, box, lowest)
     else:
-        _say_what_pillow_costs()
+        _warn_of_pillow()
     return _decode_pillow(source, box)
 
 
@@ -340,7 +340,7 @@ def _without_oddities(source: Pixels, is_sequential: bool) -> Pixels:
 
 
 @cache
-def _say_what_pillow_costs() -> None:
+def _warn_of_pillow() -> None:
     """Warn once a process; each run's log then has it."""
     warnings.warn(
         "Pillow decodes the JPEGs: the same pixels, but it takes longer and does not notice damage within an image. "

@@ -16,32 +16,32 @@ def describe(experiments: Sequence[Experiment]) -> dict[str, str]:
     learning rate what differs between the grid's runs of that model; of the rest what differs between runs that would
     have the same name without it.
     """
-    telling = _telling(experiments, _facts, lambda experiment: experiment.model)
-    short = {experiment.id: _name(experiment, telling[experiment.id]) for experiment in experiments}
-    rest = _telling(experiments, lambda e: flat_fields(e, "parent."), lambda e: short[e.id])
-    return {e.id: _name(e, telling[e.id] | rest[e.id]) for e in experiments}
+    distinguishing = _distinguish(experiments, _facts, lambda experiment: experiment.model)
+    short = {experiment.id: _name(experiment, distinguishing[experiment.id]) for experiment in experiments}
+    rest = _distinguish(experiments, lambda e: flat_fields(e, "parent."), lambda e: short[e.id])
+    return {e.id: _name(e, distinguishing[e.id] | rest[e.id]) for e in experiments}
 
 
-def _name(experiment: Experiment, telling: Facts) -> str:
+def _name(experiment: Experiment, distinguishing: Facts) -> str:
     kind = [] if experiment.kind == "training" else [experiment.kind]
-    words = [experiment.model, *kind, *(f"{key}={value}" for key, value in telling.items())]
+    words = [experiment.model, *kind, *(f"{key}={value}" for key, value in distinguishing.items())]
     return f"{' '.join(words)} {100 * experiment.train_fraction:g} % seed {experiment.seed}"
 
 
-def _telling(
+def _distinguish(
     experiments: Sequence[Experiment], facts_of: Callable[[Experiment], Facts], group_of: Callable[[Experiment], str]
 ) -> dict[str, Facts]:
     """By id, those of an experiment's facts that not all experiments of its group share."""
     groups: dict[str, list[Experiment]] = defaultdict(list)
     for experiment in experiments:
         groups[group_of(experiment)].append(experiment)
-    telling: dict[str, Facts] = {}
+    distinguishing: dict[str, Facts] = {}
     for group in groups.values():
         facts = {experiment.id: facts_of(experiment) for experiment in group}
         num_like = Counter(fact for found in facts.values() for fact in found.items())
         for name, found in facts.items():
-            telling[name] = {key: value for key, value in found.items() if num_like[key, value] < len(facts)}
-    return telling
+            distinguishing[name] = {key: value for key, value in found.items() if num_like[key, value] < len(facts)}
+    return distinguishing
 
 
 def _facts(experiment: Experiment) -> Facts:

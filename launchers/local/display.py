@@ -13,7 +13,7 @@ from launchers.core.plan import LONGEST_S, read_progress
 from launchers.core.run_names import describe
 from launchers.local.pool import LocalPool, LocalRun, PoolState
 from leaderboards.text.escaping import spell_controls
-from suite.store.heartbeat import find_silence
+from suite.store.heartbeat import find_stall
 
 _STYLES: dict[PoolState, str] = {
     "failed": "bold red",
@@ -36,7 +36,7 @@ class Display:
         self._names = describe([run.job.experiment for run in pool.runs])
         self._seen = [(run.state, run.num_restarts) for run in pool.runs]
         self._metrics: dict[int, dict[str, float]] = {}
-        self._silent: dict[int, str] = {}
+        self._stalled: dict[int, str] = {}
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
 
     def __enter__(self) -> Display:
@@ -54,7 +54,7 @@ class Display:
             now = (run.state, run.num_restarts)
             if run.state in _MOVING or i not in self._metrics or self._seen[i] != now:
                 self._metrics[i] = read_progress(run.job.directory)
-                self._silent[i] = find_silence(run.job.directory) if run.state in _MOVING else ""
+                self._stalled[i] = find_stall(run.job.directory) if run.state in _MOVING else ""
             if self._seen[i] != now and not self._live:
                 event = self._event(run, restarted=self._seen[i][1] < run.num_restarts)
                 self._console.print(event, soft_wrap=True)
@@ -103,13 +103,13 @@ class Display:
     def _row(self, i: int, run: LocalRun) -> list[RenderableType]:
         metrics = self._metrics[i]
         step, num_steps = metrics.get("step", 0), metrics.get("num_steps", 1)
-        silence = self._silent.get(i)
-        rate = metrics.get("images_per_s") if run.state in _MOVING and not silence else None
+        stall = self._stalled.get(i)
+        rate = metrics.get("images_per_s") if run.state in _MOVING and not stall else None
         state = "waiting for a run" if run.waits_for_parent else _WORDS.get(run.state, run.state)
         accuracy = metrics.get("top1_percent")
         return [
             self._name(run),
-            Text(silence, "yellow") if silence else Text(state, _STYLES[run.state]),
+            Text(stall, "yellow") if stall else Text(state, _STYLES[run.state]),
             ProgressBar(total=num_steps, completed=step, width=20),
             "" if rate is None else f"{rate:,.0f}",
             "" if rate is None else _clock(_images_left(run, metrics) / max(rate, 1e-9)),

@@ -22,8 +22,8 @@ from suite.base.exit_codes import Exit
 from suite.base.files import open_to_append
 from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store import run_status
-from suite.store.attempts import read_attempts, tell_passed_over
-from suite.store.heartbeat import Watch
+from suite.store.attempts import describe_skipped, read_attempts
+from suite.store.heartbeat import Watchdog
 from suite.store.results import Failure
 
 PoolState = Literal["waiting", "running", "locked", "done", "failed"]
@@ -41,7 +41,7 @@ _STATES: dict[run_status.State, PoolState] = {
 # a run is a world of its own, also when the grid was started by torchrun or srun
 _RANK_VARIABLES = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 _MAX_RESTARTS = 2  # of a run whose process was killed from outside
-_LOOK_ELSEWHERE_S = 2.0
+_LOOK_AT_LOCKED_S = 2.0
 _STOP_POLL_S = 0.02
 
 
@@ -79,7 +79,7 @@ class LocalRun:
         self.num_restarts = 0
         self.remark = ""  # on its checkpoints
         self._num_attempts = 0  # before the latest start
-        self._watch: Watch | None = None
+        self._watch: Watchdog | None = None
 
     @property
     def waits_for_parent(self) -> bool:
@@ -93,7 +93,7 @@ class LocalRun:
         """
         try:
             self.job.directory.create(self.job.experiment)
-            self._watch = Watch(self.job.directory)
+            self._watch = Watchdog(self.job.directory)
             self._num_attempts = len(read_attempts(self.job.directory))
             self._spawn(slot, gpus, server)
         except (SuiteError, OSError) as error:
@@ -124,7 +124,7 @@ class LocalRun:
             return False
         self.process = None
         since = read_attempts(self.job.directory)[self._num_attempts :]
-        self.remark = tell_passed_over(since) or self.remark
+        self.remark = describe_skipped(since) or self.remark
         self.look()
         if self.state == "waiting":
             self._judge(code)
@@ -194,7 +194,7 @@ class LocalPool:
         for run in self.runs:
             if run.state == "running" and run.reap():
                 self._free_slots.append(run.slot)
-        if time.monotonic() - self._looked_at > _LOOK_ELSEWHERE_S:
+        if time.monotonic() - self._looked_at > _LOOK_AT_LOCKED_S:
             self._looked_at = time.monotonic()
             for run in self.runs:
                 if run.state == "locked":

@@ -18,7 +18,7 @@ from launchers.slurm.queries import EndedJob, QueuedJob
 from launchers.slurm.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
 from suite.store import attempts, run_status
 from suite.store.attempts import Attempt
-from suite.store.heartbeat import find_silence
+from suite.store.heartbeat import find_stall
 from suite.store.run_status import RunStatus
 
 JobState = Literal[run_status.State, "requeued", "pending", "cancelled"]
@@ -48,7 +48,7 @@ class JobStatus:
     """Where one run stands.
 
     ``waiting`` is for another run, ``pending`` for SLURM. ``detail`` says why it waits or failed; ``array`` is SLURM's,
-    of a run that is in its queue; ``silence`` says how long a run has shown no sign of life that should have;
+    of a run that is in its queue; ``stall`` says how long a run has shown no sign of life that should have;
     ``passed_over`` tells of checkpoints that it could not go on from; hours are GPU-hours, or rank-hours on CPUs.
     """
 
@@ -59,7 +59,7 @@ class JobStatus:
     array: str = ""
     num_requeues: int = 0
     metrics: dict[str, float] | None = None
-    silence: str = ""
+    stall: str = ""
     passed_over: str = ""
     hours_used: float = 0.0
     top1_percent: float | None = None
@@ -77,12 +77,12 @@ class JobStatus:
     @property
     def keeps_pace(self) -> bool:
         """Whether its latest rate is still true."""
-        return self.state == "running" and not self.silence
+        return self.state == "running" and not self.stall
 
     @property
     def words(self) -> str:
-        """Why it waits, failed or is silent, and whether it went on from an older checkpoint."""
-        return "; ".join(part for part in (self.silence, self.detail, self.passed_over) if part)
+        """Why it waits, failed or stalled, and whether it went on from an older checkpoint."""
+        return "; ".join(part for part in (self.stall, self.detail, self.passed_over) if part)
 
     @property
     def steps(self) -> str:
@@ -139,7 +139,7 @@ def _refine(
         tried = attempts.read_attempts(job.directory) if result.num_unusable_checkpoints else []
         return JobStatus(
             job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,
-            top1_percent=result.top1_percent, passed_over=attempts.tell_passed_over(tried),
+            top1_percent=result.top1_percent, passed_over=attempts.describe_skipped(tried),
         )  # fmt: skip
     tried = attempts.read_attempts(job.directory)
     places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
@@ -148,7 +148,7 @@ def _refine(
         "metrics": read_progress(job.directory),
         "num_requeues": attempts.num_requeues(tried),
         "hours_used": attempts.device_hours(tried),
-        "passed_over": attempts.tell_passed_over(tried),
+        "passed_over": attempts.describe_skipped(tried),
         "array": queued.job_id.partition("_")[0] if queued else "",
     }
     if places:
@@ -159,11 +159,11 @@ def _refine(
         return JobStatus(job, known.state, known.reason + see, **common)
     if queued is not None:
         state, detail, node = _state_in_queue(queued, tried, lost.get((queued.submission, queued.task)))
-        common["silence"] = find_silence(job.directory) if state == "running" else ""
+        common["stall"] = find_stall(job.directory) if state == "running" else ""
         needs_parent = known.state == "waiting" and state != "running"
         return JobStatus(job, "waiting" if needs_parent else state, detail, node, **common)
     if known.state == "running":
-        common["silence"] = find_silence(job.directory)
+        common["stall"] = find_stall(job.directory)
         return JobStatus(job, "running", _name_owner(tried), **common)
     last = next((place for place in reversed(places) if place in ended), None)
     last_word = ended[last].state if last else ""

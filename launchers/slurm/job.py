@@ -30,7 +30,7 @@ from suite.execute import die_with_parent, run_as_rank
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store import attempts
-from suite.store.heartbeat import Watch
+from suite.store.heartbeat import Watchdog
 from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
 
@@ -122,7 +122,7 @@ class _Rank:
 
     def _train_in_child(self, run: RunDirectory, experiment: Experiment, number: int) -> int:
         """A run's exit status; negative where a signal killed it."""
-        watch = Watch(run, more_s=_OTHERS_FIRST_S if self._resources.num_ranks > 1 else 0.0)
+        watchdog = Watchdog(run, more_s=_OTHERS_FIRST_S if self._resources.num_ranks > 1 else 0.0)
         self._hang = ""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until either side has its own way to take them
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # it is waited for
@@ -133,15 +133,15 @@ class _Rank:
         if self._why:  # a signal that came before there was a child to pass it to
             self._end_child(signal.SIGTERM)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        status = self._wait_for_child(child, watch)
+        status = self._wait_for_child(child, watchdog)
         self._child = 0
         return status
 
-    def _wait_for_child(self, child: ForkProcess, watch: Watch) -> int:
+    def _wait_for_child(self, child: ForkProcess, watchdog: Watchdog) -> int:
         """Wait for the end of the child, or end it: when it hangs, or has not stopped in time for the job's limit."""
         while (status := child.exitcode) is None:
             is_stopped = _is_stopped(self._child)
-            hang = watch.find_hang(less_s=_OTHERS_FIRST_S if is_stopped else 0.0)
+            hang = watchdog.find_hang(less_s=_OTHERS_FIRST_S if is_stopped else 0.0)
             if hang:
                 self._hang = f"hung: {hang}" + ("; its process is stopped" if is_stopped else "")
             if hang or (self._why == _TIME_LIMIT and time.monotonic() > self._latest_end):

@@ -17,7 +17,7 @@ from suite.spec.suite import RelativeTo, Table
 from suite.store.attempts import device_hours, read_attempts
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
-from suite.store.run_status import NEW, RunStatus, beside_needed, read_run_status
+from suite.store.run_status import NEW, RunStatus, read_run_status, with_needed
 from suite.store.run_store import find_runs
 
 ALWAYS_READ = ("top1_percent", "images_per_s", "num_evaluations", "num_test_images")  # for searches and provenance
@@ -117,7 +117,7 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     )
     for group, experiment in experiments.items():
         for seed in set(range(num_planned)) - set(runs[group].statuses):
-            runs[group].statuses[seed] = beside_needed(NEW, _parents(experiment, seed, runs))
+            runs[group].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
     return Collection(runs=runs, num_planned=num_planned)
 
 

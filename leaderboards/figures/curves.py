@@ -56,7 +56,7 @@ def find_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Panels:
 
 def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str, str]], log_y: bool) -> None:
     if not curves:
-        style.say_nothing_there(axes)
+        style.write_no_data(axes)
         return
     style.tidy(axes)
     for place, (label, curve) in enumerate(curves.items()):

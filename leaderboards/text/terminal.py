@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STYLES = {"done": "", "partial": "yellow", "failed": "red", "void": "red", "missing": "dim"}
-COLUMNS_BESIDE = 6  # with more, the paper's number goes below ours, so that 80 characters still hold a row
+MAX_COLUMNS_SIDE_BY_SIDE = 6  # with more, the paper's number goes below ours, so that 80 characters still hold a row
 WIDEST_KEY = 20  # what is longer is folded
 GAP, EDGES = 2, 2  # characters between columns, and around the table
 
@@ -140,7 +140,7 @@ def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     decimals = readable_decimals(cell, board.paper.decimals(column))
     text = Text(format_mean(cell, decimals), style=STYLES[cell.status])
     if board.has_paper and column not in board.table.custom_columns:
-        separator = "/" if len(board.columns) <= COLUMNS_BESIDE else "/\n"
+        separator = "/" if len(board.columns) <= MAX_COLUMNS_SIDE_BY_SIDE else "/\n"
         text.append(separator + (board.paper.rows[row][column] or NOTHING), style="dim")  # as the paper prints it
     if cell.status != "done":
         text.append(f"\n{format_status(cell)}", style=STYLES[cell.status])

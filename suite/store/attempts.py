@@ -106,7 +106,7 @@ def device_hours(attempts: Sequence[Attempt]) -> float:
     return sum(attempt.seconds * attempt.num_ranks for attempt in attempts) / 3600
 
 
-def tell_passed_over(attempts: Sequence[Attempt]) -> str:
+def describe_skipped(attempts: Sequence[Attempt]) -> str:
     """Say which attempts could not go on from their run's newest checkpoint; "" where all could."""
     told = ""
     for attempt in attempts:

@@ -2,7 +2,7 @@
 
     training -> heartbeat.json -> the process that watches beside the run, and the status
 
-The watch learns a run's pace from it: one that is silent for ten times the slowest seen, and at least a minute, hangs.
+The watchdog learns a run's pace from it: one that is silent for ten times the slowest seen, and at least a minute, hangs.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from suite.store.run_directory import RunDirectory
 Phase = Literal["start", "training", "evaluation", "probe", "checkpoint", "end"]
 
 _TIMES_THE_SLOWEST = 10
-LEAST_PATIENCE_S = 60.0
-UNKNOWN_PATIENCE_S = 1800.0  # with what was not done once before: starting, the first evaluation
+LEAST_TIMEOUT_S = 60.0
+UNKNOWN_TIMEOUT_S = 1800.0  # with what was not done once before: starting, the first evaluation
 _EVERY_S = 1.0  # between two beats of steps
 _SIZE = 512  # bytes: written at one place and at once, so that a shared file system shows no half of it
 _LONGEST_LOOK_S = 5.0  # a watch that was itself stopped, with its run or by a suspended machine, has seen nothing
-_SILENT_AFTER_S = 15.0  # a status says so long before anything is ended
+_STALLED_AFTER_S = 15.0  # a status says so long before anything is ended
 _WORDS: dict[Phase, str] = {
     "start": ", at its start",
     "training": "",
@@ -54,13 +54,13 @@ class Beat(Frozen):
     def timeout_s(self) -> float:
         """Seconds without the next beat after which the run hangs."""
         slowest = self.slowest_s.get(self.phase)
-        return UNKNOWN_PATIENCE_S if slowest is None else max(LEAST_PATIENCE_S, _TIMES_THE_SLOWEST * slowest)
+        return UNKNOWN_TIMEOUT_S if slowest is None else max(LEAST_TIMEOUT_S, _TIMES_THE_SLOWEST * slowest)
 
-    def describe(self, silent_s: float) -> str:
-        """Spell a silence, such as "no step for 75 s; the slowest took 1.2 s"."""
+    def describe(self, stalled_s: float) -> str:
+        """Describe a stall, such as "no step for 75 s; the slowest took 1.2 s"."""
         slowest = self.slowest_s.get(self.phase)
         pace = "" if slowest is None else f"; the slowest took {slowest:{',.0f' if slowest >= 10 else '.2g'}} s"
-        return f"no step for {silent_s:.0f} s{_WORDS[self.phase]}{pace}"
+        return f"no step for {stalled_s:.0f} s{_WORDS[self.phase]}{pace}"
 
 
 class Heartbeat:
@@ -117,7 +117,7 @@ class Heartbeat:
                 file.write(beat.model_dump_json().encode().ljust(_SIZE))
 
 
-class Watch:
+class Watchdog:
     """Looks at a run's heartbeat from beside it, by a clock of its own.
 
     Args:
@@ -129,7 +129,7 @@ class Watch:
         self._run, self._more_s = run, more_s
         self._before = self._seen = read_beat(run)
         self._looked_at = time.monotonic()
-        self._silent_s = 0.0
+        self._stalled_s = 0.0
 
     def find_hang(self, less_s: float = 0.0) -> str:
         """Say why the run counts as hanging, or "" while it lives; to be called every few seconds.
@@ -137,15 +137,15 @@ class Watch:
         Of the seconds beyond the usual ``less_s`` are not waited.
         """
         now, beat = time.monotonic(), read_beat(self._run)
-        self._silent_s += min(now - self._looked_at, _LONGEST_LOOK_S)
+        self._stalled_s += min(now - self._looked_at, _LONGEST_LOOK_S)
         self._looked_at = now
         if beat != self._seen:
-            self._seen, self._silent_s = beat, 0.0
+            self._seen, self._stalled_s = beat, 0.0
         if beat is None or beat == self._before:
             beat = Beat(number=0, pid=0, phase="start")
-        if self._silent_s <= beat.timeout_s + max(0.0, self._more_s - less_s):
+        if self._stalled_s <= beat.timeout_s + max(0.0, self._more_s - less_s):
             return ""
-        return beat.describe(self._silent_s)
+        return beat.describe(self._stalled_s)
 
 
 def read_beat(run: RunDirectory) -> Beat | None:
@@ -157,8 +157,8 @@ def read_beat(run: RunDirectory) -> Beat | None:
         return None
 
 
-def find_silence(run: RunDirectory) -> str:
-    """Say for how long a run that counts as running has been silent; "" where it keeps its pace.
+def find_stall(run: RunDirectory) -> str:
+    """Say for how long a run that counts as running has stalled; "" where it keeps its pace.
 
     For a reader on any machine: by the file's date, since other clocks than this one may be off by seconds.
     """
@@ -166,9 +166,9 @@ def find_silence(run: RunDirectory) -> str:
     if beat is None:
         return ""
     try:
-        silent_s = time.time() - run.heartbeat_path.stat().st_mtime
+        stalled_s = time.time() - run.heartbeat_path.stat().st_mtime
     except OSError:
         return ""
     slowest = beat.slowest_s.get(beat.phase)
-    usual_s = LEAST_PATIENCE_S if slowest is None else max(_SILENT_AFTER_S, 3 * slowest)
-    return beat.describe(silent_s) if silent_s > usual_s else ""
+    usual_s = LEAST_TIMEOUT_S if slowest is None else max(_STALLED_AFTER_S, 3 * slowest)
+    return beat.describe(stalled_s) if stalled_s > usual_s else ""

@@ -64,8 +64,8 @@ def read_run_status(run: RunDirectory, parents: Mapping[str, RunStatus], *, is_o
     """
     own = _by_its_files(run, is_ours)
     if own.result is not None:
-        return _beside_taken_over(own, own.result, parents)
-    return beside_needed(own, parents)
+        return _with_taken_over(own, own.result, parents)
+    return with_needed(own, parents)
 
 
 def find_run_status(run: RunDirectory, experiment: Experiment, *, is_ours: bool = False) -> RunStatus:
@@ -76,11 +76,11 @@ def find_run_status(run: RunDirectory, experiment: Experiment, *, is_ours: bool 
 
 def after_retry(run: RunDirectory, status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatus:
     """Judge where a run would stand if ``--retry-failed`` reopened it and its parents. Changes nothing."""
-    return status if status.state in ("done", "running") else beside_needed(_open(run), parents)
+    return status if status.state in ("done", "running") else with_needed(_open(run), parents)
 
 
-def _beside_taken_over(status: RunStatus, result: Result, parents: Mapping[str, RunStatus]) -> RunStatus:
-    """Judge a finished run beside the one that it took over: void if that is, with a remark if that has no result."""
+def _with_taken_over(status: RunStatus, result: Result, parents: Mapping[str, RunStatus]) -> RunStatus:
+    """Judge a finished run by the one that it took over: void if that is, with a remark if that has no result."""
     taken = result.parent or (next(iter(parents)) if len(parents) == 1 else "")
     if not taken or status.state == "void":
         return status
@@ -92,8 +92,8 @@ def _beside_taken_over(status: RunStatus, result: Result, parents: Mapping[str, 
     return replace(status, reason=f"took over {taken}, which is {parent.state} in this store")
 
 
-def beside_needed(status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatus:
-    """Judge a run that could start beside those that it needs first."""
+def with_needed(status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatus:
+    """Judge a run that could start by the runs that it needs first."""
     missing = {name: parent for name, parent in parents.items() if parent.state != "done"}
     if status.state not in ("new", "interrupted") or not missing:
         return status

@@ -28,7 +28,7 @@ from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
 from suite.training.plain_engine import PlainEngine
 
-_LOST_PEER_WORDS = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
+_LOST_PEER_ERRORS = ("gloo", "nccl", "connection", "broken pipe", "address already in use")
 
 
 @contextlib.contextmanager
@@ -40,7 +40,7 @@ def watch_for_lost_peers() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # as all of torch.distributed's are
-        is_named = any(word in str(error).lower() for word in _LOST_PEER_WORDS)
+        is_named = any(word in str(error).lower() for word in _LOST_PEER_ERRORS)
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and (isinstance(error, dist.DistError) or is_named):
             raise LostPeerError(
                 f"another rank is gone, or could not be met: {type(error).__name__}: {error}; "

@@ -37,7 +37,7 @@ from leaderboards.figures.parts.recorded import read_recorded
 from suite.base.errors import SuiteError
 from suite.spec.resources import Resources
 from suite.store.attempts import read_attempts
-from suite.store.heartbeat import find_silence, read_beat
+from suite.store.heartbeat import find_stall, read_beat
 from suite.store.run_status import read_run_status
 from suite.training.checkpoint_files import CheckpointManifest, DamageError
 from suite.training.start import trained_network
@@ -96,7 +96,7 @@ def of_run(name, folder):
         "experiment": run.read_experiment,
         "metrics": lambda: [run.read_metrics(), show_metrics(run)],
         "attempts": lambda: read_attempts(run),
-        "heartbeat": lambda: [read_beat(run), find_silence(run)],
+        "heartbeat": lambda: [read_beat(run), find_stall(run)],
     }
     return Subject(
         lambda: [readers[name](), read_run_status(run, {}), read_attempts(run)], [getattr(run, f"{name}_path")]

@@ -25,7 +25,7 @@ from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store import heartbeat
-from suite.store.heartbeat import Watch, read_beat
+from suite.store.heartbeat import Watchdog, read_beat
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status, reopen
 
@@ -116,7 +116,7 @@ def undisturbed(fork, num_ranks):
 def disturb(strike, phase, num_ranks, tally, draw, folder, fork):
     """Strike one run of so many ranks in one phase, start it again and compare."""
     expected, run, start = undisturbed(fork, num_ranks), make_run(folder), starter(fork)
-    watch, process = Watch(run), start(run, num_ranks)
+    watch, process = Watchdog(run), start(run, num_ranks)
     try:
         if not wait_for(run, process, PHASES[phase], draw.randrange(10, NUM_STEPS * 3 // 4)):
             return  # it was over before: nothing was injected
@@ -148,7 +148,7 @@ def wait_after(strike, target, watch):
 def wait_beside(process, watch):
     """Wait for the end as the pool does: what the watch finds hanging is killed, and goes on from its checkpoint."""
     ends = time.monotonic() + LIMIT_S
-    with patch.multiple(heartbeat, LEAST_PATIENCE_S=PATIENCE_S, UNKNOWN_PATIENCE_S=2 * PATIENCE_S):
+    with patch.multiple(heartbeat, LEAST_TIMEOUT_S=PATIENCE_S, UNKNOWN_TIMEOUT_S=2 * PATIENCE_S):
         while process.is_alive():
             if time.monotonic() > ends:
                 raise TimeoutError("it hangs after the fault, and the watch does not find it")

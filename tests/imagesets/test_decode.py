@@ -167,7 +167,7 @@ def test_damage_raises_where_libjpeg_turbo_decodes_and_not_where_pillow_does(pho
         with pytest.raises(ValueError, match=r"(?i)premature end|broken|truncated"):
             decode(damaged)
     monkeypatch.setattr(module, "_TURBOJPEG", None)
-    module._say_what_pillow_costs.cache_clear()
+    module._warn_of_pillow.cache_clear()
     with pytest.warns(UserWarning, match="Pillow decodes the JPEGs: .*does not notice damage"):
         assert not np.array_equal(decode(damaged), pillow(data))
 

@@ -95,7 +95,7 @@ def test_a_board_that_is_published_at_this_scale_is_told_below_the_headline(tmp_
 
 
 def test_a_wide_table_shows_every_number_whole(known, fill, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("leaderboards.text.terminal.COLUMNS_BESIDE", 5)
+    monkeypatch.setattr("leaderboards.text.terminal.MAX_COLUMNS_SIDE_BY_SIDE", 5)
     fill(1)
     main(["--suite", "table2", "--runs", str(tmp_path)])
     out = capsys.readouterr().out

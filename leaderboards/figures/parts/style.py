@@ -142,7 +142,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def say_nothing_there(axes: Axes, text: str = "no finished run yet") -> None:
+def write_no_data(axes: Axes, text: str = "no finished run yet") -> None:
     """Write a text into a panel that has no runs yet."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL)
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
