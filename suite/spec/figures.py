@@ -47,7 +47,9 @@ class RunFigure(Figure):
         raise NotImplementedError
 
 
-class _OfModels(RunFigure):
+class ModelsFigure(RunFigure):
+    """A figure of one run for each of several models."""
+
     models: dict[str, Place]  # title -> whose run
 
     @property
@@ -140,7 +142,7 @@ class CurveFigure(RunFigure):
         return [place for panel in self.panels.values() for place in panel.values()]
 
 
-class ProgressFigure(_OfModels):
+class ProgressFigure(ModelsFigure):
     """A logged metric against a number in which models differ: a line for each of ``shares`` of the training, read at
     the evaluation nearest to it."""
 
@@ -184,7 +186,7 @@ class PairFigure(RunFigure):
         return [place for pair in self.pairs.values() for place in (pair.baseline, pair.better, pair.gain)]
 
 
-class LayerFigure(_OfModels):
+class LayerFigure(ModelsFigure):
     """Over the epochs: nonlocality (a panel a model, a line a layer) or gates (a panel a layer, a line a head)."""
 
     drawn_by: ClassVar[str] = "attention_by_layer.draw_layers"
@@ -192,7 +194,7 @@ class LayerFigure(_OfModels):
     quantity: Literal["nonlocality", "gates"]
 
 
-class MapsFigure(_OfModels):
+class MapsFigure(ModelsFigure):
     """Attention maps recorded by runs of kind ``maps``.
 
     ``what``: "images" for a central query on single images; "central" for its average over images, "around" the same
@@ -212,7 +214,7 @@ class MapsFigure(_OfModels):
     color_scale: Literal["sheet", "model"] = "sheet"
 
 
-class CentersFigure(_OfModels):
+class CentersFigure(ModelsFigure):
     """Where the heads of each layer look relative to the query, from runs of kind ``maps``: centers, and for Gaussian
     encodings the circles that hold 50 % and 90 % of the attention."""
 
@@ -221,7 +223,7 @@ class CentersFigure(_OfModels):
     before: bool = False  # also before training
 
 
-class PathsFigure(_OfModels):
+class PathsFigure(ModelsFigure):
     """How the Gaussian heads of quadratic encodings moved while they were trained, from the training's own log.
 
     With ``layer``, counted from 1, that one before, during and after the training (of a network with fewer layers the

@@ -2,7 +2,7 @@
 
     training -> heartbeat.json -> the process that watches beside the run, and the status
 
-The watchdog learns a run's pace from it: one that is silent for ten times the slowest seen, and at least a minute, hangs.
+The watchdog learns a run's pace from it. A run hangs once it is silent for ten times the slowest, and for a minute.
 """
 
 import contextlib

@@ -1,13 +1,14 @@
 """The outcome of a run as data, in the files of its ``run_directory``: its result, or why it failed."""
 
 import contextlib
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from suite.base.frozen import Frozen
 from suite.base.reading import read_json
 from suite.spec.experiment import Experiment
+from suite.spec.resources import StorageFormat
 
 # Of result.json. Older ones lack: 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its
 # own, digests of maps, and foreign models.
@@ -40,7 +41,7 @@ class Result(Frozen):
     num_parameters: PositiveInt
     num_train_images: PositiveInt
     num_test_images: PositiveInt
-    loader: str = Field("memory", pattern=r"^[a-z]\w*$")  # a ``StorageFormat`` of the code that trained it
+    loader: str = "memory"
     num_corrupt_images: NonNegativeInt = 0  # that could not be decoded and were skipped, of both splits
     num_steps: NonNegativeInt
     images_seen: NonNegativeInt
@@ -72,6 +73,14 @@ class Result(Frozen):
     protocol_version: NonNegativeInt = 1
     commit: str
     finished_at: str  # ISO 8601, UTC
+
+    @field_validator("loader")
+    @classmethod
+    def _is_a_format(cls, name: str) -> str:
+        """Refuse what is no storage format. The schema does not list these, so that a new one leaves it as it is."""
+        if name not in get_args(StorageFormat):
+            raise ValueError(f"expected one of {', '.join(get_args(StorageFormat))}")
+        return name
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
