@@ -32,6 +32,8 @@ _PRELOAD = "launchers.core.preload"
 _NUM_PRELOADS = 100  # its name so many times: room in the server's command line for the one that a run shows
 _MAX_LOADING_S = 600.0
 _PID_BYTES = 8  # as multiprocessing sends it
+_UNKNOWN_STATUS = 255
+_ENDED = ("", "Z", "X")  # states of a process
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46  # places in /proc/<pid>/stat, counted from 0 behind the command's name
 
 
@@ -60,7 +62,8 @@ class ForkedRun(ForkServerProcess):
 
         A dead server can report no exit status: multiprocessing then says 255 at once, though the run goes on.
         """
-        return None if os.path.exists(f"/proc/{self.pid}/exe") else self.exitcode  # noqa: PTH110  # Path raises ESRCH
+        code = self.exitcode
+        return None if code == _UNKNOWN_STATUS and process_state(self.pid) not in _ENDED else code
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to it, unless it has ended."""
@@ -117,9 +120,12 @@ class ForkServer:
 
     def fork(self, path: Path, variables: Mapping[str, str]) -> ForkedRun | None:
         """Start the run of a folder, with environment variables of its own; None if the server cannot fork it."""
+        self._runs = [run for run in self._runs if run.poll() is None]  # each keeps two descriptors open
+        if process_state(_server_pid()) in (*_ENDED, "T"):  # multiprocessing would start another, or wait for ever
+            self.is_alive = False
+            return None
         run, main = ForkedRun(path, self._resources, variables), sys.modules["__main__"]
         try:
-            self._ensure_running()
             sys.modules["__main__"] = ModuleType("__main__")  # else the child imports ours, and all that it imports
             run.start()
         except (OSError, EOFError):  # EOFError: the server has ended
@@ -137,10 +143,22 @@ class ForkServer:
         """End the server and the runs that are left: Python waits for them before it exits."""
         for run in self._runs:
             run.send_signal(signal.SIGKILL)
-        server = forkserver._forkserver
-        if server._forkserver_pid is not None:  # type: ignore[attr-defined]
-            os.kill(server._forkserver_pid, signal.SIGKILL)  # type: ignore[attr-defined]  # it may still load
-            server._stop()  # type: ignore[attr-defined]
+        if (pid := _server_pid()) is not None:
+            os.kill(pid, signal.SIGKILL)  # it may still load
+            forkserver._forkserver._stop()  # type: ignore[attr-defined]
+
+
+def _server_pid() -> int | None:
+    pid: int | None = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    return pid
+
+
+def process_state(pid: int | None) -> str:
+    """The state of a process, such as "S", "T" if it is stopped or "Z" if it has ended; "" if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2][:1]
+    except OSError:
+        return ""
 
 
 def _replace_environment(environment: Mapping[str, str]) -> None:

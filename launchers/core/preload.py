@@ -35,4 +35,7 @@ def _load(resources: Resources) -> None:
 
 
 if RESOURCES_VARIABLE in os.environ:
-    _load(Resources.model_validate_json(os.environ.pop(RESOURCES_VARIABLE)))
+    try:
+        _load(Resources.model_validate_json(os.environ.pop(RESOURCES_VARIABLE)))
+    except ImportError as error:  # which multiprocessing would pass over
+        raise SystemExit(str(error)) from error

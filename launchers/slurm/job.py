@@ -18,7 +18,7 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import FrameType
 
-from launchers.core.fork_server import send_output_to
+from launchers.core.fork_server import process_state, send_output_to
 from launchers.core.preload import import_training
 from launchers.slurm.lost_starts import note_start
 from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
@@ -89,6 +89,7 @@ class _Rank:
         self._hang = ""  # why the child was ended, if it hung
         for number in _SIGNALS:
             signal.signal(number, self._stop)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it can wait for no process
 
     def train(self, store: Path, experiments: Sequence[Experiment]) -> int:
         """Returns the exit status: what one rank of several ends with makes srun end the others."""
@@ -133,14 +134,17 @@ class _Rank:
         if self._why:  # a signal that came before there was a child to pass it to
             self._end_child(signal.SIGTERM)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        status = self._wait_for_child(child, watchdog)
-        self._child = 0
-        return status
+        try:
+            return self._wait_for_child(child, watchdog)
+        finally:
+            if child.exitcode is None:  # Python would wait for it at its own end
+                self._end_child(signal.SIGKILL)
+            self._child = 0
 
     def _wait_for_child(self, child: ForkProcess, watchdog: Watchdog) -> int:
         """Wait for the end of the child, or end it: when it hangs, or has not stopped in time for the job's limit."""
         while (status := child.exitcode) is None:
-            is_stopped = _is_stopped(self._child)
+            is_stopped = process_state(self._child) in ("T", "t")
             hang = watchdog.find_hang(less_s=_OTHERS_FIRST_S if is_stopped else 0.0)
             if hang:
                 self._hang = f"hung: {hang}" + ("; its process is stopped" if is_stopped else "")
@@ -203,12 +207,6 @@ def _rank_variables(number: int) -> dict[str, str]:
 def _rendezvous_port(job_id: int, restart: int, number: int) -> int:
     """Choose the rendezvous port of a run's ranks: near jobs, their restarts and runs have ports of their own."""
     return _FIRST_PORT + (job_id * 4639 + restart * 101 + number) % _NUM_PORTS
-
-
-def _is_stopped(process: int) -> bool:
-    with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"T", b"t")
-    return False
 
 
 def _record_killed(run: RunDirectory, how: str) -> None:

@@ -6,13 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
 
-from launchers.core.fork_server import ForkServer
+from launchers.core.fork_server import ForkServer, process_state
 from launchers.core.plan import make_plan
 from launchers.local.pool import LocalPool, environment_of_runs
+from suite.base.exit_codes import Exit
 from suite.papers.shared.deit import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -158,3 +160,28 @@ def test_a_forked_run_dies_alone_stays_without_the_server_and_goes_with_the_grid
     grid.kill()
     grid.wait()
     wait_until(lambda: is_gone(other) and is_gone(server))
+
+
+def fork_and_wait(server, folder):
+    run = server.fork(folder, {})
+    while run.poll() is None:
+        time.sleep(0.01)
+    return run.poll()
+
+
+def test_runs_that_have_ended_keep_no_descriptors_and_a_stopped_server_is_asked_for_none(tmp_path):
+    resources = Resources()
+    with ForkServer(resources, environment_of_runs(resources)) as server:
+        while server.is_loading:
+            time.sleep(0.02)
+        assert fork_and_wait(server, tmp_path) == Exit.FAILED  # no experiment lies there
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            fork_and_wait(server, tmp_path)
+        assert len(os.listdir("/proc/self/fd")) <= before
+        pid = forkserver._forkserver._forkserver_pid
+        os.kill(pid, signal.SIGSTOP)
+        while process_state(pid) != "T":
+            time.sleep(0.01)
+        assert server.fork(tmp_path, {}) is None
+        assert not server.is_alive
