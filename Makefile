@@ -86,7 +86,7 @@ gpu-speed: .venv/installed
 gpu-boards: $(addprefix gpu-board-,$(SUITES))
 
 gpu-board-%: .venv/installed
-	$(BIN)/python launchers/grid.py --suite $* --profile gpu --runs $(PROOF)/runs --max-parallel 8 --retry-failed
+	$(BIN)/python launchers/grid.py --suite $* --profile gpu --device $(DEVICE) --runs $(PROOF)/runs --max-parallel 8 --retry-failed
 
 # Faults by the thousand, for hours, counted in docs/faults.md; started again, it goes on. The cluster's need root, on Debian or Ubuntu.
 faults: .venv/installed

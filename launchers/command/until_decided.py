@@ -17,7 +17,7 @@ Train = Callable[[GridOptions], int]  # a grid of a fixed number of seeds; gives
 
 
 def train_until(options: GridOptions, train: Train, console: Console) -> int:
-    """Train five seeds of each model, then one more each, until the headline is decided or ``--max-seeds`` are done.
+    """Train five seeds a configuration, then one more each, until the headline is decided or ``--max-seeds`` are done.
 
     The same command goes on where the last one ended: seeds that are done are not trained again. With ``--detach`` it
     submits the seeds that come next, and returns. The exit status is that of the first training that failed, else 0.

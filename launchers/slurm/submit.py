@@ -237,7 +237,7 @@ class Submitter:
     def _batch(self, tasks: range) -> BatchScript:
         wanted, name = self._allocation, self.submission.name
         parameters: dict[str, Any] = {
-            **{name: getattr(wanted, name) for name in ("partition", "account", "qos", "constraint")},
+            **{key: getattr(wanted, key) for key in ("partition", "account", "qos", "constraint")},
             "job_name": array_name(name, tasks.start),
             "time": wanted.time_min,
             "nodes": wanted.nodes,

@@ -1,4 +1,4 @@
-"""Models that are none of ours: from an experiment's ``ModelSource`` to a network. Called by ``build`` alone."""
+"""Custom models: from an experiment's ``ModelSource`` to a network."""
 
 import difflib
 import inspect

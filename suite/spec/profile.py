@@ -34,7 +34,7 @@ class Entry(Frozen):
     """Where an experiment stands: its row, and per column the metric shown there.
 
     ``table`` is "" for the suite's first one. ``alternatives`` are tried beside ``experiment``, such as other learning
-    rates: the place shows the one with the best mean accuracy, and says that it was chosen. Of a custom model,
+    rates: for each seed the place shows the one that the other seeds chose, and says so. Of a custom model,
     ``custom_model`` is its name, and ``beside`` names by its columns those of the row's model in whose place it stands.
     """
 

@@ -21,7 +21,6 @@ NO_FILES = (
     "os.open",
     "tarfile.open",
     "Image.open",
-    "MemoryImages.open",
     "find_format(manifest.format).open",
     "journal.open",
     "storage.open",
