@@ -87,6 +87,7 @@ class ForkServer:
         self._first_pid: int | None = None
         self._give_up_at = time.monotonic() + _MAX_LOADING_S
         self.is_alive = False  # whether it is loaded, and has always forked what it was asked to
+        _stop_server()  # multiprocessing has one for each process; another's has other libraries
         forkserver.set_forkserver_preload([_PRELOAD] * _NUM_PRELOADS)
         with contextlib.suppress(OSError):
             self._ensure_running()
@@ -143,9 +144,13 @@ class ForkServer:
         """End the server and the runs that are left: Python waits for them before it exits."""
         for run in self._runs:
             run.send_signal(signal.SIGKILL)
-        if (pid := _server_pid()) is not None:
-            os.kill(pid, signal.SIGKILL)  # it may still load
-            forkserver._forkserver._stop()  # type: ignore[attr-defined]
+        _stop_server()
+
+
+def _stop_server() -> None:
+    if (pid := _server_pid()) is not None:
+        os.kill(pid, signal.SIGKILL)  # it may still load
+        forkserver._forkserver._stop()  # type: ignore[attr-defined]
 
 
 def _server_pid() -> int | None:
