@@ -82,8 +82,8 @@ def pixels_as_attention(
         bias: (D_out,).
         grid: rows and columns of pixels.
         dilation: pixels between the kernel's taps.
-        alpha: how sharply a head looks.
-        borders: where a head looks whose tap lies outside the image.
+        alpha: the locality strength, by which a head looks sharply.
+        borders: the treatment of a head whose tap lies outside the image.
     """
     offsets_H2 = theorems.head_offsets(weight.shape[-1], 1, dilation)
     scores_HNN = quadratic_scores(grid, offsets_H2.to(weight), alpha)
@@ -115,7 +115,7 @@ def patches_as_attention(
         patch_size: side of a patch in pixels.
         stride, dilation: the convolution's.
         strength: M, how sharply a head looks.
-        borders: where a head looks whose patch lies outside the image.
+        borders: the treatment of a head whose patch lies outside the image.
     """
     offsets_H2 = theorems.head_offsets(weight.shape[-1], patch_size, dilation)
     weight_HDO = theorems.output_projection(weight, patch_size, stride, dilation)
