@@ -15,8 +15,8 @@ Beside that way:
 
     custom_models   models beside the papers', tested against each of them
     packed_records  a leaderboard's finished runs -> one file -> a store
-    schemas/      the published forms of result.json and of the long CSV
-    overview      published/ -> the tables of boards in README.md and the manual; coverage: COVERAGE.md
+    schemas/        the published forms of result.json and of the long CSV
+    overview        published/ -> the tables of boards in README.md and the manual; coverage: COVERAGE.md
 
 ``python leaderboards/build.py`` puts this folder first on the path, so no module may bear the name of one of the
 standard library, such as numbers or statistics.

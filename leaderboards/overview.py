@@ -21,7 +21,7 @@ from leaderboards.published_boards import (
 from leaderboards.significance.power import seeds_needed
 from suite.base.errors import RecordError
 from suite.base.files import write_atomically
-from suite.papers import get_suite, list_suites
+from suite.papers import get_suite, list_suites, suite_module
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- boards: written by `python -m leaderboards.overview` -->"
@@ -39,7 +39,7 @@ def render_table(folder: Path, published: Path) -> str:
     found = {name: list_boards(published / name) for name in list_suites()}
     for name, boards in sorted(found.items(), key=lambda item: (not item[1], item[0])):  # what there is to see first
         suite = get_suite(name)
-        link = os.path.relpath(boards[0] if boards else ROOT / "suite" / "suites" / f"{name}.py", folder)
+        link = os.path.relpath(boards[0] if boards else suite_module(name).__file__ or "", folder)
         paper = suite.paper.partition(" (")[0]
         headlines = [
             f"[{board.stem}]({os.path.relpath(board, folder)}): {describe_headline(board)}" for board in boards

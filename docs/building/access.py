@@ -4,8 +4,6 @@ Code and tables that have a scroll bar of their own can be reached by the keyboa
 search has a heading, and no column's heading is empty.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sphinx.application import Sphinx

@@ -3,8 +3,6 @@
 ``|x|`` and ``*`` mean themselves in them, and what is indented is a formula or a table, whose columns must stay.
 """
 
-from __future__ import annotations
-
 import re
 
 from sphinx.application import Sphinx

@@ -1,7 +1,5 @@
 """Formulas as MathML, which browsers draw without any script or font of ours."""
 
-from __future__ import annotations
-
 from docutils.nodes import Element, SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx

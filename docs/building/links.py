@@ -4,8 +4,6 @@ A page that is written by hand links to ``../CONTRIBUTING.md`` or ``../suite/pap
 site the first is a page of its own, and the second the page of that suite.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

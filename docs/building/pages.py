@@ -8,8 +8,6 @@
 They lie beside the others, where Sphinx looks for them, and are git-ignored.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

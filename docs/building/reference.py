@@ -3,8 +3,6 @@
 What carries a grid out, draws a board or fills a batch is read in its source; CONTRIBUTING.md says where each line is.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

@@ -1,7 +1,5 @@
 """A suite's page: the paper's question, how it is asked at each scale, what the paper claims, and its boards."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

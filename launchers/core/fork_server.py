@@ -90,12 +90,12 @@ class ForkServer:
         _stop_server()  # multiprocessing has one for each process; another's has other libraries
         forkserver.set_forkserver_preload([_PRELOAD] * _NUM_PRELOADS)
         with contextlib.suppress(OSError):
-            self._ensure_running()
+            self._start_server()
             self._first_pid, input_of_process = forkserver.connect_to_new_process([])  # forked once all is loaded
             os.close(input_of_process)  # it has nothing to do, and ends
 
-    def _ensure_running(self) -> None:
-        """Start the server where none runs, with the environment of runs and out of Ctrl-C's reach."""
+    def _start_server(self) -> None:
+        """Start the server, with the environment of runs and out of Ctrl-C's reach."""
         resource_tracker.ensure_running()
         ours = dict(os.environ)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -2,7 +2,7 @@
 
 What is drawn is data, ``suite.spec.figures``; each kind has a module here:
 
-    lines, heatmaps, scatter            of a table's numbers
+    lines, heatmaps, scatter                      of a table's numbers
     curves, pairs, shares, attention_by_layer     of what trainings log
     attention_sheets, centers                      of recorded attention, and of how heads moved
 

@@ -38,7 +38,7 @@ def render(
     """Render a page.
 
     Args:
-        template: A file in ``templates``.
+        template: a file in ``templates``.
         script_names: the scripts in ``static`` that the page runs.
         charts_library: compressed JavaScript that a script of the page may start; empty on a page without charts.
         asks_server: whether scripts may ask the server that the page came from; a file may ask nobody.

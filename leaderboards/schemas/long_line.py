@@ -12,7 +12,7 @@ class LongLine(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    table: str = Field(description="the table's name, as in leaderboards/papers")
+    table: str = Field(description="the table's name, as in suite/papers/<paper>/tables")
     row: str = Field(description="the values of the row's keys, joined by ' / '")
     column: str
     metric: str | None = Field(description="a number of result.json, or in a paper's unit; null where it is derived")
@@ -36,7 +36,7 @@ class LongLine(BaseModel):
     best_rank: PositiveInt | None
     worst_rank: PositiveInt | None
     status: Literal["done", "partial", "failed", "void", "missing"]
-    chosen: str | None = Field(description="of a search: the arms that are shown, joined by spaces")
+    chosen: str | None = Field(description="of a search: the configurations that are shown, joined by spaces")
     device_hours: NonNegativeFloat | None = Field(description="of all attempts of all candidates")
     images_per_s: NonNegativeFloat | None
     num_evaluations: str | None = Field(description="during one run, all that occur, joined by spaces")

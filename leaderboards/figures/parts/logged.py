@@ -75,7 +75,7 @@ def curve_behind(leaderboard: Leaderboard, place: Place, metric: str, after_pare
 
     Args:
         leaderboard, place: the cell's leaderboard and place.
-        metric: A number that stands in ``metrics.jsonl``.
+        metric: a number that stands in ``metrics.jsonl``.
         after_parents: true to begin at the epoch where the training of the runs' parents ended.
     """
     cell = leaderboard.cell(place)

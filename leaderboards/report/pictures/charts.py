@@ -166,7 +166,7 @@ def _spec(
         values: points of a ``line`` and a ``metric``, at ``x``: ``ours`` from ``low`` to ``high``, or the ``paper``'s.
         x_title: the title of the x axis.
         metric: the metric that is shown first.
-        reach: vega-Lite's mark from low to high.
+        reach: the mark of Vega-Lite from low to high.
         log_x: whether the x axis is logarithmic.
     """
     names = [line.name for line in lines]

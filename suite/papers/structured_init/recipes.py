@@ -157,7 +157,7 @@ def vit(method: str, *, model: str = "vit_t", dataset: str = "cifar10", **option
     Args:
         method: one of ``METHODS``.
         model: one of the paper's sizes, "vit_t" or "vit_s".
-        dataset: A set of 32 x 32 images.
+        dataset: a set of 32 x 32 images.
         options: options of the model; those at their default leave the experiment as it is.
     """
     return _experiment(model, CIFAR, {"initialization": METHODS[method], **options}, dataset)
