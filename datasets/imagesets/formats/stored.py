@@ -4,10 +4,9 @@ This is what the loader asks of a format. A box is (top, left, height, width) in
 that stores it smaller scales the box, so that augmentation parameters do not depend on the format.
 """
 
-import contextlib
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -71,9 +70,11 @@ class StoredImages(ABC):
 
     def whole(self, index: int) -> Pixels:
         """All pixels of one image, as stored."""
-        with self._naming(index):
+        try:
             data = self.read(index)
             return data if _is_decoded(data) else decode(data)
+        except ValueError as error:
+            raise self._corrupt(index, error) from error
 
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
         """All pixels of several images at once, (B, height, width, 3), where a format can do that faster and they are
@@ -91,12 +92,14 @@ class StoredImages(ABC):
             out: (S, S, 3) uint8.
             interpolation: the filter that resizes.
         """
-        with self._naming(index):
+        try:
             data = self.read(index)
             if _is_decoded(data):
                 resize_window(data, scale_box(box, self.sizes[index], data.shape[:2]), size, out, interpolation)
             else:
                 decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
+        except ValueError as error:
+            raise self._corrupt(index, error) from error
 
     def centered(self, index: int, resize: int, size: int, out: Pixels) -> None:
         """Write one image for evaluation into ``out``: its shorter side resized, then the central window.
@@ -106,7 +109,7 @@ class StoredImages(ABC):
             size: S, the side of the window.
             out: (S, S, 3) uint8.
         """
-        with self._naming(index):
+        try:
             data, (height, width) = self.read(index), self.sizes[index].tolist()
             if not _is_decoded(data):
                 decode_centered(data, resize, size, out)
@@ -116,6 +119,8 @@ class StoredImages(ABC):
                 side = round(min(height, width) * size / resize)
                 box = np.array([(height - side) // 2, (width - side) // 2, side, side])
                 self.window(index, box, size, out)
+        except ValueError as error:
+            raise self._corrupt(index, error) from error
 
     def _check(self, index: int, data: Encoded) -> None:
         if not self._are_whole([index], [data]):
@@ -134,13 +139,6 @@ class StoredImages(ABC):
             f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
             "again, which says what to delete first, or go on without it: --skip-corrupt."
         )
-
-    @contextlib.contextmanager
-    def _naming(self, index: int) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:
-            raise self._corrupt(index, error) from error
 
 
 def _is_decoded(data: Encoded | Pixels) -> TypeGuard[Pixels]:
