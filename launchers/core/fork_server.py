@@ -33,7 +33,7 @@ _NUM_PRELOADS = 100  # its name so many times: room in the server's command line
 _MAX_LOADING_S = 600.0
 _PID_BYTES = 8  # as multiprocessing sends it
 _UNKNOWN_STATUS = 255
-_ENDED = ("", "Z", "X")  # states of a process
+_ENDED, STOPPED = ("", "Z", "X"), ("T", "t")  # states of a process
 _ARGUMENTS_START, _ARGUMENTS_END = 45, 46  # places in /proc/<pid>/stat, counted from 0 behind the command's name
 
 
@@ -122,7 +122,7 @@ class ForkServer:
     def fork(self, path: Path, variables: Mapping[str, str]) -> ForkedRun | None:
         """Start the run of a folder, with environment variables of its own; None if the server cannot fork it."""
         self._runs = [run for run in self._runs if run.poll() is None]  # each keeps two descriptors open
-        if process_state(_server_pid()) in (*_ENDED, "T"):  # multiprocessing would start another, or wait for ever
+        if process_state(_server_pid()) in (*_ENDED, *STOPPED):  # multiprocessing would start another, or wait for ever
             self.is_alive = False
             return None
         run, main = ForkedRun(path, self._resources, variables), sys.modules["__main__"]

@@ -18,7 +18,7 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import FrameType
 
-from launchers.core.fork_server import process_state, send_output_to
+from launchers.core.fork_server import STOPPED, process_state, send_output_to
 from launchers.core.preload import import_training
 from launchers.slurm.lost_starts import note_start
 from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
@@ -144,7 +144,7 @@ class _Rank:
     def _wait_for_child(self, child: ForkProcess, watchdog: Watchdog) -> int:
         """Wait for the end of the child, or end it: when it hangs, or has not stopped in time for the job's limit."""
         while (status := child.exitcode) is None:
-            is_stopped = process_state(self._child) in ("T", "t")
+            is_stopped = process_state(self._child) in STOPPED
             hang = watchdog.find_hang(less_s=_OTHERS_FIRST_S if is_stopped else 0.0)
             if hang:
                 self._hang = f"hung: {hang}" + ("; its process is stopped" if is_stopped else "")
