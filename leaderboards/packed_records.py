@@ -36,6 +36,7 @@ _RECORDS = tuple(
         _ANY_RUN.attempts_path,
         _ANY_RUN.metrics_path,
         _ANY_RUN.maps_path,
+        _ANY_RUN.predictions_path,
         _ANY_RUN.result_path,
     )
 )

@@ -34,6 +34,21 @@ def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> ND
     return np.sort(np.concatenate(kept))
 
 
+def hold_out(labels: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split training samples for a search: those to train on, and the last tenth of each class, to choose by.
+
+    Args:
+        labels: the training samples' labels (N,).
+
+    Returns:
+        Indices of both, ascending.
+    """
+    by_class = [np.flatnonzero(np.asarray(labels) == label) for label in range(num_classes)]
+    held_out = [members[len(members) - math.ceil(len(members) / 10) :] for members in by_class]
+    left = [members[: len(members) - len(last)] for members, last in zip(by_class, held_out, strict=True)]
+    return np.sort(np.concatenate(left)), np.sort(np.concatenate(held_out))
+
+
 def spread_over_classes(labels: ArrayLike, count: int) -> NDArray[np.int64]:
     """Choose samples of as many classes as may be, however a set is sorted: the first of each class in the order of
     labels, then the second of each, and so on. Of more classes than samples, those at equal distances have one each.

@@ -34,7 +34,7 @@ from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
 from imagesets.formats.stored import CorruptImageError, Pixels
-from imagesets.fractions import fraction_indices, spread_over_classes
+from imagesets.fractions import fraction_indices, hold_out, spread_over_classes
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, find_info
 from imagesets.randomness import Samples, epoch_order
@@ -94,8 +94,12 @@ class ImageLoader:
         self.recipe, self._seed, self._size = experiment.recipe, experiment.seed, experiment.image_size
         splits = open_splits(info, resources.loader, data_dir)
         self._train, self._test = splits["train"], splits["test"]
-        self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
+        left = np.arange(len(self._train.labels))
         self._tested = np.flatnonzero(self._test.labels < info.num_classes)
+        if experiment.evaluated_on == "held_out":
+            left, self._tested = hold_out(self._train.labels, info.num_classes)
+            self._test = self._train
+        self._kept = left[fraction_indices(self._train.labels[left], experiment.train_fraction, info.num_classes)]
         check_side(experiment, self._train.stored_side)
         pads = self.recipe.crop == "pad"  # then images are used at their stored size
         self._cuts_whole = pads or (self.recipe.crop == "none" and self._train.common_size == self._size)
@@ -117,6 +121,11 @@ class ImageLoader:
     @property
     def num_test(self) -> int:
         return len(self._tested)
+
+    @property
+    def test_labels(self) -> NDArray[np.int64]:
+        """The classes of the test images, in the order of their batches: (N,)."""
+        return self._test.labels[self._tested]
 
     @property
     def num_steps(self) -> int:

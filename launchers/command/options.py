@@ -50,7 +50,7 @@ class GridOptions:
     dataset: str | None = None
     custom_models: tuple[tuple[str, ...], ...] = ()
     check: tuple[str, ...] = ()
-    seeds: int = 1
+    seeds: range = range(1)
     until: float | None = None
     max_seeds: int = 30
     only: tuple[str, ...] = ()

@@ -26,15 +26,15 @@ class ServedBoard:
 
     Args:
         suite: suite as it is published, without custom models.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
         live: table of runs at work on the page of a grid, which stands above all others; None: another page.
     """
 
     def __init__(
-        self, suite: Suite, profile: str, store: Path, num_seeds: int | None = None, live: LiveTable | None = None
+        self, suite: Suite, profile: str, store: Path, seeds: range | None = None, live: LiveTable | None = None
     ) -> None:
         self._suite, self._profile, self._store = suite, profile, store
-        self._num_seeds, self._live = num_seeds, live
+        self._seeds, self._live = seeds, live
         self.mark = ""
 
     def make(self) -> Page | None:
@@ -44,7 +44,7 @@ class ServedBoard:
         mark = mark_of(experiments_folder(self._store) / group for group in sorted(groups))
         if mark == self.mark:
             return None
-        leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._num_seeds)
+        leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._seeds)
         claims = find_claims(leaderboard, self._store)
         live = replace(self._live, board=mark) if self._live else None
         above, grid = (".", "") if live else ("..", "../")

@@ -1,6 +1,6 @@
 """A suite at one scale and the run store -> its leaderboard: a board a table, a ``Cell`` per place in it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -107,13 +107,13 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
     return Leaderboard(suite, profile_name, profile, tables, collection)
 
 
-def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
+def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequence[int] | None = None) -> Leaderboard:
     """Make the leaderboard of a suite at one scale, with the store's custom models.
 
     Args:
         suite, profile_name: the suite and its scale.
         store: the run store.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
 
     Raises:
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.
@@ -121,7 +121,7 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: in
     """
     suite = enter_custom_models(suite, profile_name, store)
     check_layout(suite, suite.profile(profile_name))
-    return aggregate(suite, profile_name, collect(suite.profile(profile_name), store, num_seeds, suite.tables))
+    return aggregate(suite, profile_name, collect(suite.profile(profile_name), store, seeds, suite.tables))
 
 
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:

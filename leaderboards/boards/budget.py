@@ -41,7 +41,7 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
         of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in hours_of[group])
     to_go, num_unknown = 0.0, 0
     for group, experiment in experiments.items():
-        left = sum(seed not in runs[group].values for seed in range(collection.num_planned))
+        left = sum(seed not in runs[group].values for seed in collection.seeds)
         known = hours_of[group] or [h * _length(experiment) for h in of_family[_family(experiment)]]
         flops = None if known else _flops(experiment)
         if flops is not None:

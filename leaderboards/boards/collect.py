@@ -4,7 +4,7 @@ Every result is read, whatever its seed: to leave one out would be to choose. A 
 protocol has changed, is void.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -88,17 +88,23 @@ class Collection:
     """All runs of a profile, also those that others depend on, by ``Experiment.configuration_id``."""
 
     runs: dict[str, SeedRuns]
-    num_planned: int  # seeds of each configuration
+    seeds: Sequence[int]  # that are planned for each configuration
+
+    @property
+    def num_planned(self) -> int:
+        return len(self.seeds)
 
 
-def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables: Iterable[Table] = ()) -> Collection:
+def collect(
+    profile: Profile, store: Path, seeds: Sequence[int] | None = None, tables: Iterable[Table] = ()
+) -> Collection:
     """Read the runs of every entry; an experiment of several entries is read once.
 
     Args:
         profile: the profile with the entries.
         store: the run store.
-        num_seeds: seeds planned for each configuration; None: as many as the fullest one of an entry has on disk, at
-            least 1, so that uneven ones show as partial.
+        seeds: seeds planned for each configuration; None: those that the fullest one of an entry has on disk, so that
+            uneven ones show as partial.
         tables: tables whose derived columns may need metrics that no entry names.
 
     Raises:
@@ -112,13 +118,12 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     for group, experiment in experiments.items():  # parents first
         runs[group] = read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
-    num_planned = num_seeds or max(
-        [1, *(len(runs[candidate.configuration_id].directories) for candidate in ours or candidates)]
-    )
+    on_disk = (sorted(runs[candidate.configuration_id].directories) for candidate in ours or candidates)
+    planned = seeds or max(on_disk, key=len, default=[]) or [0]
     for group, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(runs[group].statuses):
+        for seed in set(planned) - set(runs[group].statuses):
             runs[group].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
-    return Collection(runs=runs, num_planned=num_planned)
+    return Collection(runs=runs, seeds=planned)
 
 
 def read_configuration(

@@ -50,6 +50,9 @@ class Experiment(Frozen):
     - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training; without a
       parent, those of the network as it is initialized.
 
+    ``evaluated_on`` is the test split or, for a search, "held_out": the last tenth of each class of training images,
+    which it then does not train on.
+
     ``normalization`` names the mean and deviation that images are normalized by; "own" are those of the image set. A
     run that goes on with its parent's network, or measures it, has its parent's. A student has one of its own: its
     teacher is shown the same pictures, normalized as the teacher's were.
@@ -68,6 +71,7 @@ class Experiment(Frozen):
     model_options: dict[str, Scalar] = {}  # noqa: RUF012 - pydantic copies it
     model_source: ModelSource | None = None
     train_fraction: float = Field(1.0, gt=0, le=1)
+    evaluated_on: Literal["test", "held_out"] = "test"
     normalization: Normalization = "own"
     seed: int = Field(0, ge=0, lt=2**31)
     kind: Kind = "training"

@@ -87,11 +87,11 @@ class Profile(Frozen):
         """Make the profile of the paper's exact protocol."""
         return cls(entries=tuple(entries), scale_note="", num_evaluations=num_evaluations, **_PAPER)
 
-    def experiments(self, num_seeds: int = 1) -> list[Experiment]:
+    def experiments(self, seeds: Iterable[int] = (0,)) -> list[Experiment]:
         """List every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes
         one seed before the next, and parents before those that need them."""
         candidates = [candidate for entry in self.entries for candidate in entry.candidates]
-        return with_ancestors(e.with_seed(seed) for seed in range(num_seeds) for e in candidates)
+        return with_ancestors(e.with_seed(seed) for seed in seeds for e in candidates)
 
     def map_experiments(self, change: Callable[[Experiment], Experiment]) -> Profile:
         """Fill the same places in the tables by changed experiments, whose parents are changed too."""

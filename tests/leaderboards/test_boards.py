@@ -7,8 +7,8 @@ from suite.store.results import Failure
 PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (74.6, 78.2), "100": (79.9, 81.4)}
 
 
-def board_of(table2, store, num_seeds=None):
-    return make_leaderboard(table2, "laptop", store, num_seeds).board()
+def board_of(table2, store, seeds=None):
+    return make_leaderboard(table2, "laptop", store, seeds).board()
 
 
 def test_mean_and_interval_equal_a_hand_computation(table2, finish, tmp_path):

@@ -32,9 +32,9 @@ CMHSA_5: Row = ("CMHSA-5 (ours)", "6", "9", "768", "3072")
 def rows(scale: recipes.Scale) -> dict[Row, recipes.Candidates]:
     """Table 1, in its order."""
     return {
-        VIT_BASE: (scale.baseline("base", with_deits_recipe=False),),
-        DEIT_SMALL: (scale.baseline("small"),),
-        DEIT_BASE: (scale.baseline("base"),),
+        VIT_BASE: scale.baseline("base", with_deits_recipe=False),
+        DEIT_SMALL: scale.baseline("small"),
+        DEIT_BASE: scale.baseline("base"),
         ("CMHSA-3 (1st phase)", "6", "", "768", "3072"): scale.one_phase("convolution", kernel_size=3),
         ("CMHSA-5 (1st phase)", "6", "", "768", "3072"): scale.one_phase("convolution", kernel_size=5),
         ("CMHSA (2nd phase)", "6", "9", "768", "3072"): scale.one_phase("attention"),
