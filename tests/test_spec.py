@@ -36,6 +36,7 @@ def test_naming_a_default_or_a_recipe_changes_no_identity():
         {"model": "convit_s"},
         {"train_fraction": 0.1},
         {"normalization": "half"},
+        {"images_drawn_by_seed": True},
         {"model_options": {"patch_size": 8}},
         {"recipe": DEIT_LAPTOP},
         {"recipe": DEIT.model_copy(update={"mixup": 0.1})},

@@ -37,7 +37,7 @@ from imagesets.formats.stored import CorruptImageError, Pixels
 from imagesets.fractions import fraction_indices, spread_over_classes
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, find_info
-from imagesets.randomness import Samples, epoch_order
+from imagesets.randomness import Purpose, Samples, random_order
 from imagesets.stored_split import open_splits
 from suite.base.errors import DataError
 from suite.spec.experiment import Experiment
@@ -94,7 +94,8 @@ class ImageLoader:
         self.recipe, self._seed, self._size = experiment.recipe, experiment.seed, experiment.image_size
         splits = open_splits(info, resources.loader, data_dir)
         self._train, self._test = splits["train"], splits["test"]
-        self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
+        drawn_by = experiment.seed if experiment.images_drawn_by_seed else None
+        self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes, drawn_by)
         self._tested = np.flatnonzero(self._test.labels < info.num_classes)
         check_side(experiment, self._train.stored_side)
         pads = self.recipe.crop == "pad"  # then images are used at their stored size
@@ -102,7 +103,7 @@ class ImageLoader:
         self._tests_whole = self._size in (self._test.common_size, self._test.stored_side if pads else None)
         mean, std = statistics(info, experiment.normalization)
         self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
-        self._order = lru_cache(maxsize=2)(lambda epoch: epoch_order(self._seed, epoch, self.num_train))
+        self._order = lru_cache(maxsize=2)(lambda epoch: random_order(self._seed, Purpose.ORDER, self.num_train, epoch))
         self._chosen_of_block = lru_cache(maxsize=2)(self._choose_block)
         self._skip_corrupt = resources.skip_corrupt
         self.corrupt: set[tuple[str, int]] = set()

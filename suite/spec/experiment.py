@@ -54,6 +54,10 @@ class Experiment(Frozen):
     run that goes on with its parent's network, or measures it, has its parent's. A student has one of its own: its
     teacher is shown the same pictures, normalized as the teacher's were.
 
+    ``images_drawn_by_seed`` says which images of each class the share ``train_fraction`` keeps: the first ones of the
+    data set, as in ConViT's code, or, where it is true, some that the seed draws: the same for every model, and smaller
+    shares within larger ones. An interval over seeds then holds for other draws of the images too.
+
     ``model_source`` says where a model comes from that is none of ours, which ``model`` then only labels.
 
     ``configuration_id`` is the identity of its configuration, which is all but the seed: runs that share it may be
@@ -68,6 +72,7 @@ class Experiment(Frozen):
     model_options: dict[str, Scalar] = {}  # noqa: RUF012 - pydantic copies it
     model_source: ModelSource | None = None
     train_fraction: float = Field(1.0, gt=0, le=1)
+    images_drawn_by_seed: bool = False
     normalization: Normalization = "own"
     seed: int = Field(0, ge=0, lt=2**31)
     kind: Kind = "training"

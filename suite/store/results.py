@@ -10,9 +10,9 @@ from suite.base.reading import read_json
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
-# Of result.json. Older ones lack: 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its
-# own, digests of maps, and foreign models.
-RESULT_FORMAT = 5
+# Of result.json. Older ones lack: 5 images that are drawn by seeds or shuffled; 4 micro-batches; 3 a seal, always, and
+# threads; 2 compiled steps; 1 a number of its own, digests of maps, and foreign models.
+RESULT_FORMAT = 6
 
 PROTOCOL_VERSION = 2
 """The version of what a training does: raised, with an entry in the changelog, when an experiment computes something
