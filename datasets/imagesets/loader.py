@@ -1,7 +1,7 @@
 """The one loader: an experiment's training stream and test batches, from images stored in any format.
 
     host    order (seed, epoch) -> samples of a step -> all that is drawn for them; their crops (a format's windows)
-    device  augmentation and normalization of what the host sends, in one copy: pixels as read, labels, draws
+    device  augmentation, normalization and shuffling of what the host sends, in one copy: pixels as read, labels, draws
 
 The training stream is one endless sequence, epoch after epoch, cut into batches: step t takes positions
 [t * B, (t + 1) * B), so every sample is seen equally often also where B does not divide the set. Rank r of R takes
@@ -30,6 +30,7 @@ from torch import Tensor
 
 from imagesets.augment.parameters import flips, padded_crops, resized_bilinearly, resized_crops
 from imagesets.augment.pipeline import Augmentation, Draws
+from imagesets.augment.shuffling import Shuffle
 from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
@@ -103,6 +104,7 @@ class ImageLoader:
         self._tests_whole = self._size in (self._test.common_size, self._test.stored_side if pads else None)
         mean, std = statistics(info, experiment.normalization)
         self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
+        self._shuffle = Shuffle(experiment)
         self._order = lru_cache(maxsize=2)(lambda epoch: random_order(self._seed, Purpose.ORDER, self.num_train, epoch))
         self._chosen_of_block = lru_cache(maxsize=2)(self._choose_block)
         self._skip_corrupt = resources.skip_corrupt
@@ -152,7 +154,8 @@ class ImageLoader:
         )
 
     def _augmented(self, loaded: _Loaded) -> Batch:
-        return Batch(*self._augment(_channels_first(loaded.images), loaded.labels, loaded.draws))
+        images, labels = self._augment(_channels_first(loaded.images), loaded.labels, loaded.draws)
+        return Batch(self._shuffle(images), labels)
 
     def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
         chosen = self._choose(step, rank, num_ranks)
@@ -267,8 +270,9 @@ class ImageLoader:
         return self._normalized(self._load_spread(count))
 
     def spread_pixels(self, count: int) -> Tensor:
-        """The images of ``spread_batch`` as they are: (count, S, S, 3) uint8."""
-        return self._load_spread(count).images
+        """The images of ``spread_batch`` before normalization: (count, S, S, 3) uint8."""
+        images = _channels_first(self._load_spread(count).images)
+        return self._shuffle(images).permute(0, 2, 3, 1).contiguous()
 
     def _load_spread(self, count: int) -> _Loaded:
         """``spread_batch`` as it is read."""
@@ -283,7 +287,7 @@ class ImageLoader:
         raise DataError("no test image can be decoded; expected all of them, or with --skip-corrupt most")
 
     def _normalized(self, loaded: _Loaded) -> Batch:
-        return Batch(self._augment.normalize(_channels_first(loaded.images)), loaded.labels)
+        return Batch(self._shuffle(self._augment.normalize(_channels_first(loaded.images))), loaded.labels)
 
     def _load_chosen(self, chosen: NDArray[np.int64]) -> _Loaded:
         """These stored test images as they are read; of none, one that does not count."""

@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     MIXING = 8
     INTERPOLATION = 9
     SHARE = 10
+    SHUFFLE = 11
 
 
 class Samples(NamedTuple):
