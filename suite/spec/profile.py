@@ -142,6 +142,8 @@ class Profile(Frozen):
             if experiment.model.endswith("_micro") and "patch_size" in options:
                 options["patch_size"] = experiment.image_size // 4
             data = {"dataset": "cifar10_sample", "train_fraction": fraction}
+            if experiment.shuffle_patch_size == experiment.model_options.get("patch_size"):
+                data["shuffle_patch_size"] = options["patch_size"]
             return experiment.model_copy(update={**data, "model_options": options, "recipe": recipe})
 
         note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"

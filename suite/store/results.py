@@ -10,8 +10,8 @@ from suite.base.reading import read_json
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
-# Of result.json. Older ones lack: 5 predictions; 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a
-# number of its own, digests of maps, and foreign models.
+# Of result.json. Older ones lack: 5 predictions, and images that are drawn by seeds or shuffled; 4 micro-batches; 3 a
+# seal, always, and threads; 2 compiled steps; 1 a number of its own, digests of maps, and foreign models.
 RESULT_FORMAT = 6
 
 PROTOCOL_VERSION = 2

@@ -55,6 +55,22 @@ def test_a_batch_is_what_the_definition_says_sample_by_sample(step):
     np.testing.assert_allclose(batch.numpy(), expected, atol=1e-5)
 
 
+def test_images_drawn_by_the_seed_are_the_same_for_two_models_and_others_for_another_seed():
+    def first_batch(**changes):
+        return ImageLoader(experiment(images_drawn_by_seed=True, **changes)).train_batch(0)
+
+    assert torch.equal(first_batch().images, first_batch(model="convit_micro").images)
+    recipe = RECIPE.model_copy(update={"crop": "none", "crop_padding": 0, "flip_probability": 0.0, "batch_size": 160})
+    stored, epochs = open_arrays(ensure("cifar10_sample")), {}
+    for seed in (3, 4):
+        info, batch = get_info("cifar10_sample"), first_batch(recipe=recipe, seed=seed)
+        pixels = batch.images.permute(0, 2, 3, 1).numpy() * np.array(info.std) + np.array(info.mean)
+        epochs[seed] = {image.tobytes() for image in (pixels * 255).round().astype(np.uint8)}
+        kept = fraction_indices(stored["train_labels"], 0.5, 10, seed)
+        assert epochs[seed] == {image.tobytes() for image in stored["train_images"][kept]}
+    assert epochs[3] != epochs[4]
+
+
 @pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
 def test_any_number_of_ranks_sees_the_same_set_at_each_step(num_ranks):
     images = ImageLoader(experiment())
