@@ -1,7 +1,7 @@
 """A board -> each custom model's numbers beside those of the papers' models in the same row, on the same data, tested.
 
-The difference and its test are those of ``significance``: Welch's t, paired by seed where two numbers are of networks
-with a common parent; by Holm's method over a custom model's comparisons by one metric in a table.
+The difference and its test are those of ``significance``: Student's t by seed, adjusted by Benjamini and Hochberg's
+method over a custom model's comparisons by one metric in a table.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cell_values import difference_of
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import is_accuracy
-from leaderboards.significance.estimates import SIGNIFICANCE, holm, p_value
+from leaderboards.significance.rules import FEWEST_SHOWN, SIGNIFICANCE, adjust
 from suite.spec.custom_entries import data_of
 from suite.spec.profile import Entry
 
@@ -20,7 +20,7 @@ from suite.spec.profile import Entry
 class ModelComparison:
     """By how much a custom model's number exceeds one of the papers' models'.
 
-    ``p_value`` is adjusted; None where a configuration has but one seed.
+    ``p_value`` is adjusted; None below three seeds that both have.
     """
 
     custom_model: str
@@ -74,8 +74,9 @@ def _opponents(entry: Entry, metric: str, entries: Iterable[Entry]) -> list[str]
 
 
 def _adjust(family: list[ModelComparison]) -> list[ModelComparison]:
-    p_values = [p_value(comparison.difference.estimate) for comparison in family]
-    adjusted = iter(holm([p for p in p_values if p is not None]))
+    estimates = [comparison.difference.estimate for comparison in family]
+    p_values = [one.above().p if len(one.values) >= FEWEST_SHOWN else None for one in estimates]
+    adjusted = iter(adjust([p for p in p_values if p is not None]))
     return [
         comparison if p is None else replace(comparison, p_value=next(adjusted))
         for comparison, p in zip(family, p_values, strict=True)

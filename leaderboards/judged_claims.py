@@ -8,14 +8,14 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import in_points, is_accuracy
-from leaderboards.significance.estimates import Estimate, Sample, derive, single
-from leaderboards.significance.verdicts import ClaimVerdict, Measured, judge_claims, seeds_to_hold, weakest
+from leaderboards.significance.estimates import Estimate, derive, single
+from leaderboards.significance.rules import passes_control, to_log_odds
+from leaderboards.significance.verdicts import ClaimVerdict, Judgment, Measured, Question, judge_claims
 from suite.papers import list_claims
 from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term
 from suite.store.run_directory import RunDirectory
@@ -30,45 +30,63 @@ class _NoSuchLayerError(Exception):
 
 
 @dataclass(frozen=True)
-class LateReading:
-    """A number that was logged at a later share of the training than the claim names."""
-
-    claimed_at: float
-    read_at: float
-
-
-@dataclass(frozen=True)
 class JudgedClaim:
     """A claim at one scale."""
 
     paper: PaperClaims
     claim: Claim
     scale: str
-    verdict: ClaimVerdict
-    p_value: float | None  # adjusted over the paper's claims
-    effects: tuple[Measured, ...]
+    question: Question
+    judgment: Judgment
     suites: tuple[str, ...]
-    late: tuple[LateReading, ...] = ()
+
+    @property
+    def verdict(self) -> ClaimVerdict:
+        return self.judgment.verdict
+
+    @property
+    def effects(self) -> Sequence[Measured]:
+        return self.question.effects
 
     @property
     def shown(self) -> Measured:
-        """The effect that decides the claim: the one whose data speak least for it."""
-        return weakest(self.effects)
+        """The effect that decides the claim."""
+        return self.question.deciding[0]
 
     @property
-    def num_seeds(self) -> tuple[int, ...]:
-        """The number of seeds in each group of the deciding effect."""
-        return tuple(len(sample.values) for sample in self.shown.estimate.samples)
+    def unit(self) -> str:
+        """The unit of the effect that is shown."""
+        effect = self.claim.effects[list(self.effects).index(self.shown)]
+        return "log odds" if effect.log_odds else self.claim.unit
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the claim, or a part of it, cannot be tested at this scale, or not yet."""
+        if reason := self.claim.not_testable.get(self.scale):
+            return (reason,)
+        waits = self.judgment.p is None and self.question.unjudged is None
+        parts = dict.fromkeys(effect.why_untestable for effect in self.effects)
+        return tuple(filter(None, [*parts, f"Tested only if {self.claim.after} holds." * waits]))
+
+    @property
+    def num_hold(self) -> int:
+        """The number of effects that hold by themselves."""
+        return sum(effect.passes for effect in self.effects)
+
+    @property
+    def num_opposite(self) -> int:
+        """The number of effects that point the other way, significantly or not."""
+        return sum(effect.points_the_other_way for effect in self.effects)
 
     @property
     def seeds_needed(self) -> int | None:
-        """Further seeds of each group for a power of 80 % in all effects; None where that is not known."""
-        needed = [seeds_to_hold(effect) for effect in self.effects]
+        """Further seeds for a power of 80 % in all effects; None where that is not known."""
+        needed = [effect.seeds_needed for effect in self.effects]
         known = [count for count in needed if count is not None]
-        return max(0, max(known) - min(self.num_seeds)) if known and len(known) == len(needed) else None
+        return max(0, max(known) - self.shown.num_seeds) if known and len(known) == len(needed) else None
 
     def __str__(self) -> str:
-        """``reproduced at laptop scale``."""
+        """``same direction at laptop scale``."""
         return self.verdict if self.scale == "paper" else f"{self.verdict} at {self.scale} scale"
 
 
@@ -93,40 +111,71 @@ def judge(
 
 
 def _judge_paper(paper: PaperClaims, find_leaderboard: FindLeaderboard, scale: str) -> Iterator[JudgedClaim]:
-    """Judge all claims of one paper: one family for Holm's method, with those that this scale leaves out."""
+    """Judge all claims of one paper, which are one family but for the primary ones."""
     known = []
     for claim in paper.claims:
         with contextlib.suppress(_NoSuchLayerError):
-            if cells := _find_cells(claim, find_leaderboard):
-                known.append((claim, cells, _measure(claim, cells)))
-    verdicts = judge_claims([effects for _, _, effects in known], len(paper.claims))
-    for (claim, cells, effects), (verdict, p) in zip(known, verdicts, strict=True):
+            if cells := _find_cells(claim.effects, find_leaderboard):
+                known.append((claim, _ask(claim, cells, find_leaderboard, scale)))
+    judgments = judge_claims([question for _, question in known], scale == "paper")
+    for (claim, question), judgment in zip(known, judgments, strict=True):
         suites = tuple(dict.fromkeys(term.suite for effect in claim.effects for term in effect.terms))
-        if any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect):
-            verdict, p = "failed runs", None
-        yield JudgedClaim(paper, claim, scale, verdict, p, effects, suites, _late_readings(claim, cells))
+        yield JudgedClaim(paper, claim, scale, question, judgment, suites)
 
 
-def _late_readings(claim: Claim, cells: Sequence[Sequence[Cell]]) -> tuple[LateReading, ...]:
-    """The readings that are late by more than a rounded step, the earliest first. One log of a configuration stands for
-    all, as the runs of a profile log alike."""
-    asked: dict[tuple[Path, str, float], tuple[RunDirectory, Logged]] = {}
-    for effect, of_effect in zip(claim.effects, cells, strict=True):
-        for term, cell in zip(effect.terms, of_effect, strict=True):
-            if cell.is_usable and term.logged and term.logged.at < 1:  # the end is always read in time
-                for run in cell.provenance.runs.values():
-                    asked.setdefault((run.path.parent, term.logged.metric, term.logged.at), (run, term.logged))
-    found = set()
-    for run, logged in asked.values():
-        if (share := _logged_line(run, logged)[1]) > logged.at + ROUNDED_SHARE:
-            found.add((logged.at, share))
-    return tuple(LateReading(*both) for both in sorted(found))
+def _ask(claim: Claim, cells: Sequence[Sequence[Cell]], find_leaderboard: FindLeaderboard, scale: str) -> Question:
+    """Measure a claim's effects. It is settled where a run failed, or where the claim says that it is not testable."""
+    failed = any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect)
+    return Question(
+        name=claim.name,
+        effects=[
+            Measured(
+                estimate=_estimate(effect, of_effect),
+                paper=_size_in_paper(effect, of_effect),
+                relation=claim.relation,
+                margin=claim.margin,
+                is_at_papers_scale=scale == "paper",
+                why_untestable=_find_late(effect, of_effect) or _fails_control(effect, find_leaderboard),
+            )
+            for effect, of_effect in zip(claim.effects, cells, strict=True)
+        ],
+        settled="failed runs" if failed else "not testable here" if scale in claim.not_testable else None,
+        is_primary=bool(claim.primary),
+        after=claim.after,
+    )
 
 
-def _find_cells(claim: Claim, find_leaderboard: FindLeaderboard) -> list[list[Cell]]:
+def _fails_control(effect: Effect, find_leaderboard: FindLeaderboard) -> str:
+    """Why an effect is not testable by its positive control; "" if that passes, or if there is none."""
+    if effect.control is None:
+        return ""
+    cells = _find_cells([effect.control], find_leaderboard)
+    if not cells:
+        return "Its positive control is not in this profile."
+    control = _estimate(effect.control, cells[0])
+    if passes_control(control.vector, control.least_sd):
+        return ""
+    found = "no runs" if control.mean is None else f"{control.mean:+.2g}, one-sided p {control.above().holds:.2g}"
+    return f"Its positive control is not above zero ({found})."
+
+
+def _find_late(effect: Effect, cells: Sequence[Cell]) -> str:
+    """``Read after 33 % of the training, not 10 %.``, as runs are tested only so often; "" if all is read in time."""
+    late = {}
+    for term, cell in zip(effect.terms, cells, strict=True):
+        run = next(iter(cell.provenance.runs.values()), None)  # it stands for all, as a profile's runs log alike
+        if run is not None and cell.is_usable and term.logged and term.logged.at < 1:  # the end is read in time
+            share = _logged_line(run, term.logged)[1]
+            if share > term.logged.at + ROUNDED_SHARE:
+                late[round(100 * term.logged.at)] = round(100 * share)
+    claimed, read = (" and ".join(map(str, shares)) for shares in (sorted(late), sorted(late.values())))
+    return f"Read after {read} % of the training, not {claimed} %." if late else ""
+
+
+def _find_cells(effects: Iterable[Effect], find_leaderboard: FindLeaderboard) -> list[list[Cell]]:
     """The cells of each effect's terms; none where this scale leaves a place empty."""
     found = []
-    for effect in claim.effects:
+    for effect in effects:
         leaderboard = [(find_leaderboard(term.suite), term.place) for term in effect.terms]
         known = [cell for of, place in leaderboard if of is not None and (cell := of.cell(place)) is not None]
         if len(known) < len(effect.terms):
@@ -135,36 +184,28 @@ def _find_cells(claim: Claim, find_leaderboard: FindLeaderboard) -> list[list[Ce
     return found
 
 
-def _measure(claim: Claim, cells: Sequence[Sequence[Cell]]) -> tuple[Measured, ...]:
-    margin = claim.margin if claim.relation == "equal" else None
-    return tuple(
-        Measured(_estimate(effect, of_effect), _size_in_paper(effect, of_effect), margin)
-        for effect, of_effect in zip(claim.effects, cells, strict=True)
-    )
-
-
 def _estimate(effect: Effect, cells: Sequence[Cell]) -> Estimate:
-    """The weighted sum, accuracies in points. A cell that may not be shown counts as one without seeds."""
-    weights = [
-        term.weight * (1.0 if term.logged else in_points(cell.metric))
-        for term, cell in zip(effect.terms, cells, strict=True)
-    ]
-    sources = [_source(term, cell) for term, cell in zip(effect.terms, cells, strict=True)]
+    """The weighted sum by seed, of accuracies in points or in log odds."""
+    weights = [term.weight for term in effect.terms]
+    sources = [_source(term, cell, effect.log_odds) for term, cell in zip(effect.terms, cells, strict=True)]
     return derive(sources, lambda means: effect.constant + sum(w * m for w, m in zip(weights, means, strict=True)))
 
 
-def _source(term: Term, cell: Cell) -> Estimate:
+def _source(term: Term, cell: Cell, log_odds: bool) -> Estimate:
+    """A term's number by seed. A cell that may not be shown counts as one without seeds."""
     if not cell.is_usable:
-        return single(Sample({}))
-    if term.logged is None:
-        return cell.estimate
-    assert cell.provenance.experiment is not None, f"{term.place} is derived, and so has logged nothing"
-    values = {seed: read_logged(run, term.logged) for seed, run in cell.provenance.runs.items()}
-    sample = cell.estimate.samples[0]
-    least_sd = sample.least_sd if is_accuracy(term.logged.metric) else LOGGED_STEP / math.sqrt(12)
-    return single(
-        Sample({seed: value for seed, value in values.items() if value is not None}, sample.networks, least_sd)
-    )
+        return single({})
+    estimate = derive([cell.estimate], lambda means: in_points(cell.metric) * means[0])
+    if term.logged is not None:
+        assert cell.provenance.experiment is not None, f"{term.place} is derived, and so has logged nothing"
+        read = {seed: read_logged(run, term.logged) for seed, run in cell.provenance.runs.items()}
+        least_sd = estimate.least_sd if is_accuracy(term.logged.metric) else LOGGED_STEP / math.sqrt(12)
+        estimate = single({seed: value for seed, value in read.items() if value is not None}, least_sd)
+    if not log_odds:
+        return estimate
+    values = {seed: to_log_odds(value) for seed, value in estimate.values.items() if 0 < value < 100}
+    mean = estimate.mean or 0.0
+    return single(values, 100 * estimate.least_sd / (mean * (100 - mean)) if values else 0.0)
 
 
 def _size_in_paper(effect: Effect, cells: Iterable[Cell]) -> float | None:
@@ -175,7 +216,8 @@ def _size_in_paper(effect: Effect, cells: Iterable[Cell]) -> float | None:
     for term, cell in zip(effect.terms, cells, strict=True):
         if cell.paper is None or term.logged is not None:
             return None
-        total += term.weight * in_points(cell.metric) * cell.paper
+        size = in_points(cell.metric) * cell.paper
+        total += term.weight * (to_log_odds(size) if effect.log_odds else size)
     return total
 
 

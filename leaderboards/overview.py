@@ -5,6 +5,7 @@
 Each file has its table between two comments. Read are the boards themselves, so that the tables say what they say.
 """
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -85,7 +86,7 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
     headline = read_headline(board)
-    needed = seeds_needed(headline.mean or 0.0, headline.variances)
+    needed = seeds_needed(headline.mean or 0.0, math.sqrt(sum(headline.variances)))
     further = f", {num_further} of further seeds" * (num_further > 0)
     others = f", {num_all - len(runs)} of challengers" * (num_all > len(runs))
     return (

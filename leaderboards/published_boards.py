@@ -21,7 +21,7 @@ class BoardHeadline(Frozen):
     told: str  # such as ``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0)``
     ours: str  # such as ``+2.0 ± 1.9 points``
     mean: float | None  # None without seeds
-    variances: tuple[float, ...]  # of one seed's contribution, for each independent group; none below two seeds
+    variances: tuple[float, ...]  # of one seed's difference: one, or none below two seeds
     num_cells: int
     num_missing: int  # cells without any run
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from launchers.command.address import DEFAULT, parse_address
 from launchers.command.options import Cluster, GridOptions, SlurmOptions
-from leaderboards.significance.power import FIRST_LOOK
+from leaderboards.significance.rules import FIRST_LOOK
 from suite.base.arguments import a_path, add_version, num_seeds, positive, program, some_seeds
 from suite.base.errors import SpecError
 from suite.spec.resources import StorageFormat, TrackerName

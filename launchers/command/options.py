@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from launchers.command.address import Address
-from leaderboards.significance.power import FIRST_LOOK
+from leaderboards.significance.rules import FIRST_LOOK
 from suite.base.errors import SpecError
 from suite.papers import are_shown_with_best
 from suite.spec.profile import Profile

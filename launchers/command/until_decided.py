@@ -8,7 +8,8 @@ from rich.console import Console
 from launchers.command.options import GridOptions
 from leaderboards.boards.board import make_leaderboard
 from leaderboards.boards.cells import Cell
-from leaderboards.significance.power import FIRST_LOOK, is_decided, widened
+from leaderboards.significance.power import is_decided, widened
+from leaderboards.significance.rules import FIRST_LOOK
 from leaderboards.text.notation import format_signed
 from suite.base.errors import SpecError
 from suite.papers import get_suite
@@ -26,7 +27,7 @@ def train_until(options: GridOptions, train: Train, console: Console) -> int:
         SpecError: the profile leaves the headline empty.
     """
     cell, num_seeds = _headline(options), FIRST_LOOK
-    num_done = min(cell.estimate.sizes, default=0) if cell is not None else 0
+    num_done = len(cell.estimate.values) if cell is not None else 0
     if cell is not None and num_done >= FIRST_LOOK and not _is_decided(cell, options):
         num_seeds = min(num_done + 1, options.max_seeds)
     while True:

@@ -14,7 +14,7 @@ from leaderboards.boards.collect import Collection, SeedRuns, pick
 from leaderboards.boards.layout import PaperTable
 from leaderboards.boards.metrics import PRUNED_HEADS, in_points, is_accuracy
 from leaderboards.boards.usable_runs import UsableRuns, choose, describe_origins, usable_runs
-from leaderboards.significance.estimates import Formula, Sample, derive, rank_intervals, single
+from leaderboards.significance.estimates import Estimate, Formula, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
 from suite.spec.profile import Entry, Row
 from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
@@ -33,20 +33,20 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
             runs = pick({seed: shown.runs for seed, values in shown.values.items() if metric in values})
             covered = _cover_metric(coverage, len(runs.values))
             printed = paper.value(entry.row, column)
-            found = single(_sample(runs, shown.networks, metric))
+            found = _measured(runs, metric)
             provenance = _trace(candidates, shown, runs)
             cells[entry.row, column] = Cell(entry.row, column, metric, found, printed, covered, provenance)
     return cells
 
 
-def _sample(runs: SeedRuns, networks: frozenset[str], metric: str) -> Sample:
+def _measured(runs: SeedRuns, metric: str) -> Estimate:
     """One metric by seed. Accuracies have steps of one test image, counted heads of one head."""
     values = {seed: values[metric] for seed, values in runs.values.items()}
     step = 1.0 if metric in PRUNED_HEADS else 0.0
     if is_accuracy(metric) and values:
         num_images = min(found["num_test_images"] for found in runs.values.values())
         step = 100 / in_points(metric) / max(1.0, num_images)
-    return Sample(values, networks, step / math.sqrt(12))
+    return single(values, step / math.sqrt(12))
 
 
 def _cover(candidates: Sequence[UsableRuns], shown: UsableRuns, search: Search | None, num_planned: int) -> Coverage:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from leaderboards.boards.collect import SeedFailure
-from leaderboards.significance.estimates import Estimate, Interval
+from leaderboards.significance.estimates import Estimate
+from leaderboards.significance.rules import Interval
 from leaderboards.significance.verdicts import Verdict
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Row

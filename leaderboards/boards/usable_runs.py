@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from leaderboards.boards.cells import Search
 from leaderboards.boards.collect import Collection, SeedFailure, SeedRuns, pick
-from suite.spec.experiment import Experiment, flat_fields, with_ancestors
+from suite.spec.experiment import Experiment, flat_fields
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class UsableRuns:
     experiments: tuple[Experiment, ...]
     runs: SeedRuns
     failures: tuple[SeedFailure, ...]  # of all seeds of the experiments
-    networks: frozenset[str]  # that the numbers are measured on, and their parents, without their seeds
 
     @property
     def values(self) -> dict[int, dict[str, float]]:
@@ -29,8 +28,7 @@ class UsableRuns:
 
 def usable_runs(experiment: Experiment, collection: Collection) -> UsableRuns:
     runs = collection.runs[experiment.configuration_id]
-    networks = frozenset(network.configuration_id for network in with_ancestors([experiment]))
-    return UsableRuns((experiment,), runs, runs.failures, networks)
+    return UsableRuns((experiment,), runs, runs.failures)
 
 
 def describe_origins(runs: SeedRuns) -> tuple[str, ...]:
@@ -89,7 +87,6 @@ def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]
         experiments=tuple(experiment for one in shown for experiment in one.experiments),
         runs=pick({seed: winner.runs for seed, winner in winners.items()}),
         failures=tuple(failure for one in shown for failure in one.failures),
-        networks=frozenset[str]().union(*(one.networks for one in shown)),
     )
     return runs, search
 

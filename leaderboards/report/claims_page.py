@@ -45,12 +45,14 @@ def _view(judged: JudgedClaim) -> dict[str, object]:
     estimate = judged.shown.estimate
     return {
         **format_claim(judged),
+        "reasons": " ".join(judged.reasons),
         "anchor": f"{judged.scale}-{judged.claim.name}",
         "sort": {
             "effect": estimate.mean,
             "paper": judged.shown.paper,
-            "p": judged.p_value,
-            "n": min(judged.num_seeds),
+            "p": judged.judgment.p,
+            "adjusted": judged.judgment.adjusted,
+            "n": judged.shown.num_seeds,
             "seeds": judged.seeds_needed,
         },
         "plot": plot_effect(estimate.mean, estimate.interval, judged.shown.paper),

@@ -31,7 +31,7 @@ class LongLine(BaseModel):
     paper_effect: float | None = Field(description="the same in the paper's numbers")
     verdict: Literal["reproduced", "contradicted", "undecided"] | None
     p_value: float | None = Field(
-        description="of the paper's number among seeds like ours, by Holm's method", ge=0, le=1
+        description="of the paper's number among seeds like ours, adjusted over the table", ge=0, le=1
     )
     best_rank: PositiveInt | None
     worst_rank: PositiveInt | None

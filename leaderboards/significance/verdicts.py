@@ -3,19 +3,15 @@
 A printed number is the mean of the paper's own seeds, rounded: it is no truth. Against it a cell is
 
 - **reproduced** if its 90 % interval lies within one point of it (two one-sided tests at 5 %),
-- **contradicted** if it is not, and the paper's number, less half a printed unit, would be improbable (p < .05, Holm
-  over the table) as the mean of that many more seeds of the same deviation (so 1/n + 1/m in place of 1/n),
+- **contradicted** if it is not, and the paper's number, less half a printed unit, would be improbable (p < .05,
+  adjusted over the table) as the mean of that many more seeds of the same deviation (so 1/n + 1/m in place of 1/n),
 - else **undecided**.
 
-A claim that an effect is positive, of which the paper finds D, is
-
-- **reproduced** if the effect is above zero (two-sided p < .05, Holm over the paper's claims), and "smaller" if its
-  95 % interval ends below D / 2,
-- **contradicted** if its interval does not exclude zero but lies below D / 2 (p < .05, Holm again),
-- else **undecided**.
-
-A claim that two numbers are equal is reproduced or contradicted if the difference is significantly less, or more, than
-the margin. A claim of several effects holds where all hold. Below five seeds a group nothing is judged.
+A claim says that effects are above zero, within a margin of it, or no worse than a margin below; it holds where all of
+them do. Away from the paper's scale nothing is said of sizes: **same direction** and **opposite direction** (adjusted
+p < .05), else **unresolved**. At the paper's own scale a claim that an effect is positive, of which the paper finds D,
+is **reproduced** if it is above zero, "smaller" if its interval ends below D / 2, **contradicted** if it is not and is
+significantly below D / 2, else **undecided**.
 """
 
 import math
@@ -23,22 +19,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leaderboards.significance.estimates import (
-    EQUIVALENCE_CONFIDENCE,
-    SIGNIFICANCE,
-    Estimate,
-    holm,
-    interval,
-    p_value,
-)
+from leaderboards.significance.estimates import Estimate
 from leaderboards.significance.power import seeds_needed
+from leaderboards.significance.rules import FEWEST_JUDGED, SIGNIFICANCE, Sides, adjust, all_of, no_worse, within
 
 Verdict = Literal["reproduced", "contradicted", "undecided"]
 ClaimVerdict = Literal[
-    "reproduced", "reproduced, smaller", "contradicted", "undecided", "too few seeds", "no runs", "failed runs"
-]
+    "same direction", "opposite direction", "unresolved", "not testable here", "reproduced", "reproduced, smaller",
+    "contradicted", "undecided", "too few seeds", "no runs", "failed runs",
+]  # fmt: skip
 MARGIN = 1.0  # points
-FEWEST_SEEDS = 5
 
 
 # -- a cell against the number that the paper prints
@@ -57,7 +47,7 @@ class Printed:
 def judge_table(cells: Sequence[tuple[Estimate, Printed]]) -> list[tuple[Verdict, float | None]]:
     """The verdict of each cell of one table, and the adjusted p-value of its contradiction (None for one seed)."""
     found = [p_value_of_paper(estimate, printed) for estimate, printed in cells]
-    adjusted = iter(holm([p for p in found if p is not None]))
+    adjusted = iter(adjust([p for p in found if p is not None]))
     p_values = [None if p is None else next(adjusted) for p in found]
     return [(_verdict(*cell, p), p) for cell, p in zip(cells, p_values, strict=True)]
 
@@ -68,14 +58,15 @@ def p_value_of_paper(estimate: Estimate, printed: Printed) -> float | None:
         return None
     from scipy.special import stdtr
 
-    further = estimate.standard_error**2 * (1 + estimate.sizes[0] / printed.num_seeds)
+    num_seeds = len(estimate.values)
+    further = estimate.standard_error**2 * (1 + num_seeds / printed.num_seeds)
     t = max(0.0, abs(estimate.mean - printed.value) - printed.half_unit) / math.sqrt(further)
-    return float(2 * stdtr(estimate.degrees_of_freedom, -t))
+    return float(2 * stdtr(num_seeds - 1, -t))
 
 
 def _verdict(estimate: Estimate, printed: Printed, p: float | None) -> Verdict:
-    reach = interval(estimate, EQUIVALENCE_CONFIDENCE)
-    if reach and printed.value - printed.margin < reach.low and reach.high < printed.value + printed.margin:
+    gaps = [value - printed.value for value in estimate.vector]
+    if within(gaps, printed.margin, estimate.least_sd).holds < SIGNIFICANCE:
         return "reproduced"
     return "contradicted" if p is not None and p < SIGNIFICANCE else "undecided"
 
@@ -85,90 +76,171 @@ def _verdict(estimate: Estimate, printed: Printed, p: float | None) -> Verdict:
 
 @dataclass(frozen=True)
 class Measured:
-    """One effect of a claim, ours and the paper's."""
+    """One effect of a claim, ours and the paper's.
+
+    Args:
+        estimate: ours.
+        paper: the paper's; None where only its direction is known.
+        relation: what the claim says: "greater" than zero, "equal" to it, "no worse".
+        margin: the margin of the two others.
+        is_at_papers_scale: whether the effect's size is judged by the paper's.
+        why_untestable: why this effect can say nothing for the claim, nor against it; "" if it can.
+    """
 
     estimate: Estimate
-    paper: float | None  # None where only its direction is known
-    margin: float | None = None  # of a claim of equality; None if the claim is that the effect is above zero
+    paper: float | None = None
+    relation: Literal["greater", "equal", "no worse"] = "greater"
+    margin: float = MARGIN
+    is_at_papers_scale: bool = False
+    why_untestable: str = ""
 
     @property
-    def p_holds(self) -> float:
-        """The p-value if the effect were zero, or as large as the margin; 1 where it points the other way."""
-        mean = self.estimate.mean
-        if mean is None or self.estimate.standard_error == 0:
-            return 1.0
-        if self.margin is None:
-            return p_value(self.estimate) or 0.0 if mean > 0 else 1.0
-        if abs(mean) >= self.margin:
-            return 1.0
-        return min(1.0, (p_value(self.estimate, math.copysign(self.margin, mean)) or 0.0) / 2)
+    def sides(self) -> Sides:
+        """The one-sided p-values of what the claim says, and of its opposite."""
+        vector, least_sd = self.estimate.vector, self.estimate.least_sd
+        if self.relation == "equal":
+            return within(vector, self.margin, least_sd)
+        if self.relation == "no worse":
+            return no_worse(vector, self.margin, least_sd)
+        sides = self.estimate.above()
+        if not self.is_at_papers_scale:
+            return sides
+        return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.above(self._half).fails)
 
     @property
-    def p_fails(self) -> float:
-        """The p-value if the effect were at least half the paper's, or no larger than the margin."""
-        mean = self.estimate.mean
-        if mean is None or self.estimate.standard_error == 0:
-            return 1.0
-        if self.margin is not None:
-            return p_value(self.estimate, math.copysign(self.margin, mean)) or 0.0 if abs(mean) > self.margin else 1.0
-        reach = self.estimate.interval
-        if reach is None or reach.low > 0 or mean >= self.half:
-            return 1.0
-        return p_value(self.estimate, self.half) or 0.0
-
-    @property
-    def half(self) -> float:
+    def _half(self) -> float:
         """Half the effect of the paper; 0 where only its direction is known."""
         return (self.paper or 0.0) / 2
 
     @property
     def is_smaller(self) -> bool:
         """Whether it is significantly less than half the paper's."""
-        reach = self.estimate.interval
-        return self.margin is None and reach is not None and reach.high < self.half
+        return self.relation == "greater" and 2 * self.estimate.above(self._half).fails < SIGNIFICANCE
+
+    @property
+    def passes(self) -> bool:
+        """Whether the effect by itself is what the claim says, without an adjustment."""
+        return not self.why_untestable and 2 * self.sides.holds < SIGNIFICANCE
+
+    @property
+    def points_the_other_way(self) -> bool:
+        """Whether its mean is not what the claim says, significantly or not."""
+        mean = self.estimate.mean
+        if mean is None:
+            return False
+        if self.relation == "greater":
+            return mean < 0
+        return mean < -self.margin or (self.relation == "equal" and mean > self.margin)
 
     @property
     def num_seeds(self) -> int:
-        """The number of seeds of the sample with the fewest."""
-        return min(len(sample.values) for sample in self.estimate.samples)
+        return len(self.estimate.values)
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """The seeds that find the effect; None where it points the other way or is unknown."""
+        mean, sd = self.estimate.mean, self.estimate.sd
+        if mean is None or not sd or self.points_the_other_way:
+            return None
+        shift = self.margin if self.relation == "no worse" else 0.0
+        return seeds_needed(mean + shift, sd, self.margin if self.relation == "equal" else None)
 
 
-def judge_claims(
-    claims: Sequence[Sequence[Measured]], num_claims: int | None = None
-) -> list[tuple[ClaimVerdict, float | None]]:
-    """The verdict of each claim of one paper at one scale, and the adjusted p-value behind it.
+@dataclass(frozen=True)
+class Question:
+    """A claim's effects, and what is settled of it before they are looked at.
 
     Args:
-        claims: the effects of each claim, all of which must hold.
-        num_claims: the number of the paper's claims, where the scale shows fewer.
+        name: the claim's name.
+        effects: its effects, all of which must hold.
+        settled: a verdict that no number can change, such as "failed runs"; None: it is judged if there are seeds.
+        is_primary: whether it is tested by itself.
+        after: name of the claim that must hold before; "" for none.
     """
-    enough = [i for i, effects in enumerate(claims) if min(effect.num_seeds for effect in effects) >= FEWEST_SEEDS]
-    holds = holm([max(effect.p_holds for effect in claims[i]) for i in enough], num_claims)
-    fails = holm([min(1.0, len(claims[i]) * min(effect.p_fails for effect in claims[i])) for i in enough], num_claims)
-    verdicts = dict(zip(enough, map(_judge, (claims[i] for i in enough), holds, fails), strict=True))
-    return [
-        verdicts.get(i) or ("too few seeds" if any(effect.num_seeds for effect in effects) else "no runs", None)
-        for i, effects in enumerate(claims)
-    ]
+
+    name: str
+    effects: Sequence[Measured]
+    settled: ClaimVerdict | None = None
+    is_primary: bool = False
+    after: str = ""
+
+    @property
+    def testable(self) -> list[Measured]:
+        return [effect for effect in self.effects if not effect.why_untestable]
+
+    @property
+    def sides(self) -> Sides:
+        return all_of([effect.sides for effect in self.testable], len(self.effects) - len(self.testable))
+
+    @property
+    def deciding(self) -> tuple[Measured, float]:
+        """The effect that decides, and its two-sided p-value: the one that speaks least for a claim that rather holds,
+        most against another."""
+        effects = self.testable or self.effects
+        sides = all_of([effect.sides for effect in effects], len(self.effects) - len(effects))
+        if sides.holds <= sides.fails or not self.testable:
+            found = max(effects, key=lambda effect: (effect.sides.holds, -(effect.estimate.mean or 0.0)))
+            return found, min(1.0, 2 * found.sides.holds)
+        found = min(effects, key=lambda effect: effect.sides.fails)
+        return found, min(1.0, 2 * found.sides.fails)
+
+    @property
+    def unjudged(self) -> ClaimVerdict | None:
+        """The verdict without a test; None if there is one."""
+        if self.settled:
+            return self.settled
+        if all(effect.estimate.mean is None for effect in self.effects):
+            return "no runs"
+        if not self.testable:
+            return "not testable here"
+        return "too few seeds" if min(effect.num_seeds for effect in self.effects) < FEWEST_JUDGED else None
 
 
-def _judge(effects: Sequence[Measured], p_holds: float, p_fails: float) -> tuple[ClaimVerdict, float | None]:
-    if p_holds < SIGNIFICANCE:
-        return ("reproduced, smaller" if any(effect.is_smaller for effect in effects) else "reproduced"), p_holds
-    return ("contradicted", p_fails) if p_fails < SIGNIFICANCE else ("undecided", p_holds)
+@dataclass(frozen=True)
+class Judgment:
+    """The verdict on a claim.
+
+    Args:
+        verdict: the verdict.
+        p: the p-value of the deciding effect by itself; None if nothing is tested.
+        adjusted: the claim's p-value over its family; of a primary claim its own.
+        num_tests: the number of claims in the family: 1 of a primary claim, 0 if nothing is tested.
+    """
+
+    verdict: ClaimVerdict
+    p: float | None = None
+    adjusted: float | None = None
+    num_tests: int = 0
 
 
-def weakest(effects: Sequence[Measured]) -> Measured:
-    """The effect that decides a claim: the one whose data speak least for it."""
-    return max(effects, key=lambda effect: (effect.p_holds, -(effect.estimate.mean or 0.0)))
+def judge_claims(claims: Sequence[Question], is_at_papers_scale: bool = False) -> list[Judgment]:
+    """Judge the claims of one paper at one scale, in their order; a claim that comes after another follows it."""
+    sides = [None if claim.unjudged else claim.sides for claim in claims]
+    family = [i for i, of in enumerate(sides) if of and not claims[i].is_primary]
+    adjusted = dict(zip(family, adjust([of.p for i in family if (of := sides[i])]), strict=True))
+    judged: list[Judgment] = []
+    for i, (claim, of) in enumerate(zip(claims, sides, strict=True)):
+        if of is None:
+            judged.append(Judgment(claim.unjudged or "no runs"))
+        elif claim.after and claim.after not in {c.name for c, j in zip(claims, judged, strict=False) if _holds(j)}:
+            judged.append(Judgment("undecided" if is_at_papers_scale else "unresolved"))
+        else:
+            p, num_tests = adjusted.get(i, of.p), 1 if claim.is_primary else len(family)
+            judged.append(Judgment(_judge(claim, of, p, is_at_papers_scale), claim.deciding[1], p, num_tests))
+    return judged
 
 
-# -- how many seeds would decide
+def _judge(claim: Question, sides: Sides, p: float, is_at_papers_scale: bool) -> ClaimVerdict:
+    if p < SIGNIFICANCE and sides.fails < sides.holds:
+        return "contradicted" if is_at_papers_scale else "opposite direction"
+    if len(claim.testable) < len(claim.effects):
+        return "not testable here"
+    if p >= SIGNIFICANCE:
+        return "undecided" if is_at_papers_scale else "unresolved"
+    if is_at_papers_scale:
+        return "reproduced, smaller" if any(effect.is_smaller for effect in claim.effects) else "reproduced"
+    return "same direction"
 
 
-def seeds_to_hold(effect: Measured) -> int | None:
-    """The seeds that find a claim's effect, by ``seeds_needed``; None where it points the other way or has too few."""
-    estimate = effect.estimate
-    if estimate.mean is None or not estimate.standard_error or (effect.margin is None and estimate.mean <= 0):
-        return None
-    return seeds_needed(estimate.mean, estimate.variances, effect.margin)
+def _holds(judgment: Judgment) -> bool:
+    return judgment.verdict in ("same direction", "reproduced", "reproduced, smaller")

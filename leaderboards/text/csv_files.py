@@ -54,7 +54,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
     best_rank, worst_rank = comparison.ranks or ("", "")
     numbers = {
         "mean": estimate.mean,
-        "sd": estimate.sd if interval else None,
+        "sd": estimate.sd if interval and provenance.experiment else None,
         "low": interval and interval.low,
         "high": interval and interval.high,
         "paper": cell.paper,
@@ -73,7 +73,7 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         "row": " / ".join(cell.row),
         "column": cell.column,
         "metric": cell.metric,
-        "n": min(estimate.sizes, default=coverage.num_done),
+        "n": len(estimate.values) or coverage.num_done,
         "planned": coverage.num_planned,
         "baseline": f"{' / '.join(effect.baseline[0])}: {effect.baseline[1]}" if effect and difference else "",
         "verdict": comparison.verdict or "",

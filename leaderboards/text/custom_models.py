@@ -56,7 +56,7 @@ def _record(comparison: ModelComparison) -> dict[str, object]:
         "row": " / ".join(comparison.difference.row),
         "column": comparison.column,
         "against": comparison.against,
-        "n": min(comparison.difference.estimate.sizes, default=comparison.difference.coverage.num_done),
+        "n": len(comparison.difference.estimate.values) or comparison.difference.coverage.num_done,
         "verdict": comparison.verdict,
         **format_numbers(numbers),
     }

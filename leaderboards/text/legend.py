@@ -5,8 +5,8 @@ from suite.spec.suite import RankedWithin
 
 LEGEND = """\
 Ours is the mean over n training seeds ± half its 95 % confidence interval, conditional on this test set and on this
-subset of the training images: Student's t, for numbers made of several (changes, gains) Welch's; none from one seed,
-nor for what no seed changes. ± has two significant digits and the mean as many decimals; without it they are the
+subset of the training images: Student's t, for numbers made of several (changes, gains) by seed; none below three
+seeds, nor for what no seed changes. ± has two significant digits and the mean as many decimals; without it they are the
 paper's, or more where these would leave only zeros.{compared}
 What is not complete is marked in the table: partial 2/3 (two of three runs are done), failed (a seed has no usable
 result; the mean is of the others, and the CSV leaves the place empty), void (the same, for a result that a change of
@@ -17,13 +17,13 @@ Effect is by how many points a number exceeds the baseline that it competes with
 paper's numbers: away from the paper's scale only such effects can be set beside each other."""
 RANKS = """\
 #1-3: between the best and the third of {group}, where cells show the same metric. Of k competitors a cell stands
-between 1 + those that are significantly better and k - those that are significantly worse (Welch's t for each pair at
-5 %, by Holm's method over all pairs)."""
+between 1 + those that are significantly better and k - those that are significantly worse (Student's t by seed for each
+pair at 5 %, by Holm's method over all pairs)."""
 COMPETITORS = {"in_columns": "a column", "in_rows": "a row", "in_table": "the whole table"}
 VERDICTS = """\
 Verdict on the paper's number: reproduced (the 90 % interval lies within one point of it), contradicted (it does not,
-and the number would be improbable, p < 0.05 by Holm's method over the table, as the mean of the paper's own seeds, one
-unless it says otherwise, if they scattered as ours do), else undecided."""
+and the number would be improbable, p < 0.05 by Benjamini and Hochberg's method over the table, as the mean of the
+paper's own seeds, one unless it says otherwise, if they scattered as ours do), else undecided."""
 
 
 def explain(leaderboard: Leaderboard) -> list[str]:

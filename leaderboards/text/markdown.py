@@ -31,8 +31,8 @@ OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 CUSTOM_MODELS = """\
 Models beside the papers', each trained by the recipe and on the data of the row's first model, in whose place it
 stands; a recipe that was changed is named. A challenger is ranked by itself among those that this model competes with.
-The difference is to each of the papers' models of the row on the same data: better or worse where p < 0.05 (Welch's t,
-by Holm's method over a challenger's comparisons by one metric in a table)."""
+The difference is to each of the papers' models of the row on the same data: better or worse where p < 0.05 (Student's
+t by seed, by Benjamini and Hochberg's method over a challenger's comparisons by one metric in a table)."""
 
 
 def render_markdown(leaderboard: Leaderboard) -> str:

@@ -11,8 +11,8 @@ from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import is_accuracy
 from leaderboards.published_boards import BoardHeadline
-from leaderboards.significance.estimates import SIGNIFICANCE
 from leaderboards.significance.power import MOST_SEEDS, POWER, seeds_needed
+from leaderboards.significance.rules import SIGNIFICANCE
 
 NOTHING = "-"
 
@@ -72,14 +72,11 @@ def format_ranks(cell: Cell) -> str:
 
 
 def format_seeds(cell: Cell) -> str:
-    """``n=3``, ``n=3 and 4`` of two groups, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
-    estimate = cell.estimate
-    sizes = sorted(set(estimate.sizes)) or [cell.coverage.num_done]
-    counts = f"n={' and '.join(map(str, sizes))}"
-    if not estimate.num_unmatched:
-        return counts
-    most = max(len(sample.values) for sample in estimate.samples)
-    return f"{counts}, {min(sizes)} of {most} seeds matched" if estimate.sizes else "no seeds matched"
+    """``n=3``, or ``n=2, 1 run unmatched`` where runs are left out as the other number lacks their seed."""
+    count, left_out = len(cell.estimate.values), cell.estimate.num_unmatched
+    if not left_out:
+        return f"n={count or cell.coverage.num_done}"
+    return f"n={count}, {left_out} run{'s' * (left_out > 1)} unmatched" if count else "no seeds matched"
 
 
 def format_status(cell: Cell) -> str:
@@ -114,7 +111,7 @@ def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
         told=f"{leaderboard.suite.headline.text}: {number}{paper}{searches}",
         ours=f"{number}{searches}",
         mean=cell and cell.mean,
-        variances=cell.estimate.variances if cell and cell.estimate.standard_error else (),
+        variances=(cell.estimate.sd**2,) if cell and cell.estimate.sd else (),
         num_cells=leaderboard.num_cells,
         num_missing=leaderboard.count("missing"),
     )
@@ -125,7 +122,7 @@ def format_power(leaderboard: Leaderboard) -> str:
     headline = make_headline(leaderboard)
     if not headline.mean or not headline.variances:
         return ""
-    count = seeds_needed(headline.mean, headline.variances) or f"more than {MOST_SEEDS:,}"
+    count = seeds_needed(headline.mean, math.sqrt(sum(headline.variances))) or f"more than {MOST_SEEDS:,}"
     return (
         f"To find such an effect takes {count} seeds of each arm "
         f"(power {100 * POWER:.0f} % at {100 * SIGNIFICANCE:.0f} %, if these means and deviations are true)."

@@ -1,12 +1,14 @@
 """A paper's claim as data: its statement, where it stands, and which cells of the leaderboards it speaks of.
 
-Claim -> Effect (what must be above zero, or equal to it) -> Term (a weighted number) -> a cell of a suite's table. The
-judge is ``leaderboards.judged_claims``.
+Claim -> Effect (what must be above zero, equal to it, or not below it) -> Term (a weighted number) -> a cell of a
+suite's table. The judge is ``leaderboards.judged_claims``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import statistics
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -14,7 +16,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from suite.base.frozen import Frozen
 from suite.spec.profile import Place
 
-Relation = Literal["greater", "equal"]
+Relation = Literal["greater", "equal", "no worse"]
 
 
 class Logged(Frozen):
@@ -44,13 +46,20 @@ class Term(Frozen):
 class Effect(Frozen):
     """A weighted sum of numbers, and a constant.
 
-    ``paper`` is what the paper finds, where its tables do not print all of the numbers; None: it is computed from
-    them; where they print none either, only the effect's direction is known.
+    Args:
+        terms: the weighted numbers.
+        constant: the number that is added to them.
+        paper: what the paper finds, where its tables do not print all of the numbers; None: it is computed from them;
+            where they print none either, only the effect's direction is known.
+        log_odds: whether each accuracy counts as its log odds, ln(p / (1 - p)), instead of in points.
+        control: the positive control: an effect that must be above zero for this one to be testable.
     """
 
     terms: tuple[Term, ...] = Field(min_length=1)
     constant: float = 0.0
     paper: float | None = None
+    log_odds: bool = False
+    control: Effect | None = None
 
     def __sub__(self, other: Effect) -> Effect:
         """By how much this effect exceeds another."""
@@ -68,9 +77,13 @@ class Claim(Frozen):
         section: the place in the paper, such as "Sec. 4, Table 2".
         statement: the claim in our words.
         effects: differences that must all hold; the paper finds them positive, or zero for "equal".
-        relation: "greater": above zero; "equal": not farther from zero than ``margin``.
-        margin: the largest distance from zero that is "equal", in the effects' unit.
+        relation: "greater": above zero; "equal": not farther from zero than ``margin``; "no worse": not so far below.
+        margin: the largest distance from zero that "equal" and "no worse" allow, in the effects' unit.
         unit: the effects' unit: percentage points, or what the cells show.
+        primary: the date, such as 2026-11-25, on which the claim was named the paper's primary one, before its runs
+            started: it is tested by itself. Empty: it is adjusted with the paper's others.
+        after: name of the primary claim that must hold before this one is tested.
+        not_testable: why a scale cannot test the claim, by the scale's name, said before its runs.
     """
 
     name: str
@@ -80,6 +93,9 @@ class Claim(Frozen):
     relation: Relation = "greater"
     margin: PositiveFloat = 1.0
     unit: str = "points"
+    primary: str = Field(default="", pattern=r"^(\d{4}-\d\d-\d\d)?$")
+    after: str = ""
+    not_testable: Mapping[str, str] = Field(default_factory=dict)
 
 
 class NotJudged(Frozen):
@@ -149,8 +165,29 @@ def mean_of(effects: Iterable[Effect]) -> Effect:
     return scaled(total, 1 / (1 + len(others)))
 
 
+def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
+    """Make the least-squares slope of effects on -ln(share), by an e-fold, in points and in log odds.
+
+    Accuracy itself moves with the share, so that "greater where images are scarce" depends on the scale: it needs both.
+
+    Args:
+        effects: effects by the share of the images.
+    """
+    logs = [-math.log(share) for share in effects]
+    center = statistics.fmean(logs)
+    total = sum((x - center) ** 2 for x in logs)
+    parts = [scaled(effect, len(logs) * (x - center) / total) for x, effect in zip(logs, effects.values(), strict=True)]
+    slope = mean_of(parts)
+    return slope, slope.model_copy(update={"log_odds": True})
+
+
+def controlled(effects: Iterable[Effect], control: Effect) -> tuple[Effect, ...]:
+    """Give effects their positive control."""
+    return tuple(effect.model_copy(update={"control": control}) for effect in effects)
+
+
 def above(effect: Effect, limit: float) -> Effect:
-    """By how much an effect exceeds a limit; a negative one allows it to lie so far below zero."""
+    """By how much an effect exceeds a limit that the claim names. A tolerance is a margin of "no worse" instead."""
     paper = None if effect.paper is None else effect.paper - limit
     return effect.model_copy(update={"constant": effect.constant - limit, "paper": paper})
 

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 
 from leaderboards.boards.board import Board
 from leaderboards.boards.cells import Cell
-from leaderboards.significance.estimates import Interval
+from leaderboards.significance.rules import Interval
 from suite.spec.profile import Row
 
 WIDTH = 100.0
