@@ -77,6 +77,14 @@ def _make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--max-seeds", type=num_seeds, metavar="N", help="the most for --seeds until (default 30)")
     parser.add_argument(
+        "--freeze", type=a_path, metavar="FILE",
+        help="write down claims, configurations, seeds and stopping rule before training, and train nothing",
+    )  # fmt: skip
+    parser.add_argument(
+        "--looks", type=positive, nargs="+", metavar="N",
+        help="with --freeze: judge the claims at these numbers of seeds, such as 5 8 (default: when all are done)",
+    )  # fmt: skip
+    parser.add_argument(
         "--only", nargs="+", action="extend", metavar="KEY=VALUE",
         help="train only these, such as model=deit_micro, or rows as their board calls them: train_size_percent=5",
     )  # fmt: skip

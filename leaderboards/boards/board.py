@@ -15,6 +15,7 @@ from suite.spec.custom_entries import with_custom_models
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
 from suite.store.custom_models import read_custom_models
+from suite.store.frozen_plan import FrozenPlan, read_plan
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_configurations
 
@@ -61,6 +62,7 @@ class Leaderboard:
     profile: Profile
     tables: Mapping[str, Board]
     collection: Collection
+    plan: FrozenPlan | None = None  # that was frozen before its runs
 
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""
@@ -113,15 +115,18 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequen
     Args:
         suite, profile_name: the suite and its scale.
         store: the run store.
-        seeds: seeds planned for each cell; None: those of the fullest cell.
+        seeds: seeds planned for each cell; None: those of the frozen plan, or of the fullest cell.
 
     Raises:
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.
-        RecordError: Two run directories are of the same seed.
+        RecordError: Two run directories are of the same seed, or the frozen plan was changed.
     """
     suite = enter_custom_models(suite, profile_name, store)
-    check_layout(suite, suite.profile(profile_name))
-    return aggregate(suite, profile_name, collect(suite.profile(profile_name), store, seeds, suite.tables))
+    profile = suite.profile(profile_name)
+    check_layout(suite, profile)
+    plan = read_plan(store, suite.name, profile_name)
+    found = collect(profile, store, seeds or (plan.seeds if plan else None), suite.tables)
+    return replace(aggregate(suite, profile_name, found), plan=plan)
 
 
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:

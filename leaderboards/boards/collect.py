@@ -47,6 +47,7 @@ class SeedRuns:
     commits: dict[int, str] = field(default_factory=dict)
     circumstances: dict[int, dict[str, str | int | None]] = field(default_factory=dict)  # by what several are called
     batch_norm_images: dict[int, int] = field(default_factory=dict)  # at once, where fewer than the recipe's batch
+    plans: dict[int, str] = field(default_factory=dict)  # digest of the frozen plan under which it was trained, or ""
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
     @property
@@ -177,6 +178,7 @@ def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:
         "numbers of threads a rank": result.threads_per_rank or None,
         "sizes of micro-batches": micro or None,
     }
+    kept.plans[seed] = result.plan_sha256
     if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size:
         kept.batch_norm_images[seed] = micro
     if result.num_corrupt_images:

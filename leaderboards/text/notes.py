@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
+from leaderboards.text.frozen_plan import describe_plan
 from suite.spec.profile import Row
 
 
@@ -23,6 +24,7 @@ def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
     """The notes by the title of their section; empty sections are left out."""
     mixed = _by_cell(leaderboard, lambda cell: [(note, "") for note in cell.provenance.notes])
     found = {
+        "Frozen plan": [Note("", text) for text in describe_plan(leaderboard)],
         "Chosen by search": _by_cell(leaderboard, _chosen),
         "Best of several evaluations": _by_cell(leaderboard, _best),
         "Failed": _by_cell(leaderboard, _failures),

@@ -69,6 +69,7 @@ class Result(Frozen):
     weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
     maps_sha256: str = ""  # of ``maps.safetensors``, likewise
     predictions_sha256: str = ""  # of ``predictions.npz``; "" where they were not kept
+    plan_sha256: str = ""  # of the frozen plan under which it was trained; "" where there was none
     parent: str = ""  # id of the experiment whose finished run this one took over
     teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
     protocol_version: NonNegativeInt = 1
