@@ -26,6 +26,7 @@ def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
     found = {
         "Frozen plan": [Note("", text) for text in describe_plan(leaderboard)],
         "Chosen by search": _by_cell(leaderboard, _chosen),
+        "Settings tried": _tried(leaderboard),
         "Best of several evaluations": _by_cell(leaderboard, _best),
         "Failed": _by_cell(leaderboard, _failures),
         "Waiting": _waiting(leaderboard),
@@ -62,6 +63,18 @@ def _chosen(cell: Cell) -> list[tuple[str, str]]:
         compared = f"the {search.num_compared} of {search.num_candidates} candidates that could be compared"
     how = "of the other seeds" if search.on_other_seeds else "of this seed itself, which flatters it"
     return [(f"{search.chosen}, chosen among {compared} by the test accuracy {how}", "")]
+
+
+def _tried(leaderboard: Leaderboard) -> list[Note]:
+    """How many settings were tried for each configuration, where any was searched before."""
+    rows: dict[int, dict[str, None]] = {}
+    for entry in leaderboard.profile.entries:
+        place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
+        rows.setdefault(entry.num_tries, {})[place] = None
+    if set(rows) <= {1}:
+        return []
+    texts = {n: f"{n} on held-out training images, by seeds of their own" if n > 1 else "none" for n in rows}
+    return [Note("each configuration" if len(rows) == 1 else "; ".join(of), texts[n]) for n, of in rows.items()]
 
 
 def _best(cell: Cell) -> list[tuple[str, str]]:

@@ -34,7 +34,8 @@ class Entry(Frozen):
     """Where an experiment stands: its row, and per column the metric shown there.
 
     ``table`` is "" for the suite's first one. ``alternatives`` are tried beside ``experiment``, such as other learning
-    rates: for each seed the place shows the one that the other seeds chose, and says so. Of a custom model,
+    rates: for each seed the place shows the one that the other seeds chose, and says so. Before that
+    ``num_tries`` settings were tried on held-out training images; 1: none was searched. Of a custom model,
     ``custom_model`` is its name, and ``beside`` names by its columns those of the row's model in whose place it stands.
     """
 
@@ -43,6 +44,7 @@ class Entry(Frozen):
     experiment: Experiment
     alternatives: tuple[Experiment, ...] = ()
     table: str = ""
+    num_tries: PositiveInt = 1
     custom_model: str = ""
     beside: dict[str, str] = Field(default_factory=dict)
 

@@ -145,6 +145,8 @@ every step; fp32, the faster one for small matrices on a CPU.
 TUNED: dict[str, Setting] = dict.fromkeys(METHODS, Setting())
 """Each method's setting at the profile ``laptop``, by ``benchmarks/search.py``."""
 
+NUM_TRIES = 12  # settings that the search tries for each method
+
 LAPTOP_CONVMIXER = LAPTOP.model_copy(
     update={
         "name": "structured_init_convmixer_laptop",
@@ -234,9 +236,18 @@ def changes(columns: Iterable[str]) -> tuple[ChangeFrom, ...]:
     return tuple(ChangeFrom(column=f"{column}_change", of=column, baseline=("Trunc Normal",)) for column in columns)
 
 
-def profiles(laptop: Iterable[Entry], paper: Iterable[Entry], note: str = LAPTOP_NOTE) -> dict[ProfileName, Profile]:
-    """Make a suite's profiles, of which ``gpu`` is the paper's own experiments."""
+def profiles(
+    laptop: Iterable[Entry], paper: Iterable[Entry], note: str = LAPTOP_NOTE, num_tries: int = NUM_TRIES
+) -> dict[ProfileName, Profile]:
+    """Make a suite's profiles, of which ``gpu`` is the paper's own experiments.
+
+    Args:
+        laptop, paper: entries of these profiles.
+        note: how the laptop's scale compares with the paper's.
+        num_tries: settings that were tried for each of the laptop's configurations.
+    """
     own = Profile.paper(paper)
+    laptop = [entry.model_copy(update={"num_tries": num_tries}) for entry in laptop]
     return {
         "laptop": Profile.laptop(laptop, note, num_evaluations=2),
         "gpu": Profile.gpu(own.entries, ""),
