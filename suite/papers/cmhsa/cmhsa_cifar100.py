@@ -88,7 +88,7 @@ SUITE = Suite(
         "Images are normalized by ImageNet's mean and deviation, as in DeiT's code; in profile laptop by CIFAR-10's.",
         "Mixup and cutmix are drawn for each 32 images of a batch, which one of the paper's four GPUs holds.",
         "The position bias of the transfer starts with M = 10; the paper's M = 40 would freeze attention.",
-        "Learning rates of gpu and paper are chosen by test accuracy; the paper says neither by what nor which it chose.",
+        "Learning rates of gpu and paper are chosen by test accuracy; the paper says not by what, nor which it chose.",
         "Appendix B prints AdamW's betas as (0, 9, 0.999); taken for (0.9, 0.999).",
         "Lemma 2 attends where query - key is the offset, Appendix A.2 where key - query is; here it is the latter.",
         *DEIT_NOTES,
