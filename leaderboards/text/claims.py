@@ -15,15 +15,16 @@ LEGEND = """\
 Effect is ours with its 95 % confidence interval over training seeds, in points of accuracy unless a unit stands beside
 it; of a claim of several effects it is the one that speaks least for it. Paper is the same effect in the paper's
 numbers, a dash where it only draws. p is two-sided, where it shows an equality one-sided, by Holm's method over all of
-the paper's claims, also those that a scale leaves out; n are the seeds of each arm. "Seeds" is how many more each arm
-needs to find an effect like ours with 80 % power in a test at 5 % of this claim alone, without Holm's adjustment: 0
-where there are enough, a dash where no number would do, as ours points the other way, or where fewer than two seeds say
-nothing.
+the paper's claims, also those that a scale leaves out; n are the seeds of each configuration. "Seeds" is how many
+more each configuration needs to find an effect like ours with 80 % power in a test at 5 % of this claim alone, without
+Holm's adjustment: 0 where there are enough, a dash where no number would do, as ours points the other way, or where
+fewer than two seeds say nothing.
 
 **Reproduced**: the effect is above zero (p < 0.05); *smaller* if its interval ends below half the paper's.
 **Contradicted**: it is not, and significantly below half the paper's. Else **undecided**. A claim of equality is
 reproduced where the difference is significantly less than its margin, contradicted where it is significantly more.
-Below five seeds an arm a claim is not judged. At another scale than the paper's a verdict holds for that scale."""
+A claim is judged from five seeds of each configuration on. At another scale than the paper's a verdict holds for that
+scale."""
 
 
 def render_claims_csv(claims: Iterable[JudgedClaim]) -> str:
@@ -112,7 +113,7 @@ def format_effect(judged: JudgedClaim) -> str:
 
 
 def format_num_seeds(judged: JudgedClaim) -> str:
-    """``5``, or ``3 4`` where the groups of an effect differ."""
+    """``5``, or ``3 4`` where the configurations of an effect differ."""
     counts = judged.num_seeds
     return str(counts[0]) if len(set(counts)) == 1 else " ".join(map(str, counts))
 
@@ -124,5 +125,6 @@ def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:
     ]
     few = sum(judged.verdict == "too few seeds" for judged in claims)
     if few:
-        lines.append(f"{few} claim{'s' if few > 1 else ''} of the paper: too few seeds; five of each arm are judged")
+        claims_of = f"{few} claim{'s' if few > 1 else ''} of the paper"
+        lines.append(f"{claims_of}: too few seeds; five of each configuration are judged")
     return lines
