@@ -109,15 +109,15 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
     runs: dict[str, SeedRuns] = {}
-    for group, experiment in experiments.items():  # parents first
-        runs[group] = read_configuration(store, experiment, sorted(metrics), runs)
+    for configuration, experiment in experiments.items():  # parents first
+        runs[configuration] = read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
     num_planned = num_seeds or max(
         [1, *(len(runs[candidate.configuration_id].directories) for candidate in ours or candidates)]
     )
-    for group, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(runs[group].statuses):
-            runs[group].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
+    for configuration, experiment in experiments.items():
+        for seed in set(range(num_planned)) - set(runs[configuration].statuses):
+            runs[configuration].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
     return Collection(runs=runs, num_planned=num_planned)
 
 

@@ -72,7 +72,7 @@ def format_ranks(cell: Cell) -> str:
 
 
 def format_seeds(cell: Cell) -> str:
-    """``n=3``, ``n=3 and 4`` of two groups, ``n=2, 2 of 3 seeds matched`` where paired samples share only some."""
+    """``n=3``; ``n=3 and 4`` of two configurations; ``n=2, 2 of 3 seeds matched`` of pairs that share only some."""
     estimate = cell.estimate
     sizes = sorted(set(estimate.sizes)) or [cell.coverage.num_done]
     counts = f"n={' and '.join(map(str, sizes))}"
@@ -121,13 +121,13 @@ def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
 
 
 def format_power(leaderboard: Leaderboard) -> str:
-    """``To find such an effect takes 4 seeds of each group …``, of the headline; "" where its seeds cannot tell."""
+    """``To find such an effect takes 4 seeds of each configuration …``; "" where the headline's seeds cannot tell."""
     headline = make_headline(leaderboard)
     if not headline.mean or not headline.variances:
         return ""
     count = seeds_needed(headline.mean, headline.variances) or f"more than {MOST_SEEDS:,}"
     return (
-        f"To find such an effect takes {count} seeds of each arm "
+        f"To find such an effect takes {count} seeds of each configuration "
         f"(power {100 * POWER:.0f} % at {100 * SIGNIFICANCE:.0f} %, if these means and deviations are true)."
     )
 
