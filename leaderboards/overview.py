@@ -88,7 +88,7 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
     headline = read_headline(board)
     needed = seeds_needed(headline.mean or 0.0, math.sqrt(sum(headline.variances)))
     further = f", {num_further} of further seeds" * (num_further > 0)
-    others = f", {num_all - len(runs)} of challengers" * (num_all > len(runs))
+    others = f", {num_all - len(runs)} of custom models" * (num_all > len(runs))
     return (
         f"| [{suite}, {profile}]({link}) "
         f"| {num_runs} for {num_seeds} seed{'s' * (num_seeds > 1)}{further}{others} "

@@ -59,13 +59,13 @@ def survey(
 
 def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     """Whether at least one experiment of an entry has a folder in the store."""
-    groups = list_configurations(store)
-    if not groups:
+    configurations = list_configurations(store)
+    if not configurations:
         return False
     with contextlib.suppress(RecordError):  # an unreadable record is an error where the suite is built
         suite = enter_custom_models(suite, profile, store)
     candidates = (candidate for entry in suite.profile(profile).entries for candidate in entry.candidates)
-    return any(candidate.configuration in groups for candidate in candidates)
+    return any(candidate.configuration in configurations for candidate in candidates)
 
 
 def read_line(suite: Suite, profile: str, store: Path, seeds: Sequence[int] | None = None) -> IndexLine:

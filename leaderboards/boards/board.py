@@ -132,7 +132,7 @@ def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequen
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
     """Enter the store's custom models that belong to this suite and have a run of it at this scale."""
     check_store(store)
-    groups = list_configurations(store)
+    configurations = list_configurations(store)
     entered = []
     for custom_model in read_custom_models(store):
         if custom_model.suites and suite.name not in custom_model.suites:
@@ -142,7 +142,7 @@ def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
         except SpecError:  # no row of this suite, or no recipe at this scale
             continue
         own = (experiment for entry in profile.entries if entry.beside for experiment in entry.candidates)
-        if any(experiment.configuration in groups for experiment in own):
+        if any(experiment.configuration in configurations for experiment in own):
             entered.append(custom_model)
     return with_custom_models(suite, entered, profile_name)
 

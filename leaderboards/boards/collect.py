@@ -116,14 +116,14 @@ def collect(
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
     runs: dict[str, SeedRuns] = {}
-    for group, experiment in experiments.items():  # parents first
-        runs[group] = read_configuration(store, experiment, sorted(metrics), runs)
+    for configuration, experiment in experiments.items():  # parents first
+        runs[configuration] = read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
     on_disk = (sorted(runs[candidate.configuration_id].directories) for candidate in ours or candidates)
     planned = seeds or max(on_disk, key=len, default=[]) or [0]
-    for group, experiment in experiments.items():
-        for seed in set(planned) - set(runs[group].statuses):
-            runs[group].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
+    for configuration, experiment in experiments.items():
+        for seed in set(planned) - set(runs[configuration].statuses):
+            runs[configuration].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
     return Collection(runs=runs, seeds=planned)
 
 

@@ -54,7 +54,7 @@ class PaperTable:
 
 
 def load_paper_table(name: str, row_keys: tuple[str, ...], own_decimals: int = 1) -> PaperTable:
-    """Read ``suite/papers/<paper>/tables/<name>.csv``; ``own_decimals`` are those of columns without a number.
+    """Read ``suite/papers/<paper>/printed_tables/<name>.csv``; ``own_decimals`` are those of columns without a number.
 
     Raises:
         SpecError: There is no such table.

@@ -29,7 +29,7 @@ def test_decimals_are_those_that_the_paper_prints():
 
 
 def test_every_papers_table_is_readable():
-    paths = [*(Path(papers.__file__).parent.glob("*/tables/*.csv"))]
+    paths = [*(Path(papers.__file__).parent.glob("*/printed_tables/*.csv"))]
     assert paths
     for path in paths:
         header = path.read_text().splitlines()[0].split(",")

@@ -74,7 +74,7 @@ def test_a_difference_of_differences_counts_a_shared_cell_twice(suite, train, tm
     assert found.shown.estimate.standard_error == pytest.approx(sd * (6 / 5) ** 0.5)  # 4 + 1 + 1 variances
 
 
-def test_a_claim_is_told_by_its_weakest_effect_and_lacks_seeds_by_its_poorest_arm(suite, train, tmp_path):
+def test_a_claim_is_told_by_its_weakest_effect_and_lacks_seeds_by_its_poorest_configuration(suite, train, tmp_path):
     for model, center in zip(MODELS, (70.0, 74.0, 69.9), strict=True):
         train(model, center)
     (found,) = judged(suite, tmp_path, claim(CONVIT - DEIT, DEIT - RESNET))
@@ -220,7 +220,7 @@ def test_the_terminal_tells_the_verdicts(suite, train, tmp_path):
     claims = judged(suite, tmp_path, claim(CONVIT - DEIT), claim(RESNET - DEIT))
     assert summarize_claims(claims) == [
         "reproduced at laptop scale: It helps. +4.00 ± 0.23",
-        "1 claim of the paper: too few seeds; five of each arm are judged",
+        "1 claim of the paper: too few seeds; five of each configuration are judged",
     ]
 
 
