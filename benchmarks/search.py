@@ -49,13 +49,13 @@ def _suite(name: str, cells: Iterable[tuple[str, str, tuple[Experiment, ...]]], 
 
 def _structured_init() -> Iterable[tuple[str, str, tuple[Experiment, ...]]]:
     for method in structured_init.METHODS:
-        for rate, warmup, scale in product((1e-3, 2e-3, 4e-3), (0.1, 0.2), SCALES):
+        for rate, warmup, scale in product((2e-3, 4e-3, 8e-3), (0.1, 0.2), SCALES):
             setting = structured_init.Setting(rate, warmup, scale)
             column = f"rate {rate:g}, warm-up {warmup:.0%}, weights x {scale:g}"
             yield method, column, (structured_init.laptop_vit(method, setting=setting),)
 
 
-_RATES = (5e-4, 1e-3, 3e-3)
+_RATES = (7e-4, 2e-3, 6e-3)
 
 
 def _cmhsa() -> Iterable[tuple[str, str, tuple[Experiment, ...]]]:
