@@ -2,6 +2,7 @@
 
     python launchers/grid.py --suite benchmarks/search.py:STRUCTURED_INIT --seeds 1000-1001 --runs searches
     python launchers/grid.py --suite benchmarks/search.py:CMHSA --seeds 1000-1001 --runs searches
+    python launchers/grid.py --suite benchmarks/search.py:DROP_PATH --seeds 1000-1001 --runs searches
 
 A row is a method, a column a setting. Each run trains on nine tenths of CIFAR-10's training images and is scored on
 the others; test images are never seen, and no board has these seeds. What came out is in ``searches/``, and what was
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from suite.papers.cmhsa import recipes as cmhsa
+from suite.papers.convit import recipes as convit
 from suite.papers.structured_init import recipes as structured_init
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
@@ -87,5 +89,15 @@ def _cmhsa() -> Iterable[tuple[str, str, tuple[Experiment, ...]]]:
             )
 
 
+def _drop_path() -> Iterable[tuple[str, str, tuple[Experiment, ...]]]:
+    """A third of the training of ``sample_efficiency``'s profile ``desktop``, on its smallest share."""
+    for family, rate in product(convit.TITLES, (0.0, 0.1)):
+        whole = convit.micro_by_ratios(family, fraction=0.05)
+        recipe = whole.recipe.with_epochs(whole.recipe.epochs / 3, whole.recipe.warmup_epochs / 3)
+        recipe = recipe.model_copy(update={"drop_path": rate})
+        yield convit.TITLES[family], f"stochastic depth {rate:g}", (whole.model_copy(update={"recipe": recipe}),)
+
+
 STRUCTURED_INIT = _suite("search_structured_init", _structured_init(), "Imp.-3", "Trunc Normal")
 CMHSA = _suite("search_cmhsa", _cmhsa(), "CMHSA-5 (1st phase)", "DeiT-base")
+DROP_PATH = _suite("search_drop_path", _drop_path(), "ConViT", "DeiT")
