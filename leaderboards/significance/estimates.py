@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboards.significance.rules import (
+    FEWEST_SHOWN,
     SIGNIFICANCE,
     Interval,
     Sides,
@@ -93,8 +94,9 @@ def rank_intervals(estimates: Sequence[Estimate]) -> list[tuple[int, int]]:
     """The best and the worst rank that each estimate may have, 1 being the highest: from 1 + the number that are
     significantly better to k - the number that are significantly worse, by seed with Holm over all pairs."""
     pairs = [(i, j) for i in range(len(estimates)) for j in range(i)]
-    sides = [difference(estimates[i], estimates[j]).above() for i, j in pairs]
-    adjusted = holm([of.p for of in sides])
+    gaps = [difference(estimates[i], estimates[j]) for i, j in pairs]
+    sides = [gap.above() for gap in gaps]
+    adjusted = holm([of.p if len(gap.values) >= FEWEST_SHOWN else 1.0 for gap, of in zip(gaps, sides, strict=True)])
     num_better, num_worse = [0] * len(estimates), [0] * len(estimates)
     for (i, j), of, p in zip(pairs, sides, adjusted, strict=True):
         if p < SIGNIFICANCE:

@@ -148,7 +148,7 @@ def all_of(effects: Sequence[Sides], num_untestable: int = 0) -> Sides:
     """The sides of a claim whose effects must all hold: it holds by its weakest one, and fails by its strongest
     opposite, of as many as can be tested."""
     holds = 1.0 if num_untestable else max(side.holds for side in effects)
-    return Sides(holds, min(1.0, len(effects) * min((side.fails for side in effects), default=1.0)))
+    return Sides(holds, min(1.0, max(1, len(effects)) * min((side.fails for side in effects), default=1.0)))
 
 
 def adjust(p_values: Sequence[float]) -> list[float]:

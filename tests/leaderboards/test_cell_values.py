@@ -70,38 +70,38 @@ def test_a_mean_of_columns_needs_all_of_them(averaged, own_suite, finish_experim
 
 
 def test_the_interval_of_a_mean_comes_from_the_means_by_seed(averaged, finish_experiment, tmp_path):
-    for seed, value in enumerate((60.0, 62.0)):
+    for seed, value in enumerate((60.0, 62.0, 64.0)):
         finish_experiment(BIG.with_seed(seed), value)
     big, _ = cells_of(averaged, tmp_path)
-    assert big.interval.half_width == pytest.approx(12.706204736 * 0.75)
+    assert big.interval.half_width == pytest.approx(4.302652729911275 * 1.5 / 3**0.5)
 
 
 def test_the_interval_of_a_ratio_lies_about_the_ratio_of_the_means(timed, finish_experiment, tmp_path):
-    for seed, (big, small) in enumerate([(100.0, 50.0), (300.0, 60.0)]):
+    for seed, (big, small) in enumerate([(100.0, 50.0), (300.0, 60.0), (200.0, 55.0)]):
         finish_experiment(BIG.with_seed(seed), 1, lineage_train_s=big)
         finish_experiment(SMALL.with_seed(seed), 1, lineage_train_s=small)
     _, small = cells_of(timed, tmp_path)
-    assert small.estimate.standard_error == pytest.approx(((5 / 200) ** 2 + (55 * 100 / 200**2) ** 2) ** 0.5)
+    assert small.estimate.standard_error == pytest.approx((55 * 100 / 200**2 - 5 / 200) / 3**0.5)
     assert (small.interval.low + small.interval.high) / 2 == pytest.approx(0.275)
 
 
 def test_a_change_is_the_difference_to_the_baseline_row_which_has_none(changed, finish_experiment, tmp_path):
-    for seed, (big, small) in enumerate([(60.0, 61.0), (62.0, 59.0)]):
+    for seed, (big, small) in enumerate([(60.0, 61.0), (62.0, 59.0), (61.0, 60.0)]):
         finish_experiment(BIG.with_seed(seed), big)
         finish_experiment(SMALL.with_seed(seed), small)
     cells = make_leaderboard(changed, "laptop", tmp_path).board().cells
     assert (("big",), "c") not in cells
     change = cells[("small",), "c"]
     assert (change.mean, change.comparison.ranks) == (-1.0, None)
-    assert change.interval.half_width == pytest.approx(4.302652729911275 * 2**0.5)  # Welch's: two degrees
+    assert change.interval.half_width == pytest.approx(4.302652729911275 * 2 / 3**0.5)  # of 1, -3 and -1
 
 
 def test_a_change_is_written_with_its_sign_but_in_the_csv(changed, finish_experiment, tmp_path, capsys):
-    for seed in range(2):
-        finish_experiment(BIG.with_seed(seed), 60.0 + seed)
-        finish_experiment(SMALL.with_seed(seed), 61.5 + seed)
+    for seed, shift in enumerate((-1.0, 1.0, 0.0)):
+        finish_experiment(BIG.with_seed(seed), 60.5)
+        finish_experiment(SMALL.with_seed(seed), 62.0 + shift)
     leaderboard = make_leaderboard(changed, "laptop", tmp_path)
-    assert "| +1.5 ± 3.0 (n=2) |" in render_markdown(leaderboard)
+    assert "| +1.5 ± 2.5 (n=3) |" in render_markdown(leaderboard)
     print_summary(leaderboard, [], tmp_path)
     assert "+1.50" in capsys.readouterr().out
     assert render_csv(leaderboard.board()).splitlines()[2] == "small,62.00,81.00,1.50"
@@ -133,9 +133,10 @@ def ranks(suite, store, column="a"):
 def ranked(own_suite, finish_experiment):
     """A column of four models: the first two are alike, the third is worse, the fourth the worst."""
     entries = [entry(model, a="top1_percent", b="train_s", c="top1_fraction") for model in MODELS]
-    for e, (low, high) in zip(entries, [(80, 80.2), (80.1, 80.3), (70, 70.1), (50, 50.1)], strict=True):
-        finish_experiment(e.experiment, low)
-        finish_experiment(e.experiment.with_seed(1), high)
+    accuracies = [(80, 80.2, 80.3), (80.1, 80.3, 80.0), (70, 70.1, 70.2), (50, 50.1, 50)]
+    for e, by_seed in zip(entries, accuracies, strict=True):
+        for seed, accuracy in enumerate(by_seed):
+            finish_experiment(e.experiment.with_seed(seed), accuracy)
     return own_suite(*entries)
 
 
@@ -155,8 +156,8 @@ def test_a_table_that_ranks_nothing_has_no_ranks(ranked, tmp_path):
 
 def test_ranks_are_shown_in_the_markdown_with_their_legend(ranked, tmp_path):
     markdown = render_markdown(make_leaderboard(ranked, "laptop", tmp_path))
-    assert "70.05 ± 0.64 (n=2) #3 |" in markdown
-    assert "80.1 ± 1.3 (n=2) #1-2 |" in markdown
+    assert "70.10 ± 0.25 (n=3) #3 |" in markdown
+    assert "80.17 ± 0.38 (n=3) #1-2 |" in markdown
     assert "the best and the third of a column, where" in markdown
 
 

@@ -12,11 +12,11 @@ from suite.papers import get_suite
 from suite.spec.profile import Place
 
 
-def test_an_effect_is_welchs_difference_from_the_baseline_beside_the_papers(table2, fill, tmp_path):
+def test_an_effect_is_the_difference_by_seed_from_the_baseline_beside_the_papers(table2, fill, tmp_path):
     fill(3)
     effect = make_leaderboard(table2, "laptop", tmp_path).board().effects[("10",), "convit_top1"]
     assert effect.baseline == (("10",), "deit_top1")
-    expected = stats.ttest_ind([56.0, 56.25, 57.0], [48.0, 48.5, 49.0], equal_var=False).confidence_interval()
+    expected = stats.ttest_rel([56.0, 56.25, 57.0], [48.0, 48.5, 49.0]).confidence_interval()
     assert effect.difference.interval.low == pytest.approx(expected.low)
     assert effect.difference.interval.high == pytest.approx(expected.high)
     assert effect.difference.paper == pytest.approx(59.6 - 48.0)

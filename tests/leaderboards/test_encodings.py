@@ -74,10 +74,10 @@ def test_the_search_finds_what_the_locale_would_decide(code, is_found):
 
 def test_a_board_is_built_and_summarized_in_a_locale_without_characters(tmp_path, finish_experiment):
     profile = get_suite("sample_efficiency").profile("smoke")
-    for seed, top1 in ((0, 50.0), (1, 53.0)):
+    for seed, top1 in ((0, 50.0), (1, 53.0), (2, 51.0)):
         for entry in profile.entries:
             if entry.row == ("5",) and not entry.table:
-                finish_experiment(entry.experiment.with_seed(seed), top1 + len(entry.experiment.model))
+                finish_experiment(entry.experiment.with_seed(seed), top1 + seed * len(entry.experiment.model))
     command = [sys.executable, ROOT / "leaderboards/build.py", "--suite", "sample_efficiency", "--profile", "smoke"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
     paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'datasets'}"}

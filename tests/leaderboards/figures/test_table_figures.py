@@ -24,8 +24,8 @@ HEATMAP = HeatmapFigure(
 
 
 def cell_of(row, mean, status="done", paper=None, low=None, high=None):
-    variances = () if low is None else (2 * ((high - low) / 2 / 12.706204736) ** 2,)  # of two seeds
-    estimate = Estimate((), sum, mean, variances, (2,) * len(variances))
+    shift = 0.0 if low is None else (high - low) / 2 / 4.302652729911275 * 3**0.5  # the deviation of three seeds
+    estimate = Estimate({} if low is None else {0: mean - shift, 1: mean, 2: mean + shift}, mean)
     return Cell(row, "top1", "", estimate, paper, Coverage(status, 1, 1))
 
 
@@ -101,12 +101,12 @@ def test_points_are_the_rows_that_have_both_numbers(table2, finish, tmp_path):
         name="scatter", item="Fig. 2b", x_column="deit_top1", y_column="convit_top1", x_label="DeiT (%)",
         y_label="ConViT (%)", group_key="train_size_percent", label_key="train_size_percent",
     )  # fmt: skip
-    for seed, top1_percent in enumerate((50.0, 52.0)):
+    for seed, top1_percent in enumerate((50.0, 52.0, 51.0)):
         finish("convit", "5", seed, top1_percent)
         finish("deit", "5", seed, 40.0)
     finish("convit", "10", 0, 60.0)
     board = make_leaderboard(table2, "laptop", tmp_path).board()
     (point,) = find_points(board, figure)
     assert (point.group, point.label, point.x, point.y, point.is_complete) == ("5", "5", 40.0, 51.0, True)
-    assert point.reach == pytest.approx((12.706, 12.706), abs=0.001)
+    assert point.reach == pytest.approx((2.484, 2.484), abs=0.001)
     assert [(paper.x, paper.y) for paper in find_paper_points(board, figure)][:2] == [(34.8, 47.8), (48.0, 59.6)]

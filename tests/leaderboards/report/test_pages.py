@@ -259,12 +259,12 @@ def test_of_a_cell_with_a_failed_seed_no_learning_curve_is_charted_as_none_is_dr
 
 
 def test_a_papers_line_figure_is_a_chart_of_ours_with_intervals_and_the_papers(table2, fill, tmp_path):
-    fill(2)
+    fill(3)
     (figure,) = find_charts(make_leaderboard(table2, "laptop", tmp_path))
     points = [point for point in figure.spec["data"]["values"] if point["line"] == "DeiT"]
     assert [(point["x"], point["ours"], point["paper"]) for point in points][:2] == [
-        (5.0, 40.25, 34.8),
-        (10.0, 48.25, 48.0),
+        (5.0, 40.5, 34.8),
+        (10.0, 48.5, 48.0),
     ]
     assert all(point["low"] < point["ours"] < point["high"] for point in points)
 

@@ -4,35 +4,34 @@ import numpy
 import pytest
 from scipy import stats
 
-from leaderboards.significance.estimates import Sample, difference, single
+from leaderboards.significance.estimates import single
 from leaderboards.significance.power import is_decided, widened
-from leaderboards.significance.verdicts import (
-    Measured,
-    Printed,
-    judge_claims,
-    judge_table,
-    p_value_of_paper,
-    seeds_to_hold,
-    weakest,
-)
+from leaderboards.significance.verdicts import Measured, Printed, Question, judge_claims, judge_table, p_value_of_paper
 
-SPREAD = numpy.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+SPREAD = numpy.array([-1.0, -0.5, 0.0, 0.5, 1.0]) / numpy.std([-1.0, -0.5, 0.0, 0.5, 1.0], ddof=1)
 
 
-def model(center, sd=0.3, name="", n=5):
-    values = center + sd * SPREAD[:n] / SPREAD[:n].std(ddof=1) - sd * (SPREAD[:n] / SPREAD[:n].std(ddof=1)).mean()
-    return single(Sample(dict(enumerate(values)), frozenset({name}) if name else frozenset()))
+def model(center, sd=0.3):
+    return single(dict(enumerate(center + sd * SPREAD)))
 
 
-def effect(size, paper, sd=0.3, n=5, margin=None):
-    return Measured(difference(model(70 + size, sd, "a", n), model(70, sd, "b", n)), paper, margin)
+def effect(size, sd=0.3, **fields):
+    return Measured(model(size, sd), **fields)
+
+
+def question(*effects, name="a_claim", **fields):
+    return Question(name, effects, **fields)
+
+
+def verdicts(*questions, is_at_papers_scale=False):
+    return [judgment.verdict for judgment in judge_claims(questions, is_at_papers_scale)]
 
 
 # -- a cell and the paper's number
 
 
-def verdict(center, printed, **fields):
-    return judge_table([(model(center, **fields), printed)])[0][0]
+def verdict(center, printed):
+    return judge_table([(model(center), printed)])[0][0]
 
 
 @pytest.mark.parametrize(
@@ -57,22 +56,95 @@ def test_the_predictive_test_equals_a_hand_computation():
 
 
 def test_one_seed_decides_nothing():
-    assert judge_table([(single(Sample({0: 50.0})), Printed(70.0, 0.05))]) == [("undecided", None)]
-
-
-def test_holm_spares_one_of_many_cells():
-    cell = (model(71.2), Printed(70.0, 0.05))
-    assert judge_table([cell])[0][0] == "contradicted"
-    assert {found for found, _ in judge_table([cell] * 10)} == {"undecided"}
+    assert judge_table([(single({0: 50.0}), Printed(70.0, 0.05))]) == [("undecided", None)]
 
 
 def test_a_fraction_has_its_own_margin():
-    cell = single(Sample(dict(enumerate(0.934 + 0.0005 * SPREAD))))
+    cell = single(dict(enumerate(0.934 + 0.0004 * SPREAD)))
     assert judge_table([(cell, Printed(0.938, 0.0005, margin=0.01))])[0][0] == "reproduced"
     assert judge_table([(cell, Printed(0.96, 0.0005, margin=0.01))])[0][0] == "contradicted"
 
 
-# -- claims
+# -- a claim away from the paper's scale
+
+
+@pytest.mark.parametrize("paper", [None, 0.1, 4.0, 40.0])
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(4.0, "same direction"), (0.5, "same direction"), (0.2, "unresolved"), (-0.5, "opposite direction")],
+)
+def test_away_from_the_papers_scale_its_size_decides_nothing(paper, size, expected):
+    assert verdicts(question(effect(size, paper=paper))) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("relation", "size", "sd", "expected"),
+    [
+        ("equal", 0.1, 0.3, "same direction"),
+        ("equal", 0.1, 1.0, "unresolved"),
+        ("equal", 0.9, 0.3, "unresolved"),
+        ("equal", 2.0, 0.3, "opposite direction"),
+        ("equal", -2.0, 0.3, "opposite direction"),
+        ("no worse", 2.0, 0.3, "same direction"),
+        ("no worse", -0.5, 0.3, "same direction"),
+        ("no worse", -0.9, 0.3, "unresolved"),
+        ("no worse", -1.5, 0.3, "opposite direction"),
+    ],
+)
+def test_equal_and_no_worse_are_judged_by_their_margin_of_a_point(relation, size, sd, expected):
+    assert verdicts(question(effect(size, sd, relation=relation, margin=1.0))) == [expected]
+
+
+def test_a_claim_of_several_effects_holds_where_all_hold_and_fails_where_one_points_the_other_way():
+    good, bad, open_ = effect(4.0), effect(-3.0), effect(0.2)
+    assert verdicts(question(good, good), question(good, bad), question(good, open_)) == [
+        "same direction", "opposite direction", "unresolved"
+    ]  # fmt: skip
+    assert [part.passes for part in (good, bad, open_)] == [True, False, False]
+    assert [part.points_the_other_way for part in (good, bad, open_)] == [False, True, False]
+
+
+def test_the_effect_that_is_shown_and_the_p_are_of_one_comparison():
+    good, weak, bad = effect(4.0), effect(0.5), effect(-3.0)
+    assert question(good, weak).deciding == (weak, pytest.approx(stats.ttest_1samp(weak.estimate.vector, 0).pvalue))
+    assert question(good, bad).deciding == (bad, pytest.approx(stats.ttest_1samp(bad.estimate.vector, 0).pvalue))
+
+
+def test_below_five_seeds_nothing_is_judged():
+    four = Measured(single(dict(enumerate([4.0, 4.1, 4.2, 4.3]))))
+    assert verdicts(question(four), question(Measured(single({})))) == ["too few seeds", "no runs"]
+
+
+def test_what_is_settled_or_primary_or_cannot_be_tested_is_no_part_of_the_family():
+    late = effect(0.55, why_untestable="Read late.")
+    others = [question(effect(9.0), settled="failed runs"), question(late), question(effect(-0.01), is_primary=True)]
+    found = judge_claims([question(effect(0.55)), *others])
+    assert [judgment.verdict for judgment in found[1:]] == ["failed runs", "not testable here", "unresolved"]
+    assert (found[0].num_tests, found[0].adjusted) == (1, found[0].p)
+
+
+def test_a_testable_part_refutes_a_claim_whose_other_part_is_not_testable():
+    untestable = effect(4.0, why_untestable="Read late.")
+    assert verdicts(question(untestable, effect(4.0)), question(untestable, effect(-4.0))) == [
+        "not testable here", "opposite direction"
+    ]  # fmt: skip
+
+
+def test_the_more_claims_say_nothing_the_less_one_of_them_is_believed():
+    weak, nothing = question(effect(0.55)), question(effect(0.01))
+    assert verdicts(weak) == ["same direction"]
+    assert verdicts(weak, *[nothing] * 9)[0] == "unresolved"
+    assert verdicts(*[weak] * 10) == ["same direction"] * 10  # Benjamini's and Hochberg's, not Holm's
+
+
+def test_a_primary_claim_is_tested_by_itself_and_the_next_only_after_it():
+    for size, expected in ((0.55, ["same direction", "same direction"]), (0.1, ["unresolved", "unresolved"])):
+        first = question(effect(size), name="first", is_primary=True)
+        second = question(effect(9.0), name="second", is_primary=True, after="first")
+        assert verdicts(first, second, *[question(effect(0.01))] * 9)[:2] == expected
+
+
+# -- a claim at the paper's scale
 
 
 @pytest.mark.parametrize(
@@ -88,103 +160,50 @@ def test_a_fraction_has_its_own_margin():
         (-3.0, None, "contradicted"),
     ],
 )
-def test_a_claim_of_a_gain_has_its_known_verdict(size, paper, expected):
-    assert judge_claims([[effect(size, paper)]])[0][0] == expected
-
-
-@pytest.mark.parametrize(
-    ("size", "sd", "expected"),
-    [
-        (0.1, 0.3, "reproduced"),
-        (0.1, 1.0, "undecided"),
-        (0.9, 0.3, "undecided"),
-        (2.0, 0.3, "contradicted"),
-        (-2.0, 0.3, "contradicted"),
-    ],
-)
-def test_a_claim_of_equality_has_its_known_verdict(size, sd, expected):
-    assert judge_claims([[effect(size, 0.0, sd, margin=1.0)]])[0][0] == expected
-
-
-def test_equality_is_judged_by_two_one_sided_tests():
-    found = judge_claims([[effect(0.4, 0.0, 0.3, margin=1.0)]])[0][1]
-    groups = [model(center).values for center in (70.4, 71.0)]  # 0.4 from the other arm, against the margin's upper end
-    expected = stats.ttest_ind(*(list(group.values()) for group in groups), equal_var=False, alternative="less").pvalue
-    assert found == pytest.approx(expected)
-
-
-def test_a_claim_of_several_effects_holds_where_all_hold():
-    good, bad, open_ = effect(4.0, 4.0), effect(-3.0, 4.0), effect(0.2, 0.5)
-    assert judge_claims([[good, good]])[0][0] == "reproduced"
-    assert judge_claims([[good, bad]])[0][0] == "contradicted"
-    assert judge_claims([[good, open_]])[0][0] == "undecided"
-    assert weakest([good, bad, open_]) is bad
-
-
-@pytest.mark.parametrize(("n", "expected"), [(0, "no runs"), (1, "too few seeds"), (4, "too few seeds")])
-def test_below_five_seeds_nothing_is_judged(n, expected):
-    few = single(Sample(dict(enumerate([74.0, 74.1, 74.2, 74.3][:n])), frozenset({"a"})))
-    none = single(Sample({}, frozenset({"b"})))
-    assert judge_claims([[Measured(difference(few, none if n == 0 else model(70.0, name="b")), 4.0)]])[0][0] == expected
-
-
-def test_the_more_claims_a_paper_makes_the_less_one_of_them_is_believed():
-    weak = effect(0.55, None)
-    assert judge_claims([[weak]])[0][0] == "reproduced"
-    assert judge_claims([[weak]] * 10)[0][0] == "undecided"
-
-
-def test_to_leave_claims_out_decides_none():
-    weak, nothing = effect(0.55, None), effect(-0.1, None)
-    assert judge_claims([[weak]], 10) == judge_claims([[weak], *[[nothing]] * 9])[:1]
-    assert judge_claims([[weak]], 10)[0][0] == "undecided"
-    short = effect(-0.55, 0.0)
-    assert [judge_claims([[short]], count)[0][0] for count in (1, 10)] == ["contradicted", "undecided"]
+def test_at_the_papers_scale_half_of_its_effect_decides(size, paper, expected):
+    asked = question(effect(size, paper=paper, is_at_papers_scale=True))
+    assert verdicts(asked, is_at_papers_scale=True) == [expected]
 
 
 def test_a_diverged_seed_leaves_a_claim_undecided():
-    values = {0: 74.0, 1: 74.1, 2: 73.9, 3: 74.0, 4: 10.0}
-    found = Measured(difference(single(Sample(values, frozenset({"a"}))), model(70.0, name="b")), 4.0)
-    assert judge_claims([[found]])[0][0] == "undecided"
+    found = Measured(single({0: 4.0, 1: 4.1, 2: 3.9, 3: 4.0, 4: -60.0}), 4.0, is_at_papers_scale=True)
+    assert verdicts(question(found), is_at_papers_scale=True) == ["undecided"]
 
 
 # -- power
 
 
-@pytest.mark.parametrize(("size", "expected"), [(2.0, 6), (1.0, 17), (0.5, 64)])
-def test_the_seeds_to_hold_equal_a_textbooks_table(size, expected):
-    """Cohen (1988), table 2.4.1: two-sided 5 %, power .80, d = size: 64 for .5, 17 for 1."""
-    assert seeds_to_hold(effect(size, 4.0, sd=1.0)) == expected
+@pytest.mark.parametrize(("size", "expected"), [(2.0, 5), (1.0, 10), (0.5, 34)])
+def test_the_seeds_needed_equal_a_textbooks_table_of_paired_tests(size, expected):
+    """Cohen (1988): two-sided 5 %, power .80: 34 for .5, 10 for 1."""
+    assert effect(size, sd=1.0).seeds_needed == expected
 
 
 def test_no_number_of_seeds_finds_an_effect_that_points_the_other_way():
-    assert seeds_to_hold(effect(-1.0, 4.0)) is None
-    assert seeds_to_hold(effect(2.0, 0.0, margin=1.0)) is None
-    assert seeds_to_hold(effect(0.0, 4.0)) is None
+    assert effect(-1.0).seeds_needed is None
+    assert effect(2.0, relation="equal").seeds_needed is None
+    assert effect(0.0).seeds_needed is None
 
 
-def test_equality_at_a_deviation_of_half_the_margin_needs_a_handful_of_seeds():
-    needed = seeds_to_hold(effect(0.0, 0.0, sd=0.5, margin=1.0))
-    rng, found = numpy.random.default_rng(0), {}
-    for n in (needed - 1, needed):
-        a, b = rng.normal(0, 0.5, (2, 20_000, n))
-        error = numpy.sqrt((a.var(axis=1, ddof=1) + b.var(axis=1, ddof=1)) / n)
-        reach = stats.t.isf(0.05, 2 * n - 2)
-        found[n] = numpy.mean(numpy.abs(a.mean(axis=1) - b.mean(axis=1)) + reach * error < 1)
-    assert found[needed - 1] < 0.82
-    assert found[needed] > 0.78
+@pytest.mark.parametrize("relation", ["equal", "no worse"])
+def test_the_seeds_for_a_margin_have_the_power_that_they_are_said_to_have(relation):
+    needed = effect(0.0, sd=0.9, relation=relation, margin=1.0).seeds_needed
+    d = numpy.random.default_rng(0).normal(0, 0.9, (20_000, needed))
+    reach = stats.t.isf(0.025, needed - 1) * stats.sem(d, axis=1)
+    low, high = d.mean(axis=1) - reach, d.mean(axis=1) + reach
+    assert 0.79 < numpy.mean((low > -1) & ((high < 1) | (relation == "no worse"))) < 0.87
 
 
 # -- seeds until a headline is known
 
 
 def test_a_headline_is_decided_by_its_width_and_never_by_zero():
-    wide, narrow = effect(50.0, 4.0, sd=3.0).estimate, effect(0.0, 4.0, sd=0.2).estimate
+    wide, narrow = model(50.0, sd=3.0), model(0.0, sd=0.2)
     assert not is_decided(wide, 0.5)
     assert is_decided(narrow, 0.5)
     assert widened(narrow).half_width == pytest.approx(1.15 * narrow.interval.half_width)
 
 
 def test_fewer_than_five_seeds_decide_nothing():
-    assert not is_decided(effect(0.0, 4.0, sd=0.01, n=4).estimate, 0.5)
-    assert not is_decided(difference(single(Sample({})), single(Sample({}))), 0.5)
+    assert not is_decided(single(dict(enumerate([0.0, 0.01, -0.01, 0.0]))), 0.5)
+    assert not is_decided(single({}), 0.5)

@@ -33,15 +33,15 @@ def lines_of(store):
 
 
 def test_the_index_tells_of_every_suite_how_far_it_is_and_its_headline(three, fill, tmp_path, capsys):
-    fill(2)
+    fill(3)
     assert main(["--all", "--runs", str(tmp_path)]) == 0
     lines = lines_of(tmp_path)
     assert list(lines) == [("broken", ""), ("idle", ""), ("table2", "laptop")]
     line = lines["table2", "laptop"]
     assert (line["cells_done"], line["cells"], line["unit"]) == ("30", "30", "core-hours")
-    assert float(line["difference"]) == pytest.approx(50.125 - 40.25)
-    welch = stats.ttest_ind([50.0, 50.25], [40.0, 40.5], equal_var=False).confidence_interval()
-    expected = (welch.high - welch.low) / 2
+    assert float(line["difference"]) == pytest.approx(151.25 / 3 - 40.5)
+    reach = stats.ttest_rel([50.0, 50.25, 51.0], [40.0, 40.5, 41.0]).confidence_interval()
+    expected = (reach.high - reach.low) / 2
     assert float(line["high"]) - float(line["difference"]) == pytest.approx(expected)
     assert float(line["paper_difference"]) == pytest.approx(13.0)
     idle = lines["idle", ""]
@@ -50,7 +50,7 @@ def test_the_index_tells_of_every_suite_how_far_it_is_and_its_headline(three, fi
     markdown = (tmp_path / "leaderboards/index.md").read_text()
     row = next(line for line in markdown.splitlines() if "table2 " in line)
     assert "[laptop](table2/laptop.md)" in row
-    assert "| +9.9 ± 1.7 points | +13.0 |" in row
+    assert "| +9.92 ± 0.36 points | +13.0 |" in row
     assert (tmp_path / "leaderboards/table2/laptop.md").exists()
     assert not (tmp_path / "leaderboards/idle").exists()
     assert "table2, laptop: 30/30 cells" in capsys.readouterr().out
