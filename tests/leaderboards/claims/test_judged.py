@@ -275,7 +275,7 @@ def test_the_terminal_tells_the_verdicts(suite, train, tmp_path):
 
 
 def test_the_build_of_all_suites_judges_all_claims(finish_experiment, tmp_path, capsys):
-    for experiment in get_suite("sample_efficiency").profile("laptop").experiments(5):
+    for experiment in get_suite("sample_efficiency").profile("laptop").experiments(range(5)):
         better = 4.0 if experiment.model.startswith("convit") else 0.0
         scatter = ORDERS["convit" if better else "resnet"][experiment.seed]
         finish_experiment(experiment, 40 + better + scatter)
@@ -296,7 +296,7 @@ def test_the_build_of_all_suites_judges_all_claims(finish_experiment, tmp_path, 
 
 
 def test_no_claim_is_judged_by_a_smoke_test(finish_experiment, tmp_path, capsys):
-    for experiment in get_suite("sample_efficiency").profile("smoke").experiments(5):
+    for experiment in get_suite("sample_efficiency").profile("smoke").experiments(range(5)):
         finish_experiment(experiment, 40 + (4.0 if experiment.model.startswith("convit") else 0.0))
     assert main(["--suite", "sample_efficiency", "--profile", "smoke", "--runs", str(tmp_path)]) == 0
     assert main(["--all", "--runs", str(tmp_path)]) == 0
