@@ -3,11 +3,15 @@
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import stat
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
+from typing import Any
 
+import filelock
 import platformdirs
 
 from suite.base.errors import RunError
@@ -55,6 +59,19 @@ def open_to_append(path: Path) -> BufferedWriter:
     return os.fdopen(descriptor, "ab")
 
 
+def append_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Append a line of JSON to a file; RunError names a path that cannot be written."""
+    with naming_disk_errors(path), open_to_append(path) as file:
+        file.write(f"{json.dumps(record)}\n".encode())
+
+
+def read_tail(path: Path, num_bytes: int) -> bytes:
+    """The last bytes of a regular file, at most so many; errors as of ``open_file``."""
+    with open_file(path) as file:
+        file.seek(max(0, path.stat().st_size - num_bytes))
+        return file.read()
+
+
 def read_file(path: Path) -> bytes:
     """All bytes of a regular file; errors as of ``open_file``."""
     with open_file(path) as file:
@@ -71,6 +88,28 @@ def cache_folder(name: str) -> Path:
     """Where what can be computed again is kept: in ``$SUITE_CACHE_DIR``, or else in the user's cache folder."""
     chosen = os.environ.get("SUITE_CACHE_DIR")
     return (Path(chosen).expanduser() if chosen else platformdirs.user_cache_path()) / name
+
+
+def wait_for_lock(
+    path: Path, say: Callable[[str], object], what: str
+) -> contextlib.AbstractContextManager[filelock.BaseFileLock]:
+    """Lock a file for a ``with`` block; ``what`` is said where another process has it. The kernel drops the lock when
+    its owner dies."""
+    lock = filelock.FileLock(path)
+    try:
+        return lock.acquire(timeout=1.0)
+    except filelock.Timeout:
+        say(what)
+        return lock.acquire()
+
+
+@contextlib.contextmanager
+def naming_disk_errors(path: Path) -> Iterator[None]:
+    """Raise ``disk_error`` where a write fails."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(path, error) from error
 
 
 def disk_error(path: Path, error: OSError) -> RunError:

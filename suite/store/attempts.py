@@ -4,7 +4,6 @@ An attempt that was killed wrote no end: it is taken to have lasted until its ru
 """
 
 import contextlib
-import json
 import os
 import platform
 import time
@@ -13,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from suite.base.files import disk_error, open_to_append, read_file
+from suite.base.files import append_record, read_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_object
 from suite.store.run_directory import RunDirectory
@@ -133,8 +132,4 @@ def _last_sign(run: RunDirectory, started_at: float) -> float:
 
 
 def _append(run: RunDirectory, **fields: Any) -> None:
-    try:
-        with open_to_append(run.attempts_path) as file:
-            file.write(f"{json.dumps(fields)}\n".encode())
-    except OSError as error:
-        raise disk_error(run.attempts_path, error) from error
+    append_record(run.attempts_path, fields)

@@ -33,10 +33,10 @@ from typing import Any
 import filelock
 
 from suite.base.errors import RecordError
-from suite.base.files import disk_error, open_file, open_to_append, read_file, write_atomically
+from suite.base.files import append_record, disk_error, naming_disk_errors, read_file, read_tail, write_atomically
 from suite.base.reading import describe, read_metrics_line, read_model, seal, unseal
 from suite.spec.experiment import Experiment
-from suite.store.results import RESULT_FORMAT, Failure, Result, format_of
+from suite.store.results import RESULT_FORMAT, Failure, FailureKind, Result, format_of
 
 EXPERIMENTS = "experiments"  # the folder of all runs in a store
 _CHECKPOINT = re.compile(r"step-(0|[1-9][0-9]{0,8})")  # a complete one's folder
@@ -93,10 +93,8 @@ class RunDirectory:
 
     def create(self, experiment: Experiment) -> None:
         """Make the folder and write what is to be trained; a no-op where both are there."""
-        try:
+        with naming_disk_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise disk_error(self.path, error) from error
         with contextlib.suppress(RecordError):  # missing, or broken by a crash: written below
             if self.read_experiment().id == experiment.id:
                 return
@@ -121,16 +119,14 @@ class RunDirectory:
         """
         lock = filelock.FileLock(self.claim_path)
         try:
-            lock.acquire(timeout=timeout_s)
+            held = lock.acquire(timeout=timeout_s)
         except filelock.Timeout:
             yield False
             return
         except OSError as error:
             raise disk_error(self.claim_path, error) from error
-        try:
+        with held:
             yield True
-        finally:
-            lock.release()
 
     def is_claimed(self) -> bool:
         """Say whether a process holds the claim. Asks with a shared lock, which needs no right to write."""
@@ -174,10 +170,8 @@ class RunDirectory:
         path = self.checkpoint_at(step)
         aside = path.with_name(f"{_UNUSABLE}{path.name}")
         shutil.rmtree(aside, ignore_errors=True)
-        try:
+        with naming_disk_errors(path):
             path.rename(aside)
-        except OSError as error:
-            raise disk_error(path, error) from error
 
     def drop_checkpoints(self, num_kept: int = 0) -> None:
         """Remove checkpoints, complete or not, but for the newest complete ones; nothing that is none, or a link's.
@@ -256,6 +250,10 @@ class RunDirectory:
         except (OSError, ValueError) as error:
             raise self._corrupt(self.failure_path, error) from error
 
+    def record_failure(self, kind: FailureKind, reason: str) -> None:
+        """Leave why this attempt ended, which its log tells in full."""
+        self.write_failure(Failure(kind=kind, reason=reason, log_path=str(self.log_path)))
+
     def write_failure(self, failure: Failure) -> None:
         write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
 
@@ -290,18 +288,12 @@ class RunDirectory:
         write_atomically(self.metrics_path, "".join(json.dumps(record) + "\n" for record in kept).encode())
 
     def append_metrics(self, record: dict[str, Any]) -> None:
-        try:
-            with open_to_append(self.metrics_path) as file:
-                file.write(f"{json.dumps(record)}\n".encode())
-        except OSError as error:
-            raise disk_error(self.metrics_path, error) from error
+        append_record(self.metrics_path, record)
 
     def last_metrics(self) -> dict[str, Any]:
         """Merge the latest logged values over the file's last lines; {} where there are none yet."""
         try:
-            with open_file(self.metrics_path) as file:
-                file.seek(max(0, self.metrics_path.stat().st_size - _TAIL_BYTES))
-                lines = file.read().split(b"\n")[:-1]
+            lines = read_tail(self.metrics_path, _TAIL_BYTES).split(b"\n")[:-1]
         except OSError:  # not there yet, or unreadable, which the run itself will say
             return {}
         merged: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
-from imagesets.fetch.storage import disk_error
+from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
 from imagesets.formats.sinks import Collected, Output
 from imagesets.manifest import (
@@ -71,13 +71,11 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
         console.print(note)
     if found := _find_same(settings, target, original, inputs):  # not locked: it may lie where nobody can write
         return found
-    try:
+    with naming_disk_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with lock(target.with_name(f".{target.name}.lock"), console):
             found = _find_same(settings, target, original, inputs)
             return found or _convert(settings, target, original, inputs, console)
-    except OSError as error:
-        raise disk_error(target, error) from error
 
 
 def _find_same(settings: PrepareSettings, target: Path, original: Original, inputs: dict[str, Any]) -> Prepared | None:
