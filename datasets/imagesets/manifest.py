@@ -137,9 +137,9 @@ def read_index(folder: Path, split: Split) -> Index:
         _check_arrays(index)
         lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
     except (OSError, LookupError, ValueError, TypeError, AttributeError, safetensors.SafetensorError) as error:
-        raise DataError(f"{path} cannot be read ({error!r}). Prepare the image set again.") from error
+        raise stale(f"{path} cannot be read ({error!r})") from error
     if len(lengths) != 1:
-        raise DataError(f"{path} has arrays of lengths {sorted(lengths)}, expected one. Prepare the image set again.")
+        raise stale(f"{path} has arrays of lengths {sorted(lengths)}, expected one")
     return index
 
 
@@ -178,7 +178,7 @@ def read_manifest(folder: Path) -> Manifest:
             "the same command goes on where a killed one ended."
         ) from error
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({describe(error)}). Prepare the image set again.") from error
+        raise stale(f"{path} cannot be read ({describe(error)})") from error
     for name, expected in manifest.files.items():
         _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
     check_bytes(folder / INDEX, manifest.files[INDEX])
@@ -193,20 +193,24 @@ def _check_size(path: Path, expected: StoredFile, may_be_elsewhere: bool) -> Non
             return
         raise DataError(f"{path} is missing, though the manifest beside it lists it. Prepare it again.") from error
     if found != expected.num_bytes:
-        raise DataError(
-            f"{path} has {found:,} bytes, its manifest says {expected.num_bytes:,}: it was cut short or changed. "
-            "Prepare it again, which says what to delete first."
-        )
+        raise _changed(path, f"{found:,} bytes", f"{expected.num_bytes:,}: it was cut short or changed")
 
 
 def check_bytes(path: Path, expected: StoredFile) -> None:
     """Read a whole file; raise DataError if its checksum is not the manifest's."""
     found = describe_file(path)
     if found != expected:
-        raise DataError(
-            f"{path} has SHA-256 {found.sha256}, its manifest says {expected.sha256}: it changed after it was made. "
-            "Prepare it again, which says what to delete first."
-        )
+        raise _changed(path, f"SHA-256 {found.sha256}", f"{expected.sha256}: it changed after it was made")
+
+
+def _changed(path: Path, found: str, expected: str) -> DataError:
+    advice = "Prepare it again, which says what to delete first."
+    return DataError(f"{path} has {found}, its manifest says {expected}. {advice}")
+
+
+def stale(found: str) -> DataError:
+    """The error for a prepared set that only preparing it again puts right."""
+    return DataError(f"{found}. Prepare the image set again.")
 
 
 def describe_file(path: Path) -> StoredFile:

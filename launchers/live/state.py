@@ -72,7 +72,7 @@ def _mark(job: Job) -> object:
 
 
 def _view(status: JobStatus, name: str) -> dict[str, Any]:
-    metrics = status.metrics or {}
+    metrics = status.metrics
     rate = metrics.get("images_per_s") if status.keeps_pace else None
     left = status.remaining_s if status.keeps_pace else None
     top1 = metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent

@@ -7,7 +7,7 @@ import datetime
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,7 +58,7 @@ class JobStatus:
     node: str = ""
     array: str = ""
     num_requeues: int = 0
-    metrics: dict[str, float] | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
     stall: str = ""
     passed_over: str = ""
     hours_used: float = 0.0
@@ -86,17 +86,15 @@ class JobStatus:
 
     @property
     def steps(self) -> str:
-        metrics = self.metrics or {}
-        return f"{metrics['step']:,} of {metrics['num_steps']:,}" if "step" in metrics else ""
+        return f"{self.metrics['step']:,} of {self.metrics['num_steps']:,}" if "step" in self.metrics else ""
 
     @property
     def remaining_s(self) -> float | None:
         """At the rate of the last steps; None where nothing was logged yet."""
-        metrics = self.metrics or {}
-        if not metrics.get("images_per_s"):
+        if not self.metrics.get("images_per_s"):
             return None
-        images = (metrics["num_steps"] - metrics["step"]) * self.job.experiment.recipe.batch_size
-        return float(images / metrics["images_per_s"])
+        images = (self.metrics["num_steps"] - self.metrics["step"]) * self.job.experiment.recipe.batch_size
+        return float(images / self.metrics["images_per_s"])
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:

@@ -53,8 +53,7 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
         axes.set_xscale("log")
         style.plain_log(axes.xaxis)
     axes.margins(0.1, 0.1)
-    axes.set_xlabel(figure.x_label)
-    axes.set_ylabel(figure.y_label)
+    axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
     style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.2), _whose(figure, ours, bool(papers)))
     _label_points(canvas, axes, [*ours, *papers], marks)
     return canvas

@@ -19,7 +19,7 @@ import numpy as np
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
 from imagesets.formats.stored import StoredImages
-from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
 from imagesets.originals.samples import MemberSamples, Original, OriginalSamples
 from imagesets.originals.tars import list_members
 from imagesets.originals.treatment import Wanted
@@ -38,10 +38,7 @@ class ShardImages(StoredImages):
         self._places = np.stack([index.places[name] for name in _PLACE], axis=1)
         self._descriptors: dict[int, int] = {}
         if self._places[:, 0].max(initial=-1) >= len(self._shards):
-            raise DataError(
-                f"{folder} has {len(self._shards)} {split} shards by its manifest, its index names more. "
-                "Prepare the image set again."
-            )
+            raise stale(f"{folder} has {len(self._shards)} {split} shards by its manifest, its index names more")
         self._opening = threading.Lock()
         _allow_files(len(manifest.files))
 
