@@ -67,16 +67,21 @@ def start_threads(number: int, name: str) -> ThreadPoolExecutor:
 def prepare_ahead(prepare: Callable[[Item], Prepared], items: Iterable[Item]) -> Iterator[Prepared]:
     """``map(prepare, items)``, with the next results being prepared by threads while one is used."""
     threads = start_threads(_BATCHES_AHEAD, "ahead")
-    pending: deque[Future[Prepared]] = deque()
     try:
-        for item in items:
-            pending.append(threads.submit(prepare, item))
-            if len(pending) > _BATCHES_AHEAD:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        yield from in_order((threads.submit(prepare, item) for item in items), _BATCHES_AHEAD)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
+
+
+def in_order(futures: Iterable[Future[Prepared]], num_ahead: int) -> Iterator[Prepared]:
+    """Yield the results of futures, of which so many more than the one in use are drawn, and so submitted."""
+    pending: deque[Future[Prepared]] = deque()
+    for future in futures:
+        pending.append(future)
+        if len(pending) > num_ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
 class _Place(NamedTuple):

@@ -13,6 +13,7 @@ from leaderboards.boards.board import enter_custom_models, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
+from suite.base.files import mark_of
 from suite.spec.suite import Suite
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder
@@ -41,7 +42,7 @@ class ServedBoard:
         """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
         profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
         groups = {experiment.configuration for experiment in profile.experiments()}
-        mark = mark_of(experiments_folder(self._store) / group for group in sorted(groups))
+        mark = digest_of(experiments_folder(self._store) / group for group in sorted(groups))
         if mark == self.mark:
             return None
         leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._num_seeds)
@@ -57,7 +58,7 @@ class ServedBoard:
         return Page.of(text, "text/html", sidecars)
 
 
-def mark_of(groups: Iterator[Path]) -> str:
+def digest_of(groups: Iterator[Path]) -> str:
     """A digest of folders of runs that changes when one of these begins, ends or fails."""
     found = hashlib.sha256()
     for group in groups:
@@ -65,13 +66,11 @@ def mark_of(groups: Iterator[Path]) -> str:
     return found.hexdigest()
 
 
-def _look_at(group: Path) -> Iterator[tuple[str, int, int]]:
+def _look_at(group: Path) -> Iterator[tuple[str | int, ...]]:
     """Each seed in a folder, and the date and size of what it ended with."""
     with contextlib.suppress(OSError):  # none was begun
         for seed in sorted(os.listdir(group)):
-            yield seed, 0, 0
+            yield (seed,)
             run = RunDirectory(group / seed)
             for path in (run.result_path, run.failure_path):
-                with contextlib.suppress(OSError):
-                    status = path.stat()
-                    yield path.name, status.st_mtime_ns, status.st_size
+                yield path.name, *(mark_of(path) or ())

@@ -14,7 +14,7 @@ from typing import Any
 import filelock
 import platformdirs
 
-from suite.base.errors import RunError
+from suite.base.errors import RunError, SuiteError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -84,6 +84,14 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def mark_of(path: Path) -> tuple[int, int, int] | None:
+    """Find what changes whenever a file is written anew: time, size and number; None where there is no file."""
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
+
+
 def cache_folder(name: str) -> Path:
     """Where what can be computed again is kept: in ``$SUITE_CACHE_DIR``, or else in the user's cache folder."""
     chosen = os.environ.get("SUITE_CACHE_DIR")
@@ -103,17 +111,17 @@ def wait_for_lock(
         return lock.acquire()
 
 
-@contextlib.contextmanager
-def naming_disk_errors(path: Path) -> Iterator[None]:
-    """Raise ``disk_error`` where a write fails."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(path, error) from error
-
-
 def disk_error(path: Path, error: OSError) -> RunError:
     """The user's message for a write that failed."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = "no space left on the disk" if full else str(error)
     return RunError(f"cannot write {path}: {what}. Free space or choose another --runs, then use --retry-failed.")
+
+
+@contextlib.contextmanager
+def naming_disk_errors(path: Path, make_error: Callable[[Path, OSError], SuiteError] = disk_error) -> Iterator[None]:
+    """Raise ``disk_error``, or another one that names the path, where a write fails."""
+    try:
+        yield
+    except OSError as error:
+        raise make_error(path, error) from error

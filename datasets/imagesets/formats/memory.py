@@ -64,7 +64,7 @@ class Rows(Sink):
                 num_rows += 1
             flush(file)
         self._num_rows[portion.split] += num_rows
-        return Written({"side": [self._side] * num_rows})
+        return Written(places={"side": [self._side] * num_rows})
 
     def has(self, portion: Portion, finished: Finished) -> bool:
         if finished.num_kept:

@@ -122,7 +122,7 @@ class Shards(Sink):
                 tar.write({"__key__": f"{index:09d}", **sample})
         members = [member for member in list_members(path) if not member.name.endswith(".cls")]
         places = [(portion.number, member.offset, member.length) for member in members]
-        return Written(_by_name(places), file=describe_file(path))
+        return Written(places=_by_name(places), file=describe_file(path))
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         finished = [pair for collected in splits.values() for pair in collected.portions]
@@ -147,7 +147,7 @@ class ShardsInPlace(Shards):
         samples = self.original.samples[portion.split]
         assert isinstance(samples, MemberSamples)
         places = [samples.places[index].tolist() for index, _ in images]
-        return Written(_by_name(places), file=describe_file(self.path(portion)))
+        return Written(places=_by_name(places), file=describe_file(self.path(portion)))
 
     def path(self, portion: Portion) -> Path:
         samples = self.original.samples[portion.split]

@@ -17,7 +17,7 @@ from imagesets.prepare.conversion import check_prepared, prepare
 from imagesets.prepare.settings import Prepared, PrepareSettings
 from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
-from suite.base.errors import DataError, SpecError
+from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.spec.resources import StorageFormat
 
@@ -42,9 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             _print_prepared(prepare(settings, console), time.monotonic() - started)
     except SpecError as error:
         parser.error(str(error))
-    except DataError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return Exit.FAILED
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return Exit.INTERRUPTED

@@ -144,7 +144,14 @@ def _is_number(text: str) -> bool:
 
 
 def draw_interval(axes: Axes, x: float, mean: float, interval: Interval, **look: Any) -> None:
-    """Draw an interval around a mean, which rounding may have put at one of its ends."""
+    """Draw an interval around a mean, which rounding may have put at one of its ends.
+
+    Args:
+        axes: axes to draw in.
+        x, mean: place of the mean.
+        interval: interval to draw.
+        look: options of Matplotlib's ``errorbar``.
+    """
     reach = [[max(0.0, mean - interval.low)], [max(0.0, interval.high - mean)]]
     axes.errorbar([x], [mean], yerr=reach, **look)
 
