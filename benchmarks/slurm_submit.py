@@ -19,7 +19,7 @@ from timing import describe_machine, load, report, time_in_turn
 
 from launchers.core.plan import PlannedRun, make_plan
 from launchers.slurm import queries as slurm
-from launchers.slurm.submission import leaderboard_name
+from launchers.slurm.submission_record import leaderboard_name
 from launchers.slurm.submit import Allocation, Submitter
 from suite.papers import get_suite
 from suite.spec.resources import Resources

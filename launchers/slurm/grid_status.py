@@ -15,7 +15,7 @@ from launchers.core.plan import Job, read_progress, read_run_statuses
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, read_starts, read_tail
 from launchers.slurm.queries import EndedJob, QueuedJob
-from launchers.slurm.submission import cancel_mark, find_submissions, find_users, submissions_folder
+from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, submissions_folder
 from suite.store import attempts, run_status
 from suite.store.attempts import Attempt
 from suite.store.heartbeat import find_stall

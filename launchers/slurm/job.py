@@ -21,7 +21,7 @@ from types import FrameType
 from launchers.core.fork_server import STOPPED, process_state, send_output_to
 from launchers.core.preload import import_training
 from launchers.slurm.lost_starts import note_start
-from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
+from launchers.slurm.submission_record import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.following import following
 from suite.base.errors import RunError, SuiteError
 from suite.base.exit_codes import Exit

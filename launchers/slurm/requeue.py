@@ -17,7 +17,7 @@ from pathlib import Path
 
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
-from launchers.slurm.submission import cancel_mark, read_submission, submissions_folder, this_task
+from launchers.slurm.submission_record import cancel_mark, read_submission, submissions_folder, this_task
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.store import attempts

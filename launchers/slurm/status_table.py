@@ -17,7 +17,7 @@ from launchers.core.plan_cost import run_flops
 from launchers.core.run_names import describe
 from launchers.slurm.grid_status import JobState, JobStatus
 from launchers.slurm.lost_starts import bad_nodes, read_starts
-from launchers.slurm.submission import find_submissions, submissions_folder
+from launchers.slurm.submission_record import find_submissions, submissions_folder
 from suite.cost.costs import write_hours
 from suite.spec.profile import Profile
 

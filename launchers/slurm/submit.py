@@ -20,10 +20,16 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.batch import BatchScript, UnknownError
+from launchers.slurm.batch_script import BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
-from launchers.slurm.submission import Submission, array_name, leaderboard_name, submissions_folder, write_submission
+from launchers.slurm.submission_record import (
+    Submission,
+    array_name,
+    leaderboard_name,
+    submissions_folder,
+    write_submission,
+)
 from suite.base.errors import RunError, SpecError, unknown_name
 from suite.base.frozen import Frozen
 from suite.spec.experiment import Experiment

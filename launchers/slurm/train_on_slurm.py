@@ -18,7 +18,7 @@ from launchers.core.plan import Job, PlannedRun, make_jobs
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.status_table import find_troubles, render_status
-from launchers.slurm.submission import (
+from launchers.slurm.submission_record import (
     cancel_mark,
     find_submissions,
     find_users,
