@@ -18,14 +18,7 @@ from launchers.core.plan import Job, PlannedRun, make_jobs
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.status_table import find_troubles, render_status
-from launchers.slurm.submission_record import (
-    cancel_mark,
-    find_submissions,
-    find_users,
-    leaderboard_name,
-    owner_of,
-    submissions_folder,
-)
+from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, owner_of, submissions_folder
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
@@ -127,7 +120,7 @@ def cancel(grid: GridRequest, console: Console) -> int:
         for mark in marks:  # first: a job that ends meanwhile must not come back
             mark.touch()
         try:
-            num_jobs = slurm.cancel(names, [leaderboard_name(name) for name in names], find_users(store, ours))
+            num_jobs = slurm.cancel(names, [s.leaderboard_name for s in ours], find_users(store, ours))
         except RunError:
             for mark in marks:
                 mark.unlink(missing_ok=True)

@@ -34,7 +34,7 @@ import filelock
 
 from suite.base.errors import RecordError
 from suite.base.files import append_record, disk_error, naming_disk_errors, read_file, read_tail, write_atomically
-from suite.base.reading import describe, read_metrics_line, read_model, seal, unseal
+from suite.base.reading import read_metrics_line, read_model, seal, unreadable, unseal
 from suite.spec.experiment import Experiment
 from suite.store.results import RESULT_FORMAT, Failure, FailureKind, Result, format_of
 
@@ -44,6 +44,7 @@ _PARTIAL = "partial-"  # what the folder of one that is being written, or remove
 _UNUSABLE = "unusable-"  # what that of one is called that cannot be gone on from
 _OURS = re.compile(rf"({_UNUSABLE})?{_CHECKPOINT.pattern}|{_PARTIAL}[0-9]{{1,9}}")
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
+_TRAIN_AGAIN = "Use --retry-failed: it sets the file aside and trains again."
 _FIRST_SEALED = 4  # format of results, which brought ``threads_per_rank`` too
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
@@ -105,10 +106,8 @@ class RunDirectory:
         try:
             return read_model(Experiment, read_file(self.experiment_path))
         except (OSError, ValueError) as error:
-            raise RecordError(
-                f"cannot read {self.experiment_path}: {describe(error)}. "
-                "Expected a run's folder as the grid makes it: start the grid again."
-            ) from error
+            advice = "Expected a run's folder as the grid makes it: start the grid again."
+            raise unreadable(self.experiment_path, error, advice) from error
 
     @contextlib.contextmanager
     def claim(self, timeout_s: float = 0.0) -> Iterator[bool]:
@@ -205,11 +204,10 @@ class RunDirectory:
             return None
         except (OSError, ValueError) as error:
             self._refuse_newer(data)
-            raise self._corrupt(self.result_path, error) from error
+            raise unreadable(self.result_path, error, _TRAIN_AGAIN) from error
         if not self._is_of(result.experiment):
             raise RecordError(
-                f"{self.result_path} records {result.experiment.id}, but its folder is "
-                f"{self.id}. Use --retry-failed: it sets the file aside and trains again."
+                f"{self.result_path} records {result.experiment.id}, but its folder is {self.id}. {_TRAIN_AGAIN}"
             )
         return result
 
@@ -248,7 +246,7 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise self._corrupt(self.failure_path, error) from error
+            raise unreadable(self.failure_path, error, _TRAIN_AGAIN) from error
 
     def record_failure(self, kind: FailureKind, reason: str) -> None:
         """Leave why this attempt ended, which its log tells in full."""
@@ -267,9 +265,7 @@ class RunDirectory:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise RecordError(
-                f"cannot read {self.metrics_path}: {describe(error)}. Remove it, and train again."
-            ) from error
+            raise unreadable(self.metrics_path, error, "Remove it, and train again.") from error
         lines = text.split("\n")
         records = []
         for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is incomplete
@@ -301,8 +297,3 @@ class RunDirectory:
             with contextlib.suppress(ValueError):  # the first line of the window may be cut; others, the run will name
                 merged.update(read_metrics_line(line.decode(errors="replace")))
         return merged
-
-    def _corrupt(self, path: Path, error: Exception) -> RecordError:
-        return RecordError(
-            f"cannot read {path}: {describe(error)}. Use --retry-failed: it sets the file aside and trains again."
-        )
