@@ -6,7 +6,6 @@ The manifest is written last, so a folder without one is half made. Samples have
 the index, which is the data set's own (folders: sorted classes, sorted files in each).
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +20,7 @@ from pydantic import Field, model_validator
 from imagesets.fetch.storage import write_file
 from suite.base.arguments import program
 from suite.base.errors import DataError
-from suite.base.files import open_file, read_file
+from suite.base.files import read_file, sha256_of
 from suite.base.frozen import Frozen
 from suite.base.reading import describe, read_model
 from suite.spec.resources import StorageFormat
@@ -215,5 +214,4 @@ def stale(found: str) -> DataError:
 
 def describe_file(path: Path) -> StoredFile:
     """A file's size and checksum, as a manifest lists them."""
-    with open_file(path) as file:
-        return StoredFile(num_bytes=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+    return StoredFile(num_bytes=path.stat().st_size, sha256=sha256_of(path))

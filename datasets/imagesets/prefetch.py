@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from suite.base.errors import RunError
 
@@ -108,7 +109,7 @@ class Packed(Generic[Item]):
     """
 
     def __init__(self, item: Item, pinned: bool) -> None:
-        tensors = list(_tensors(item))
+        tensors = [leaf for leaf in tree_leaves(item) if isinstance(leaf, Tensor)]
         room = [-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors]
         starts = accumulate(room, initial=0)
         self._item = item
@@ -121,25 +122,8 @@ class Packed(Generic[Item]):
         """The item with its tensors on the device, where they are views of one buffer; pinned, without waiting."""
         moved = self._buffer.to(device, non_blocking=True)
         places = iter(self._places)
-        item: Item = _replace_tensors(self._item, lambda _: next(places).view(moved))
+        item: Item = tree_map_only(Tensor, lambda _: next(places).view(moved), self._item)
         return item
-
-
-def _tensors(item: Any) -> Iterator[Tensor]:
-    if isinstance(item, Tensor):
-        yield item
-    elif isinstance(item, tuple):
-        for part in item:
-            yield from _tensors(part)
-
-
-def _replace_tensors(item: Any, replace: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(item, Tensor):
-        return replace(item)
-    if not isinstance(item, tuple):
-        return item
-    parts = [_replace_tensors(part, replace) for part in item]
-    return type(item)(*parts) if hasattr(item, "_fields") else tuple(parts)
 
 
 def stream_batches(

@@ -49,12 +49,11 @@ def record_start(run: RunDirectory, num_ranks: int) -> None:
     attempts = read_attempts(run)
     if attempts and (last := attempts[-1]).end is None:
         _append(run, ended_at=last.ended_at, end="lost", job=last.job, restarts=last.restarts)
-    environment = os.environ
     start = Attempt(
         started_at=time.time(),
-        host=environment.get("SLURM_JOB_NODELIST") or platform.node(),
+        host=os.environ.get("SLURM_JOB_NODELIST") or platform.node(),
         **this_job(),
-        num_nodes=int(environment.get("SLURM_JOB_NUM_NODES", 1)),
+        num_nodes=int(os.environ.get("SLURM_JOB_NUM_NODES", 1)),
         num_ranks=num_ranks,
         from_step=run.newest_checkpoint() or 0,
     )
@@ -74,10 +73,9 @@ def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> Non
 
 def this_job() -> dict[str, Any]:
     """Which job of SLURM's this process belongs to, and how often that was requeued."""
-    environment = os.environ
-    array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
-    job = f"{array}_{task}" if array else environment.get("SLURM_JOB_ID", "")
-    return {"job": job, "restarts": int(environment.get("SLURM_RESTART_COUNT", 0))}
+    array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    job = f"{array}_{task}" if array else os.environ.get("SLURM_JOB_ID", "")
+    return {"job": job, "restarts": int(os.environ.get("SLURM_RESTART_COUNT", 0))}
 
 
 def read_attempts(run: RunDirectory) -> list[Attempt]:
