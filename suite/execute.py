@@ -67,14 +67,13 @@ def run_as_rank(path: Path, resources: Resources) -> int:
     if os.environ["RANK"] != "0":
         return _attempt(directory, resources, is_to_be_trained=False)
     with _taken(directory) as status:
-        if status is not None and resources.num_ranks == 1:
-            return status
         if status is None:
             _begin(directory, resources)
-        ended = _attempt(directory, resources, is_to_be_trained=status is None)
-        if status is None:
-            attempts.record_end(directory, _ENDS.get(ended, "failed"))
-        return ended if status is None else status
+            status = _attempt(directory, resources)
+            attempts.record_end(directory, _ENDS.get(status, "failed"))
+        elif resources.num_ranks > 1:
+            _attempt(directory, resources, is_to_be_trained=False)
+        return status
 
 
 @contextlib.contextmanager
