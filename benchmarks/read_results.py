@@ -60,7 +60,7 @@ def make_profile(num_cells: int) -> Profile:
 def write_results(profile: Profile, store: Path, num_seeds: int) -> list[Path]:
     """Finished runs of every cell; returns their result files."""
     paths = []
-    for experiment in profile.experiments(num_seeds):
+    for experiment in profile.experiments(range(num_seeds)):
         run = RunDirectory.of(store, experiment)
         run.path.mkdir(parents=True)
         run.result_path.write_text(make_result(experiment).model_dump_json(indent=1), encoding="utf-8")
@@ -100,7 +100,7 @@ def load_plainly(paths: list[Path]) -> None:
 def read_all_status(profile: Profile, store: Path, num_seeds: int) -> None:
     """Do as ``grid.py --status`` does: expand the grid, look every run up."""
     resources = Resources()
-    jobs = [Job(e, RunDirectory.of(store, e), resources) for e in profile.experiments(num_seeds)]
+    jobs = [Job(e, RunDirectory.of(store, e), resources) for e in profile.experiments(range(num_seeds))]
     assert all(status.state == "done" for status in read_status(jobs, store))
 
 

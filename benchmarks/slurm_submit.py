@@ -35,13 +35,13 @@ def submit_plainly(num_jobs: int, folder: Path) -> None:
 
 
 def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
-    experiments = SUITE.profile("laptop").experiments(-(-num_runs // 10))[:num_runs]
+    experiments = SUITE.profile("laptop").experiments(range(-(-num_runs // 10)))[:num_runs]
     return make_plan(experiments, store, Resources())
 
 
 def submit(plan: list[PlannedRun], store: Path, *, test: bool = False) -> str:
     """Submit a plan as the grid does; returns the submission's name. ``test`` asks SLURM first if it would take it."""
-    submitter = Submitter(plan, store, SUITE, "laptop", 1, Allocation(more={"begin": _LATER}))
+    submitter = Submitter(plan, store, SUITE, "laptop", range(1), Allocation(more={"begin": _LATER}))
     if test:
         submitter.test()
     submitter.submit()

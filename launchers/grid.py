@@ -18,6 +18,7 @@ from rich.console import Console
 
 from launchers.command.command_line import parse_options
 from launchers.command.custom_models import check
+from launchers.command.freeze import freeze
 from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures, print_suites
@@ -79,6 +80,9 @@ def _run(options: GridOptions, console: Console) -> int:
     grid = GridRequest.of(options)
     if options.show:
         print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
+        return Exit.DONE
+    if options.freeze is not None:
+        freeze(grid, console)
         return Exit.DONE
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit

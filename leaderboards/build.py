@@ -23,7 +23,7 @@ from leaderboards.text.claims import render_claims_csv, render_claims_page, summ
 from leaderboards.text.custom_models import summarize_comparisons
 from leaderboards.text.index import render_index, render_index_csv, summarize_line
 from leaderboards.text.terminal import print_summary
-from suite.base.arguments import a_path, positive, program
+from suite.base.arguments import a_path, program, some_seeds
 from suite.base.endings import ends_in_message
 from suite.base.errors import SpecError, SuiteError
 from suite.base.exit_codes import Exit
@@ -35,7 +35,7 @@ def build(
     suite_name: str,
     profile: str,
     store: Path,
-    num_seeds: int | None = None,
+    seeds: Sequence[int] | None = None,
     out: Path | None = None,
     *,
     pack: bool = False,
@@ -45,7 +45,7 @@ def build(
     Args:
         suite_name, profile: the suite, as ``suite.papers.get_suite`` knows it, and its scale.
         store: the run store.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
         out: the folder to write to; None: ``<store>/leaderboards/<suite_name>``.
         pack: whether to write the finished runs' records as one file; a file that is there is always renewed.
 
@@ -58,7 +58,7 @@ def build(
         The folder.
     """
     suite = get_suite(suite_name)
-    leaderboard = make_leaderboard(suite, profile, store, num_seeds)
+    leaderboard = make_leaderboard(suite, profile, store, seeds)
     claims = find_claims(leaderboard, store)
     out = out or store / "leaderboards" / suite.name
     markdown = write_leaderboard(leaderboard, out)
@@ -78,7 +78,7 @@ def build(
 def build_all(
     store: Path,
     profile: str | None = None,
-    num_seeds: int | None = None,
+    seeds: Sequence[int] | None = None,
     out: Path | None = None,
     *,
     pack: bool = False,
@@ -88,7 +88,7 @@ def build_all(
     A suite that cannot be built is named in the index.
 
     Args:
-        store, num_seeds, pack: arguments of ``build``.
+        store, seeds, pack: arguments of ``build``.
         profile: the only scale to look at; None: all.
         out: the folder of the index and of the suites' folders; None: ``<store>/leaderboards``.
 
@@ -98,7 +98,7 @@ def build_all(
     check_store(store)
     out = out or store / "leaderboards"
     make_folder(out)
-    lines = [_write_line(line, out, pack=pack) for line in survey(store, profile, num_seeds)]
+    lines = [_write_line(line, out, pack=pack) for line in survey(store, profile, seeds)]
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
     claims = judge_all(lines, store)
@@ -152,7 +152,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--dataset", metavar="NAME", help="the runs that grid.py --dataset NAME has trained")
     parser.add_argument(
-        "--seeds", type=positive, metavar="N", help="seeds planned per cell (default: as many as the fullest cell has)"
+        "--seeds",
+        type=some_seeds,
+        metavar="N",
+        help="seeds planned for each cell, as grid.py takes them (default: those of the fullest)",
     )
     parser.add_argument(
         "--out", type=a_path, metavar="DIR", help="folder for the files (default: RUNS/leaderboards, or SUITE in it)"

@@ -20,6 +20,7 @@ from leaderboards.published_boards import (
     read_runs,
 )
 from leaderboards.significance.power import seeds_needed
+from suite.base.arguments import spell_seeds
 from suite.base.errors import RecordError
 from suite.base.files import write_atomically
 from suite.papers import get_suite, list_suites, suite_module
@@ -77,7 +78,8 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
     hours_of: dict[str, dict[str, float]] = {}  # by configuration and seed
     for run in runs:
         hours_of.setdefault(run["run"].rpartition("/")[0], {})[run["seed"]] = float(run["device_hours"])
-    num_seeds = min(len(hours) for hours in hours_of.values())
+    seeds = sorted(map(int, set.intersection(*map(set, hours_of.values()))))
+    num_seeds = len(seeds)
     num_runs = num_seeds * len(hours_of)
     num_further = len(runs) - num_runs
     hours = sum(min(own.values()) for own in hours_of.values())  # the run that other work disturbed least
@@ -86,11 +88,11 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
     headline = read_headline(board)
     needed = seeds_needed(headline.mean or 0.0, math.sqrt(sum(headline.variances)))
     further = f", {num_further} of further seeds" * (num_further > 0)
-    others = f", {num_all - len(runs)} of challengers" * (num_all > len(runs))
+    others = f", {num_all - len(runs)} of custom models" * (num_all > len(runs))
     return (
         f"| [{suite}, {profile}]({link}) "
         f"| {num_runs} for {num_seeds} seed{'s' * (num_seeds > 1)}{further}{others} "
-        f"| {needed or '-'} | `{command}{f' --seeds {num_seeds}' * (num_seeds > 1)}` "
+        f"| {needed or '-'} | `{command}{f' --seeds {spell_seeds(seeds)}' * (num_seeds > 1)}` "
         f"| {', '.join(f'{count} of {name}' for name, count in commits)} | {hours:.2g} |"
     )
 

@@ -22,6 +22,8 @@ from suite.base.archives import StrictHeader, unpack_files
 from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, read_file
 from suite.store.custom_models import FOLDER, as_record, record_name
+from suite.store.frozen_plan import FOLDER as PLANS
+from suite.store.frozen_plan import plan_path
 from suite.store.results import why_void
 from suite.store.run_directory import EXPERIMENTS, RunDirectory
 from suite.store.run_store import list_runs
@@ -36,13 +38,16 @@ _RECORDS = tuple(
         _ANY_RUN.attempts_path,
         _ANY_RUN.metrics_path,
         _ANY_RUN.maps_path,
+        _ANY_RUN.predictions_path,
         _ANY_RUN.result_path,
     )
 )
 _LARGE = (_ANY_RUN.metrics_path.name, _ANY_RUN.maps_path.name)
 _MOST_AT_ONCE, _MOST_OF_LARGE = 1 << 24, 1 << 28  # bytes of a record: a hundred times those of the largest suites
 _MOST_TIMES = 200  # as large as they are packed: ours are 2 to 22 times as large
-_MEMBER = re.compile(rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|{FOLDER}/[^/]+\.json")
+_MEMBER = re.compile(
+    rf"{EXPERIMENTS}/[^/]+/seed-\d+/({'|'.join(map(re.escape, _RECORDS))})|({FOLDER}|{PLANS})/[^/]+\.json"
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,9 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
                 _add(archive, f"{EXPERIMENTS}/{run.id}/{name}", content)
         for custom_model in sorted(leaderboard.suite.custom_models, key=lambda custom_model: custom_model.name):
             _add(archive, record_name(custom_model), as_record(custom_model))
+        if leaderboard.plan is not None:
+            path = plan_path(Path(), leaderboard.suite.name, leaderboard.profile_name)
+            _add(archive, str(path), leaderboard.plan.as_record())
     return PackedRecords(packed.getvalue(), num_runs, num_left_out)
 
 

@@ -36,14 +36,14 @@ class IndexLine:
 
 
 def survey(
-    store: Path, profile: str | None = None, num_seeds: int | None = None, also: tuple[str, str] | None = None
+    store: Path, profile: str | None = None, seeds: Sequence[int] | None = None, also: tuple[str, str] | None = None
 ) -> Iterator[IndexLine]:
     """Read every suite at every scale that has runs; of suites without any the paper's numbers.
 
     Args:
         store: the run store.
         profile: the only scale to look at; None: all.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
         also: another suite and its scale, such as one of the user's own or on other images.
     """
     extra = {also[0]: also[1]} if also else {}
@@ -54,32 +54,32 @@ def survey(
         else:
             profiles = list(dict.fromkeys([*suite.profiles, "smoke", *filter(None, [extra.get(name)])]))
         for shown in [one for one in profiles if has_runs(suite, one, store)] or [""]:
-            yield read_line(suite, shown, store, num_seeds)
+            yield read_line(suite, shown, store, seeds)
 
 
 def has_runs(suite: Suite, profile: str, store: Path) -> bool:
     """Whether at least one experiment of an entry has a folder in the store."""
-    groups = list_configurations(store)
-    if not groups:
+    configurations = list_configurations(store)
+    if not configurations:
         return False
     with contextlib.suppress(RecordError):  # an unreadable record is an error where the suite is built
         suite = enter_custom_models(suite, profile, store)
     candidates = (candidate for entry in suite.profile(profile).entries for candidate in entry.candidates)
-    return any(candidate.configuration in groups for candidate in candidates)
+    return any(candidate.configuration in configurations for candidate in candidates)
 
 
-def read_line(suite: Suite, profile: str, store: Path, num_seeds: int | None = None) -> IndexLine:
+def read_line(suite: Suite, profile: str, store: Path, seeds: Sequence[int] | None = None) -> IndexLine:
     """Read one suite at one scale; an error is kept in its line, so that the index has the others.
 
     Args:
         suite: the suite as it is published.
         profile: the name of the scale; "": the suite has no runs, and only the paper's numbers are read.
         store: the run store.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
     """
     try:
         shown = profile or ("paper" if "paper" in suite.profiles else next(iter(suite.profiles)))
-        leaderboard = make_leaderboard(suite, shown, store, num_seeds)
+        leaderboard = make_leaderboard(suite, shown, store, seeds)
         cost = estimate_cost(leaderboard.profile, leaderboard.collection)
         if not profile:
             return IndexLine(leaderboard.suite, leaderboard=leaderboard, planned=cost)

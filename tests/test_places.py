@@ -125,7 +125,7 @@ CLAIMS = PaperClaims(
     claims=(Claim(name="it_helps_elsewhere", section="Sec. 1", statement="It helps elsewhere.", effects=(gain,)),),
 )
 """,
-    "elsewhere/tables/elsewhere_table1.csv": "model,top1\ndeit,70.0\nconvit,80.0\n",
+    "elsewhere/printed_tables/elsewhere_table1.csv": "model,top1\ndeit,70.0\nconvit,80.0\n",
     "elsewhere/coverage.csv": "kind,where,shows,here\nitem,Table 1,accuracy,`elsewhere_shares/elsewhere_table1`\n",
     "elsewhere/not_judged.csv": 'section,statement,reason\nSec. 2,"It is fast, too.",About their hardware.\n',
     "elsewhere-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n",

@@ -36,6 +36,9 @@ def test_naming_a_default_or_a_recipe_changes_no_identity():
         {"model": "convit_s"},
         {"train_fraction": 0.1},
         {"normalization": "half"},
+        {"images_drawn_by_seed": True},
+        {"shuffle": "patches", "shuffle_patch_size": 16},
+        {"shuffle": "within_patches", "shuffle_patch_size": 16},
         {"model_options": {"patch_size": 8}},
         {"recipe": DEIT_LAPTOP},
         {"recipe": DEIT.model_copy(update={"mixup": 0.1})},
@@ -63,6 +66,19 @@ def test_only_a_student_may_be_normalized_otherwise_than_its_parent():
     assert EXPERIMENT.model_copy(update={"kind": "distillation", **fields}).parents == (EXPERIMENT,)
     halved = EXPERIMENT.model_copy(update={"normalization": "half"})
     assert halved.then("maps").normalization == "half"
+
+
+@pytest.mark.parametrize(
+    ("shuffle", "size", "found"),
+    [
+        ("none", 16, "shuffle_patch_size is 16 and shuffle 'none'; expected 0"),
+        ("patches", 0, "shuffle_patch_size 0; expected pixels that divide image_size 224"),
+        ("within_patches", 15, "shuffle_patch_size 15; expected pixels that divide image_size 224"),
+    ],
+)
+def test_images_are_shuffled_in_patches_that_they_consist_of(shuffle, size, found):
+    with pytest.raises(ValueError, match=found):
+        EXPERIMENT.model_copy(update={"shuffle": shuffle, "shuffle_patch_size": size})
 
 
 def test_an_experiment_survives_json():

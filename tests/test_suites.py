@@ -32,7 +32,7 @@ def check_model(model, num_classes, image_size, options):
 @pytest.mark.parametrize(("name", "profile"), CASES)
 def test_every_experiment_can_be_built_and_comes_after_those_it_needs(name, profile):
     known = set()
-    for experiment in get_suite(name).profile(profile).experiments(num_seeds=2):
+    for experiment in get_suite(name).profile(profile).experiments(range(2)):
         assert all(parent.id in known for parent in experiment.parents)
         assert experiment.id not in known
         known.add(experiment.id)

@@ -6,19 +6,29 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from imagesets.randomness import Purpose, random_order
 from suite.base.errors import DataError
 
 
-def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> NDArray[np.int64]:
-    """Indices of the first floor(n * fraction) samples of each class, ascending, by the training samples' labels (N,).
+def fraction_indices(
+    labels: ArrayLike, fraction: float, num_classes: int, seed: int | None = None
+) -> NDArray[np.int64]:
+    """Indices of the first floor(n * fraction) samples of each class, ascending.
 
-    The order is the data set's own, so that smaller fractions lie within larger ones.
+    Smaller fractions lie within larger ones.
+
+    Args:
+        labels: (N,), of the training samples.
+        fraction: the share of each class that is kept.
+        num_classes: the number of classes, none of which may be empty.
+        seed: the seed of a random order of each class; None is the data set's own order.
 
     Raises:
         DataError: if a class would keep no sample.
     """
     classes = np.asarray(labels)
-    by_class = np.argsort(classes, kind="stable")
+    order = np.arange(len(classes)) if seed is None else random_order(seed, Purpose.SHARE, len(classes))
+    by_class = order[np.argsort(classes[order], kind="stable")]
     starts = np.searchsorted(classes[by_class], np.arange(num_classes + 1))
     kept = []
     for label in range(num_classes):
@@ -32,6 +42,21 @@ def fraction_indices(labels: ArrayLike, fraction: float, num_classes: int) -> ND
             )
         kept.append(members[:count])
     return np.sort(np.concatenate(kept))
+
+
+def hold_out(labels: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split training samples for a search: those to train on, and the last tenth of each class, to choose by.
+
+    Args:
+        labels: the training samples' labels (N,).
+
+    Returns:
+        Indices of both, ascending.
+    """
+    by_class = [np.flatnonzero(np.asarray(labels) == label) for label in range(num_classes)]
+    held_out = [members[len(members) - math.ceil(len(members) / 10) :] for members in by_class]
+    left = [members[: len(members) - len(last)] for members, last in zip(by_class, held_out, strict=True)]
+    return np.sort(np.concatenate(left)), np.sort(np.concatenate(held_out))
 
 
 def spread_over_classes(labels: ArrayLike, count: int) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """The one loader: an experiment's training stream and test batches, from images stored in any format.
 
     host    order (seed, epoch) -> samples of a step -> all that is drawn for them; their crops (a format's windows)
-    device  augmentation and normalization of what the host sends, in one copy: pixels as read, labels, draws
+    device  augmentation, normalization and shuffling of what the host sends, in one copy: pixels as read, labels, draws
 
 The training stream is one endless sequence, epoch after epoch, cut into batches: step t takes positions
 [t * B, (t + 1) * B), so every sample is seen equally often also where B does not divide the set. Rank r of R takes
@@ -30,14 +30,15 @@ from torch import Tensor
 
 from imagesets.augment.parameters import flips, padded_crops, resized_bilinearly, resized_crops
 from imagesets.augment.pipeline import Augmentation, Draws
+from imagesets.augment.shuffling import Shuffle
 from imagesets.buffer_pool import BufferPool
 from imagesets.catalog import statistics
 from imagesets.decode import Interpolation
 from imagesets.formats.stored import CorruptImageError, Pixels
-from imagesets.fractions import fraction_indices, spread_over_classes
+from imagesets.fractions import fraction_indices, hold_out, spread_over_classes
 from imagesets.prefetch import start_threads, stream_batches
 from imagesets.prepared import check_side, find_info
-from imagesets.randomness import Samples, epoch_order
+from imagesets.randomness import Purpose, Samples, random_order
 from imagesets.stored_split import open_splits
 from suite.base.errors import DataError
 from suite.spec.experiment import Experiment
@@ -94,15 +95,22 @@ class ImageLoader:
         self.recipe, self._seed, self._size = experiment.recipe, experiment.seed, experiment.image_size
         splits = open_splits(info, resources.loader, data_dir)
         self._train, self._test = splits["train"], splits["test"]
-        self._kept = fraction_indices(self._train.labels, experiment.train_fraction, info.num_classes)
+        left = np.arange(len(self._train.labels))
+        drawn_by = experiment.seed if experiment.images_drawn_by_seed else None
         self._tested = np.flatnonzero(self._test.labels < info.num_classes)
+        if experiment.evaluated_on == "held_out":
+            left, self._tested = hold_out(self._train.labels, info.num_classes)
+            self._test = self._train
+        labels = self._train.labels[left]
+        self._kept = left[fraction_indices(labels, experiment.train_fraction, info.num_classes, drawn_by)]
         check_side(experiment, self._train.stored_side)
         pads = self.recipe.crop == "pad"  # then images are used at their stored size
         self._cuts_whole = pads or (self.recipe.crop == "none" and self._train.common_size == self._size)
         self._tests_whole = self._size in (self._test.common_size, self._test.stored_side if pads else None)
         mean, std = statistics(info, experiment.normalization)
         self._augment = Augmentation(self.recipe, self._seed, mean, std, info.num_classes)
-        self._order = lru_cache(maxsize=2)(lambda epoch: epoch_order(self._seed, epoch, self.num_train))
+        self._shuffle = Shuffle(experiment)
+        self._order = lru_cache(maxsize=2)(lambda epoch: random_order(self._seed, Purpose.ORDER, self.num_train, epoch))
         self._chosen_of_block = lru_cache(maxsize=2)(self._choose_block)
         self._skip_corrupt = resources.skip_corrupt
         self.corrupt: set[tuple[str, int]] = set()
@@ -117,6 +125,11 @@ class ImageLoader:
     @property
     def num_test(self) -> int:
         return len(self._tested)
+
+    @property
+    def test_labels(self) -> NDArray[np.int64]:
+        """The classes of the test images, in the order of their batches: (N,)."""
+        return self._test.labels[self._tested]
 
     @property
     def num_steps(self) -> int:
@@ -151,7 +164,8 @@ class ImageLoader:
         )
 
     def _augmented(self, loaded: _Loaded) -> Batch:
-        return Batch(*self._augment(_channels_first(loaded.images), loaded.labels, loaded.draws))
+        images, labels = self._augment(_channels_first(loaded.images), loaded.labels, loaded.draws)
+        return Batch(self._shuffle(images), labels)
 
     def _load(self, step: int, rank: int, num_ranks: int) -> _Loaded:
         chosen = self._choose(step, rank, num_ranks)
@@ -266,8 +280,9 @@ class ImageLoader:
         return self._normalized(self._load_spread(count))
 
     def spread_pixels(self, count: int) -> Tensor:
-        """The images of ``spread_batch`` as they are: (count, S, S, 3) uint8."""
-        return self._load_spread(count).images
+        """The images of ``spread_batch`` before normalization: (count, S, S, 3) uint8."""
+        images = _channels_first(self._load_spread(count).images)
+        return self._shuffle(images).permute(0, 2, 3, 1).contiguous()
 
     def _load_spread(self, count: int) -> _Loaded:
         """``spread_batch`` as it is read."""
@@ -282,7 +297,7 @@ class ImageLoader:
         raise DataError("no test image can be decoded; expected all of them, or with --skip-corrupt most")
 
     def _normalized(self, loaded: _Loaded) -> Batch:
-        return Batch(self._augment.normalize(_channels_first(loaded.images)), loaded.labels)
+        return Batch(self._shuffle(self._augment.normalize(_channels_first(loaded.images))), loaded.labels)
 
     def _load_chosen(self, chosen: NDArray[np.int64]) -> _Loaded:
         """These stored test images as they are read; of none, one that does not count."""

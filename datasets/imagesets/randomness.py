@@ -33,6 +33,8 @@ class Purpose(IntEnum):
     ERASING_NOISE = 7
     MIXING = 8
     INTERPOLATION = 9
+    SHARE = 10
+    SHUFFLE = 11
 
 
 class Samples(NamedTuple):
@@ -92,8 +94,14 @@ def uniforms(seed: int, purpose: Purpose, samples: Samples, num: int = 4) -> NDA
     return random_words(seed, purpose, samples, num) / 2.0**32
 
 
-def epoch_order(seed: int, epoch: int, num_samples: int) -> NDArray[np.int64]:
-    """The epoch's permutation of range(num_samples): samples sorted by a random 64-bit key."""
-    everything = Samples(np.array([epoch]), np.arange(num_samples), np.zeros(1, dtype=np.int64))
-    words = random_words(seed, Purpose.ORDER, everything, 2)
+def random_order(seed: int, purpose: Purpose, num: int, epoch: int = 0) -> NDArray[np.int64]:
+    """A permutation of range(num): its numbers sorted by a random 64-bit key of each.
+
+    Args:
+        seed, purpose: the two halves of the generator's key.
+        num: how many numbers are permuted.
+        epoch: the epoch whose order it is; 0 where it serves all of them.
+    """
+    everything = Samples(np.array([epoch]), np.arange(num), np.zeros(1, dtype=np.int64))
+    words = random_words(seed, purpose, everything, 2)
     return np.argsort((words[:, 0] << 32) | words[:, 1], kind="stable")

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from launchers.command.address import DEFAULT, parse_address
 from launchers.command.options import Cluster, GridOptions, SlurmOptions
 from leaderboards.significance.rules import FIRST_LOOK
-from suite.base.arguments import a_path, add_version, num_seeds, positive, program
+from suite.base.arguments import a_path, add_version, num_seeds, positive, program, some_seeds
 from suite.base.errors import SpecError
 from suite.spec.resources import StorageFormat, TrackerName
 
@@ -26,7 +26,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
         names = ", ".join(f"--{'slurm' if name == 'more' else name.replace('_', '-')}" for name in for_slurm)
         raise SpecError(f"{names} would do nothing here: add --cluster slurm, or leave it out")
     if isinstance(given.get("seeds"), float):
-        given |= {"until": given["seeds"], "seeds": FIRST_LOOK}
+        given |= {"until": given["seeds"], "seeds": range(FIRST_LOOK)}
     slurm, others = ({name: _frozen(value) for name, value in part.items()} for part in (for_slurm, given))
     return GridOptions(slurm=SlurmOptions(**slurm), **others)
 
@@ -35,16 +35,16 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _seeds(text: str) -> int | float:
-    """A number of seeds, or after ``until=`` a width, which is a float."""
+def _seeds(text: str) -> range | float:
+    """Seeds, or after ``until=`` a width, which is a float."""
     name, separator, width = text.partition("=")
     if not separator:
-        return num_seeds(text)
+        return some_seeds(text)
     with contextlib.suppress(ValueError):
         found = float(width)
         if name == "until" and 0 < found < math.inf:
             return found
-    raise argparse.ArgumentTypeError(f"found {text!r}, expected a number, or until=0.5, in points above 0")
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected a number, 8-19, or until=0.5, in points above 0")
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -72,9 +72,18 @@ def _make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--seeds", type=_seeds, metavar="N",
-        help="seeds 0 to N-1 of every configuration (default 1); until=H: until the headline is known to H points",
+        help="seeds 0 to N-1 of every configuration (default 1), or FIRST-LAST, such as 8-19; until=H: until the "
+        "headline is known to H points",
     )  # fmt: skip
     parser.add_argument("--max-seeds", type=num_seeds, metavar="N", help="the most for --seeds until (default 30)")
+    parser.add_argument(
+        "--freeze", type=a_path, metavar="FILE",
+        help="write down claims, configurations, seeds and stopping rule before training, and train nothing",
+    )  # fmt: skip
+    parser.add_argument(
+        "--looks", type=positive, nargs="+", metavar="N",
+        help="with --freeze: judge the claims at these numbers of seeds, such as 5 8 (default: when all are done)",
+    )  # fmt: skip
     parser.add_argument(
         "--only", nargs="+", action="extend", metavar="KEY=VALUE",
         help="train only these, such as model=deit_micro, or rows as their board calls them: train_size_percent=5",

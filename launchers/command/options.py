@@ -7,9 +7,10 @@ from typing import Literal
 from launchers.command.address import Address
 from leaderboards.significance.rules import FIRST_LOOK
 from suite.base.errors import SpecError
-from suite.papers import are_shown_with_best
+from suite.papers import are_shown_with_best, get_suite
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources, StorageFormat, TrackerName
+from suite.store.frozen_plan import read_plan
 
 Cluster = Literal["local", "slurm"]
 
@@ -39,6 +40,7 @@ class SlurmOptions:
 class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
+    ``freeze`` is the file that a plan is written to, ``looks`` the numbers of seeds at which its claims are judged.
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
     look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``parse_custom_model``
     reads them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on. Options
@@ -50,9 +52,11 @@ class GridOptions:
     dataset: str | None = None
     custom_models: tuple[tuple[str, ...], ...] = ()
     check: tuple[str, ...] = ()
-    seeds: int = 1
+    seeds: range = range(1)
     until: float | None = None
     max_seeds: int = 30
+    freeze: Path | None = None
+    looks: tuple[int, ...] = ()
     only: tuple[str, ...] = ()
     runs: Path = Path("runs")
     data_dir: Path | None = None
@@ -91,6 +95,12 @@ class GridOptions:
             raise SpecError("--seeds until=… trains all configurations of the headline together: it takes no --only")
         if self.until is not None and self.max_seeds < FIRST_LOOK:
             raise SpecError(f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more")
+        if self.freeze is not None and self.only:
+            raise SpecError("--freeze writes down all of a profile: it takes no --only")
+        if self.looks and (self.freeze is None or self.until is not None):
+            raise SpecError("--looks goes with --freeze and a fixed number of --seeds")
+        if self.looks and (list(self.looks) != sorted(set(self.looks)) or self.looks[-1] != len(self.seeds)):
+            raise SpecError(f"--looks: expected rising numbers of seeds, the last of them {len(self.seeds)}")
         if self.runs_per_gpu and (self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1):
             raise SpecError(
                 "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
@@ -110,7 +120,7 @@ class GridOptions:
     @property
     def starts_nothing(self) -> bool:
         """Whether runs are only looked at, or ended."""
-        return self.dry_run or self.show or self.status or self.cancel
+        return self.dry_run or self.show or self.status or self.cancel or self.freeze is not None
 
 
 def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threads_per_rank: int) -> Resources:
@@ -125,6 +135,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         SpecError: the ranks or micro-batches do not share a batch evenly.
     """
     weights = options.teacher_weights
+    plan = read_plan(options.runs, get_suite(options.suite).name, options.profile_name) if options.suite else None
     resources = Resources(
         device=profile.device,
         num_ranks=num_ranks,
@@ -141,6 +152,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         skip_corrupt=options.skip_corrupt,
         teacher_weights=str(weights.absolute()) if weights else None,
         track=tuple(dict.fromkeys(options.track)),
+        plan_sha256=plan.sha256 if plan else "",
     )
     for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
         resources.split_batch(batch_size)

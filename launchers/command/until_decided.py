@@ -31,7 +31,7 @@ def train_until(options: GridOptions, train: Train, console: Console) -> int:
     if cell is not None and num_done >= FIRST_LOOK and not _is_decided(cell, options):
         num_seeds = min(num_done + 1, options.max_seeds)
     while True:
-        status = train(replace(options, seeds=num_seeds, until=None))
+        status = train(replace(options, seeds=range(num_seeds), until=None))
         if status or options.slurm.detach:
             return status
         cell = _headline(options)

@@ -42,7 +42,7 @@ class PlannedRun:
 
 
 def find_rows(suite: Suite, profile: Profile) -> Rows:
-    """Name the board's rows that show each group of seeds: keys and values in its order."""
+    """Name the board's rows that show each configuration: their keys and values, in the board's order."""
     found: Rows = defaultdict(list)
     for entry in profile.entries:
         for candidate in entry.candidates:

@@ -26,25 +26,25 @@ class ServedBoard:
 
     Args:
         suite: suite as it is published, without custom models.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        seeds: seeds planned for each cell; None: those of the fullest cell.
         live: table of runs at work on the page of a grid, which stands above all others; None: another page.
     """
 
     def __init__(
-        self, suite: Suite, profile: str, store: Path, num_seeds: int | None = None, live: LiveTable | None = None
+        self, suite: Suite, profile: str, store: Path, seeds: range | None = None, live: LiveTable | None = None
     ) -> None:
         self._suite, self._profile, self._store = suite, profile, store
-        self._num_seeds, self._live = num_seeds, live
+        self._seeds, self._live = seeds, live
         self.mark = ""
 
     def make(self) -> Page | None:
         """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
         profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
-        groups = {experiment.configuration for experiment in profile.experiments()}
-        mark = mark_of(experiments_folder(self._store) / group for group in sorted(groups))
+        configurations = {experiment.configuration for experiment in profile.experiments()}
+        mark = mark_of(experiments_folder(self._store) / configuration for configuration in sorted(configurations))
         if mark == self.mark:
             return None
-        leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._num_seeds)
+        leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._seeds)
         claims = find_claims(leaderboard, self._store)
         live = replace(self._live, board=mark) if self._live else None
         above, grid = (".", "") if live else ("..", "../")
@@ -57,20 +57,20 @@ class ServedBoard:
         return Page.of(text, "text/html", sidecars)
 
 
-def mark_of(groups: Iterator[Path]) -> str:
-    """A digest of folders of runs that changes when one of these begins, ends or fails."""
+def mark_of(folders: Iterator[Path]) -> str:
+    """A digest of configurations' folders that changes when a run in one of them begins, ends or fails."""
     found = hashlib.sha256()
-    for group in groups:
-        found.update(repr([group.name, *_look_at(group)]).encode())
+    for folder in folders:
+        found.update(repr([folder.name, *_look_at(folder)]).encode())
     return found.hexdigest()
 
 
-def _look_at(group: Path) -> Iterator[tuple[str, int, int]]:
-    """Each seed in a folder, and the date and size of what it ended with."""
+def _look_at(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """Each seed in a configuration's folder, with the date and size of its result or failure."""
     with contextlib.suppress(OSError):  # none was begun
-        for seed in sorted(os.listdir(group)):
+        for seed in sorted(os.listdir(folder)):
             yield seed, 0, 0
-            run = RunDirectory(group / seed)
+            run = RunDirectory(folder / seed)
             for path in (run.result_path, run.failure_path):
                 with contextlib.suppress(OSError):
                     status = path.stat()

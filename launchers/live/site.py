@@ -123,9 +123,9 @@ class Site:
 def make_site(grid: GridRequest) -> Site:
     """The page of a grid, at "", the state that it asks for every few seconds, and the pages of its whole store."""
     options, name = grid.options, grid.options.suite or ""
-    num_seeds = options.seeds if options.until is None else None
+    seeds = options.seeds if options.until is None else None
     live = LiveTable(COLUMNS, TEXTS, STATE)
-    board = ServedBoard(get_suite(name), grid.profile_name, options.runs, num_seeds, live)
+    board = ServedBoard(get_suite(name), grid.profile_name, options.runs, seeds, live)
     shown = CachedPage(board.make, _EVERY_S)
     overview = Overview(options.runs, (name, grid.profile_name))
     pages = {

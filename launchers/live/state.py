@@ -59,7 +59,7 @@ def jobs_of(grid: GridRequest) -> list[Job]:
         return on_slurm.jobs_of(grid)
     if options.until is not None:
         seeds = [seed for experiment in profile.experiments() for seed in find_runs(options.runs, experiment)]
-        experiments = profile.experiments(max([options.seeds - 1, *seeds]) + 1)
+        experiments = profile.experiments(range(max([len(options.seeds) - 1, *seeds]) + 1))
     return make_jobs(experiments, options.runs, make_resources(options, profile, options.ranks_per_node or 1, 1))
 
 

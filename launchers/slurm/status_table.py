@@ -46,10 +46,10 @@ def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
         if status.state != "done" and status.remaining_s is not None:
             needed += status.remaining_s * resources.num_ranks / 3600
         elif status.state != "done":
-            group = experiment.configuration_id
-            if group not in by_flops:
-                by_flops[group] = run_flops(experiment, resources) / profile.sustained_flops / 3600
-            needed += by_flops[group]
+            configuration = experiment.configuration_id
+            if configuration not in by_flops:
+                by_flops[configuration] = run_flops(experiment, resources) / profile.sustained_flops / 3600
+            needed += by_flops[configuration]
     return needed
 
 

@@ -36,6 +36,7 @@ class Submission(Frozen):
     suite: str
     profile: str
     num_seeds: int
+    first_seed: int = 0
     time_min: int
     resources: Resources
     tasks: tuple[tuple[Experiment, ...], ...]

@@ -24,6 +24,7 @@ from launchers.slurm.batch import BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
 from launchers.slurm.submission import Submission, array_name, leaderboard_name, submissions_folder, write_submission
+from suite.base.arguments import spell_seeds
 from suite.base.errors import RunError, SpecError, unknown_name
 from suite.base.frozen import Frozen
 from suite.spec.experiment import Experiment
@@ -93,7 +94,7 @@ class Submitter:
         store: Path,
         suite: Suite,
         profile: str,
-        num_seeds: int,
+        seeds: range,
         allocation: Allocation,
         *,
         runs_per_job: int = 1,
@@ -109,7 +110,8 @@ class Submitter:
             suite=suite.name,
             suite_source=suite_source,
             profile=profile,
-            num_seeds=num_seeds,
+            first_seed=seeds.start,
+            num_seeds=len(seeds),
             time_min=allocation.time_min,
             resources=runs[0].job.resources,
             tasks=tuple(tuple(task) for task in tasks),
@@ -221,7 +223,8 @@ class Submitter:
         }
         suite = submission.suite_source or submission.suite
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
-        options += ["--seeds", str(submission.num_seeds)]
+        first = submission.first_seed
+        options += ["--seeds", spell_seeds(range(first, first + submission.num_seeds))]
         command = f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}"
         BatchScript(self._folder, parameters).submit(command)
 

@@ -36,7 +36,7 @@ from suite.store.run_store import experiments_folder
 
 _EVERY_S = 2.0
 _METRICS = ("top1_percent", "top5_percent", "best_top1_percent", "test_loss", "images_per_s", "device_hours")
-Papers = Mapping[str, Mapping[str, float]]  # group of seeds -> metric -> the paper's number
+Papers = Mapping[str, Mapping[str, float]]  # configuration -> metric -> the paper's number
 
 
 class FollowRequest(Frozen):

@@ -26,7 +26,7 @@ class TrackedRun:
 
     @property
     def group(self) -> str:
-        """The runs that differ only in their seed."""
+        """The run's configuration, by which trackers group its seeds."""
         return self.id.partition("/")[0]
 
 

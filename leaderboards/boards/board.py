@@ -1,6 +1,6 @@
 """A suite at one scale and the run store -> its leaderboard: a board a table, a ``Cell`` per place in it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from suite.spec.custom_entries import with_custom_models
 from suite.spec.profile import Place, Profile, Row
 from suite.spec.suite import Suite, Table
 from suite.store.custom_models import read_custom_models
+from suite.store.frozen_plan import FrozenPlan, read_plan
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_configurations
 
@@ -61,6 +62,7 @@ class Leaderboard:
     profile: Profile
     tables: Mapping[str, Board]
     collection: Collection
+    plan: FrozenPlan | None = None  # that was frozen before its runs
 
     def ended_runs(self) -> Iterator[RunDirectory]:
         """All runs of the profile that had ended when it was read, in its order, seeds ascending."""
@@ -107,27 +109,30 @@ def aggregate(suite: Suite, profile_name: str, collection: Collection) -> Leader
     return Leaderboard(suite, profile_name, profile, tables, collection)
 
 
-def make_leaderboard(suite: Suite, profile_name: str, store: Path, num_seeds: int | None = None) -> Leaderboard:
+def make_leaderboard(suite: Suite, profile_name: str, store: Path, seeds: Sequence[int] | None = None) -> Leaderboard:
     """Make the leaderboard of a suite at one scale, with the store's custom models.
 
     Args:
         suite, profile_name: the suite and its scale.
         store: the run store.
-        num_seeds: seeds planned per cell; None: as many as the fullest cell has.
+        seeds: seeds planned for each cell; None: those of the frozen plan, or of the fullest cell.
 
     Raises:
         SpecError: The profile is unknown, the store is not there, or the suite does not fit its tables.
-        RecordError: Two run directories are of the same seed.
+        RecordError: Two run directories are of the same seed, or the frozen plan was changed.
     """
     suite = enter_custom_models(suite, profile_name, store)
-    check_layout(suite, suite.profile(profile_name))
-    return aggregate(suite, profile_name, collect(suite.profile(profile_name), store, num_seeds, suite.tables))
+    profile = suite.profile(profile_name)
+    check_layout(suite, profile)
+    plan = read_plan(store, suite.name, profile_name)
+    found = collect(profile, store, seeds or (plan.seeds if plan else None), suite.tables)
+    return replace(aggregate(suite, profile_name, found), plan=plan)
 
 
 def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
     """Enter the store's custom models that belong to this suite and have a run of it at this scale."""
     check_store(store)
-    groups = list_configurations(store)
+    configurations = list_configurations(store)
     entered = []
     for custom_model in read_custom_models(store):
         if custom_model.suites and suite.name not in custom_model.suites:
@@ -137,7 +142,7 @@ def enter_custom_models(suite: Suite, profile_name: str, store: Path) -> Suite:
         except SpecError:  # no row of this suite, or no recipe at this scale
             continue
         own = (experiment for entry in profile.entries if entry.beside for experiment in entry.candidates)
-        if any(experiment.configuration in groups for experiment in own):
+        if any(experiment.configuration in configurations for experiment in own):
             entered.append(custom_model)
     return with_custom_models(suite, entered, profile_name)
 

@@ -34,15 +34,15 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     the same data per image seen (``epochs * train_fraction``); else its FLOPs at the profile's stated rate.
     """
     experiments = {experiment.configuration_id: experiment for experiment in profile.experiments()}
-    runs = {group: collection.runs[group] for group in experiments}
-    hours_of = {group: [one.device_hours[seed] for seed in one.values] for group, one in runs.items()}
+    runs = {configuration: collection.runs[configuration] for configuration in experiments}
+    hours_of = {configuration: [one.device_hours[seed] for seed in one.values] for configuration, one in runs.items()}
     of_family: dict[Hashable, list[float]] = {}
-    for group, experiment in experiments.items():
-        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in hours_of[group])
+    for configuration, experiment in experiments.items():
+        of_family.setdefault(_family(experiment), []).extend(h / _length(experiment) for h in hours_of[configuration])
     to_go, num_unknown = 0.0, 0
-    for group, experiment in experiments.items():
-        left = sum(seed not in runs[group].values for seed in range(collection.num_planned))
-        known = hours_of[group] or [h * _length(experiment) for h in of_family[_family(experiment)]]
+    for configuration, experiment in experiments.items():
+        left = sum(seed not in runs[configuration].values for seed in collection.seeds)
+        known = hours_of[configuration] or [h * _length(experiment) for h in of_family[_family(experiment)]]
         flops = None if known else _flops(experiment)
         if flops is not None:
             known = [flops / profile.sustained_flops / 3600]

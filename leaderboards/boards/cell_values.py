@@ -17,7 +17,7 @@ from leaderboards.boards.usable_runs import UsableRuns, choose, describe_origins
 from leaderboards.significance.estimates import Estimate, Formula, derive, rank_intervals, single
 from leaderboards.significance.verdicts import Printed, judge_table
 from suite.spec.profile import Entry, Row
-from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Table
+from suite.spec.suite import ChangeFrom, Derived, Gain, RankedWithin, RelativeGain, RelativeTo, Table
 
 Cells = Mapping[tuple[Row, str], Cell]
 
@@ -117,7 +117,7 @@ def add_derived(
             known = [source for source in sources if source is not None]
             if known and len(known) == len(sources):
                 cell = combine(row, derived.column, known, formula, paper.value(row, derived.column))
-                found[row, derived.column] = replace(cell, is_change=isinstance(derived, ChangeFrom))
+                found[row, derived.column] = replace(cell, is_change=isinstance(derived, ChangeFrom | Gain))
     return found
 
 
@@ -125,8 +125,9 @@ def _sources(
     derived: Derived, row: Row, found: Cells, measured: Mapping[Row, Cell]
 ) -> tuple[list[Cell | None], Formula]:
     """The source cells of a derived cell and its formula; no cells where it has no place, as in a baseline's row."""
-    if isinstance(derived, RelativeGain):
-        return [found.get((row, derived.better)), found.get((row, derived.baseline))], _gain
+    if isinstance(derived, RelativeGain | Gain):
+        pair = [found.get((row, derived.better)), found.get((row, derived.baseline))]
+        return pair, _gain if isinstance(derived, RelativeGain) else _change
     if isinstance(derived, RelativeTo):
         return [measured.get(row), measured.get(derived.baseline)], _ratio
     if isinstance(derived, ChangeFrom):

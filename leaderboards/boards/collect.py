@@ -4,7 +4,7 @@ Every result is read, whatever its seed: to leave one out would be to choose. A 
 protocol has changed, is void.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -47,6 +47,7 @@ class SeedRuns:
     commits: dict[int, str] = field(default_factory=dict)
     circumstances: dict[int, dict[str, str | int | None]] = field(default_factory=dict)  # by what several are called
     batch_norm_images: dict[int, int] = field(default_factory=dict)  # at once, where fewer than the recipe's batch
+    plans: dict[int, str] = field(default_factory=dict)  # digest of the frozen plan under which it was trained, or ""
     num_corrupt_images: dict[int, int] = field(default_factory=dict)  # where there were any
 
     @property
@@ -88,17 +89,23 @@ class Collection:
     """All runs of a profile, also those that others depend on, by ``Experiment.configuration_id``."""
 
     runs: dict[str, SeedRuns]
-    num_planned: int  # seeds of each configuration
+    seeds: Sequence[int]  # that are planned for each configuration
+
+    @property
+    def num_planned(self) -> int:
+        return len(self.seeds)
 
 
-def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables: Iterable[Table] = ()) -> Collection:
+def collect(
+    profile: Profile, store: Path, seeds: Sequence[int] | None = None, tables: Iterable[Table] = ()
+) -> Collection:
     """Read the runs of every entry; an experiment of several entries is read once.
 
     Args:
         profile: the profile with the entries.
         store: the run store.
-        num_seeds: seeds planned for each configuration; None: as many as the fullest one of an entry has on disk, at
-            least 1, so that uneven ones show as partial.
+        seeds: seeds planned for each configuration; None: those that the fullest one of an entry has on disk, so that
+            uneven ones show as partial.
         tables: tables whose derived columns may need metrics that no entry names.
 
     Raises:
@@ -109,16 +116,15 @@ def collect(profile: Profile, store: Path, num_seeds: int | None = None, tables:
     metrics = {*ALWAYS_READ, *(metric for entry in profile.entries for metric in entry.columns.values())}
     metrics |= {column.metric for table in tables for column in table.derived if isinstance(column, RelativeTo)}
     runs: dict[str, SeedRuns] = {}
-    for group, experiment in experiments.items():  # parents first
-        runs[group] = read_configuration(store, experiment, sorted(metrics), runs)
+    for configuration, experiment in experiments.items():  # parents first
+        runs[configuration] = read_configuration(store, experiment, sorted(metrics), runs)
     ours = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
-    num_planned = num_seeds or max(
-        [1, *(len(runs[candidate.configuration_id].directories) for candidate in ours or candidates)]
-    )
-    for group, experiment in experiments.items():
-        for seed in set(range(num_planned)) - set(runs[group].statuses):
-            runs[group].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
-    return Collection(runs=runs, num_planned=num_planned)
+    on_disk = (sorted(runs[candidate.configuration_id].directories) for candidate in ours or candidates)
+    planned = seeds or max(on_disk, key=len, default=[]) or [0]
+    for configuration, experiment in experiments.items():
+        for seed in set(planned) - set(runs[configuration].statuses):
+            runs[configuration].statuses[seed] = with_needed(NEW, _parents(experiment, seed, runs))
+    return Collection(runs=runs, seeds=planned)
 
 
 def read_configuration(
@@ -172,6 +178,7 @@ def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:
         "numbers of threads a rank": result.threads_per_rank or None,
         "sizes of micro-batches": micro or None,
     }
+    kept.plans[seed] = result.plan_sha256
     if result.has_batch_norm and 0 < micro < result.experiment.recipe.batch_size:
         kept.batch_norm_images[seed] = micro
     if result.num_corrupt_images:

@@ -10,7 +10,7 @@ from leaderboards.boards.cell_values import competitors_of, difference_of
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import is_accuracy
 from suite.spec.profile import Place, Row
-from suite.spec.suite import ChangeFrom, Suite, Table
+from suite.spec.suite import ChangeFrom, Gain, Suite, Table
 
 Key = tuple[Row, str]
 
@@ -24,11 +24,13 @@ class CellEffect:
 
 
 def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[Key, CellEffect]:
-    """Compare the accuracies that compete in a table, but for columns that have changes or custom models of their own.
+    """Compare the accuracies that compete in a table, but for columns that have changes, gains or custom models of
+    their own.
 
     The suite's headline names the baseline, in its own table and, by its row and column, in others.
     """
     changed = {derived.of for derived in table.derived if isinstance(derived, ChangeFrom)}
+    changed |= {derived.better for derived in table.derived if isinstance(derived, Gain)}
     skipped = changed | {*table.custom_columns}
     groups: dict[tuple[str, ...], list[Key]] = {}
     for key, cell in cells.items():

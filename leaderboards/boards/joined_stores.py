@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from suite.base.errors import RecordError
+from suite.base.files import read_file, write_atomically
 from suite.store.custom_models import read_custom_models, record_custom_models, record_name
+from suite.store.frozen_plan import FOLDER as PLANS
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder, list_runs
@@ -25,7 +27,7 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
 
     Raises:
         RecordError: two stores have finished the same run with different numbers, have entered different models under
-            one name, or one's result cannot be read.
+            one name or different frozen plans, or one's result cannot be read.
     """
     if len(stores) == 1:
         yield stores[0]
@@ -38,6 +40,7 @@ def joined(stores: Sequence[Path]) -> Iterator[Path]:
             link.symlink_to(_choose(runs).path)
         for store in stores:
             _add_custom_models(store, Path(folder))
+            _add_plans(store, Path(folder))
         yield Path(folder)
 
 
@@ -54,6 +57,16 @@ def _add_custom_models(store: Path, joined_store: Path) -> None:
                 f"start its grid again with it, and delete {record_name(other)} there."
             )
     record_custom_models(joined_store, found)
+
+
+def _add_plans(store: Path, joined_store: Path) -> None:
+    """Copy the frozen plans of one more store, unless another store has another plan of the same suite."""
+    (joined_store / PLANS).mkdir(exist_ok=True)
+    for path in sorted((store / PLANS).glob("*.json")):
+        copy = joined_store / PLANS / path.name
+        if copy.exists() and copy.read_bytes() != read_file(path):
+            raise RecordError(f"{path} and another store's plan of this name differ: build their boards apart")
+        write_atomically(copy, read_file(path))
 
 
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:

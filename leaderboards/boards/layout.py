@@ -13,7 +13,7 @@ from suite.base.errors import RecordError, SpecError, check_name
 from suite.papers import find_table
 from suite.spec.figures import Figure, RunFigure, TableFigure
 from suite.spec.profile import Entry, Place, Profile, Row
-from suite.spec.suite import ChangeFrom, Derived, RankedWithin, RelativeGain, RelativeTo, Suite, Table
+from suite.spec.suite import ChangeFrom, Derived, Gain, RankedWithin, RelativeGain, RelativeTo, Suite, Table
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class PaperTable:
 
 
 def load_paper_table(name: str, row_keys: tuple[str, ...], own_decimals: int = 1) -> PaperTable:
-    """Read ``suite/papers/<paper>/tables/<name>.csv``; ``own_decimals`` are those of columns without a number.
+    """Read ``suite/papers/<paper>/printed_tables/<name>.csv``; ``own_decimals`` are those of columns without a number.
 
     Raises:
         SpecError: There is no such table.
@@ -159,7 +159,7 @@ def _check_derived(derived: Derived, entries: Sequence[Entry], paper: PaperTable
     elif isinstance(derived, ChangeFrom):
         columns.append(derived.of)
         _check_row(derived.baseline, paper)
-    elif isinstance(derived, RelativeGain):
+    elif isinstance(derived, RelativeGain | Gain):
         columns += [derived.better, derived.baseline]
     else:
         columns += derived.columns

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
-from suite.base.arguments import program
+from suite.base.arguments import program, spell_seeds
 from suite.base.errors import RecordError
 from suite.cost.costs import write_hours
 from suite.spec.experiment import Experiment, experiment_fields
@@ -48,7 +48,7 @@ class RunReader:
         failures = [f"seed {failure.seed}, {failure.state}: {failure.reason}" for failure in cell.coverage.failures]
         return RunsOfCell(
             run=" and ".join(cell.provenance.configurations),
-            command=self._command(cell.provenance.experiments, cell.coverage.num_planned),
+            command=self._command(cell.provenance.experiments),
             runs=tuple(line for line in lines if line is not None),
             problems=(*failures, *cell.coverage.waiting),
         )
@@ -60,14 +60,14 @@ class RunReader:
                 self._lines[run.id] = _format_run(result) if result else None
         return self._lines.get(run.id)
 
-    def _command(self, experiments: Sequence[Experiment], num_seeds: int) -> str:
+    def _command(self, experiments: Sequence[Experiment]) -> str:
         """The command; its filters name every field in which these experiments differ from others of the profile."""
         grid = program("grid", "launchers/grid.py")
         fields = [experiment_fields(experiment) for experiment in experiments]
         only = list(dict.fromkeys(f"{name}={of[name]}" for name in self._varied for of in fields))
         words = ["--suite", self._leaderboard.suite.cli_name, "--profile", self._leaderboard.profile_name]
         words += self._entered.get(experiments[0].configuration_id, [])
-        words += ["--seeds", str(num_seeds), *(["--only", *only] if only else [])]
+        words += ["--seeds", spell_seeds(self._leaderboard.collection.seeds), *(["--only", *only] if only else [])]
         return f"{'python ' if grid.endswith('.py') else ''}{grid} {shlex.join(words)}"
 
 

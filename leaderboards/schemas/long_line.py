@@ -12,7 +12,7 @@ class LongLine(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    table: str = Field(description="the table's name, as in suite/papers/<paper>/tables")
+    table: str = Field(description="the table's name, as in suite/papers/<paper>/printed_tables")
     row: str = Field(description="the values of the row's keys, joined by ' / '")
     column: str
     metric: str | None = Field(description="a number of result.json, or in a paper's unit; null where it is derived")

@@ -153,5 +153,6 @@ def summarize_claims(claims: Sequence[JudgedClaim]) -> list[str]:
     ]
     few = sum(judged.verdict == "too few seeds" for judged in claims)
     if few:
-        lines.append(f"{few} claim{'s' if few > 1 else ''} of the paper: too few seeds; five of each arm are judged")
+        claims_of = f"{few} claim{'s' if few > 1 else ''} of the paper"
+        lines.append(f"{claims_of}: too few seeds; five of each configuration are judged")
     return lines

@@ -29,10 +29,10 @@ COLUMNS_PER_TABLE = 3  # with ours, paper and diff for each, more would not fit 
 OWN_COLUMNS_PER_TABLE = 6  # of a table that the paper does not print
 
 CUSTOM_MODELS = """\
-Models beside the papers', each trained by the recipe and on the data of the row's first model, in whose place it
-stands; a recipe that was changed is named. A challenger is ranked by itself among those that this model competes with.
-The difference is to each of the papers' models of the row on the same data: better or worse where p < 0.05 (Student's
-t by seed, by Benjamini and Hochberg's method over a challenger's comparisons by one metric in a table)."""
+Models beside the papers'. Each is trained by the recipe and on the data of the row's first model; a recipe that was
+changed is named. A custom model is ranked by itself, in that model's place among its competitors. The difference is to
+each of the papers' models of the row on the same data: better or worse where p < 0.05 (Student's t by seed, by
+Benjamini and Hochberg's method over a custom model's comparisons by one metric in a table)."""
 
 
 def render_markdown(leaderboard: Leaderboard) -> str:
@@ -65,7 +65,7 @@ def _custom_models(leaderboard: Leaderboard) -> list[str]:
     lines = write_comparisons(leaderboard)
     table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
     entered = (escape_markdown(model.describe()) for model in leaderboard.suite.custom_models)
-    return [*section("## Challengers", entered), CUSTOM_MODELS, *table]
+    return [*section("## Custom models", entered), CUSTOM_MODELS, *table]
 
 
 def _table_section(board: Board) -> list[str]:

@@ -118,13 +118,13 @@ def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
 
 
 def format_power(leaderboard: Leaderboard) -> str:
-    """``To find such an effect takes 4 seeds of each group …``, of the headline; "" where its seeds cannot tell."""
+    """``To find such an effect takes 4 seeds of each configuration …``; "" where the headline's seeds cannot tell."""
     headline = make_headline(leaderboard)
     if not headline.mean or not headline.variances:
         return ""
     count = seeds_needed(headline.mean, math.sqrt(sum(headline.variances))) or f"more than {MOST_SEEDS:,}"
     return (
-        f"To find such an effect takes {count} seeds of each arm "
+        f"To find such an effect takes {count} seeds of each configuration "
         f"(power {100 * POWER:.0f} % at {100 * SIGNIFICANCE:.0f} %, if these means and deviations are true)."
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
+from leaderboards.text.frozen_plan import describe_plan
 from suite.spec.profile import Row
 
 
@@ -23,7 +24,9 @@ def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
     """The notes by the title of their section; empty sections are left out."""
     mixed = _by_cell(leaderboard, lambda cell: [(note, "") for note in cell.provenance.notes])
     found = {
+        "Frozen plan": [Note("", text) for text in describe_plan(leaderboard)],
         "Chosen by search": _by_cell(leaderboard, _chosen),
+        "Settings tried": _tried(leaderboard),
         "Best of several evaluations": _by_cell(leaderboard, _best),
         "Failed": _by_cell(leaderboard, _failures),
         "Waiting": _waiting(leaderboard),
@@ -60,6 +63,18 @@ def _chosen(cell: Cell) -> list[tuple[str, str]]:
         compared = f"the {search.num_compared} of {search.num_candidates} candidates that could be compared"
     how = "of the other seeds" if search.on_other_seeds else "of this seed itself, which flatters it"
     return [(f"{search.chosen}, chosen among {compared} by the test accuracy {how}", "")]
+
+
+def _tried(leaderboard: Leaderboard) -> list[Note]:
+    """How many settings were tried for each configuration, where any was searched before."""
+    rows: dict[int, dict[str, None]] = {}
+    for entry in leaderboard.profile.entries:
+        place = _place(leaderboard, leaderboard.suite.table(entry.table).name, entry.row)
+        rows.setdefault(entry.num_tries, {})[place] = None
+    if set(rows) <= {1}:
+        return []
+    texts = {n: f"{n} on held-out training images, by seeds of their own" if n > 1 else "none" for n in rows}
+    return [Note("each configuration" if len(rows) == 1 else "; ".join(of), texts[n]) for n, of in rows.items()]
 
 
 def _best(cell: Cell) -> list[tuple[str, str]]:

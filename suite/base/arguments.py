@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,6 +19,22 @@ def num_seeds(text: str) -> int:
     if number > MAX_SEEDS:
         raise argparse.ArgumentTypeError(f"found {text}, expected at most {MAX_SEEDS} seeds")
     return number
+
+
+def some_seeds(text: str) -> range:
+    """Read seeds as a type of ``argparse``: a number of them, from 0 on, or the first and the last, as in 8-19."""
+    first, dash, last = text.partition("-")
+    if not dash:
+        return range(num_seeds(text))
+    if not (first.isdecimal() and last.isdecimal() and len(text) <= _MAX_DIGITS and int(first) <= int(last) < 2**31):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number of seeds, or FIRST-LAST such as 8-19")
+    num_seeds(str(int(last) - int(first) + 1))
+    return range(int(first), int(last) + 1)
+
+
+def spell_seeds(seeds: Sequence[int]) -> str:
+    """Spell seeds without a gap as ``some_seeds`` reads them."""
+    return str(len(seeds)) if min(seeds) == 0 else f"{min(seeds)}-{max(seeds)}"
 
 
 def positive(text: str) -> int:

@@ -70,6 +70,8 @@ def _facts(result: Result) -> dict[str, str]:
     info = find_info(experiment.dataset)
     mean, std = statistics(info, experiment.normalization)
     options = ", ".join(f"{name} = {value}" for name, value in experiment.model_options.items())
+    size = experiment.shuffle_patch_size
+    shuffled = f", shuffled: {experiment.shuffle} of {size}x{size} pixels" if size else ""
     source = f", {experiment.model_source}" if experiment.model_source else ""
     return {
         "suite": "; ".join(_find_suites(experiment)) or "none of the built-in ones",
@@ -77,7 +79,7 @@ def _facts(result: Result) -> dict[str, str]:
         "parameters": f"{result.num_parameters:,}",
         "kind": experiment.kind + (f", from {result.parent}" if result.parent else ""),
         "data": f"{info.title}, {experiment.train_fraction:.3g} of it: {result.num_train_images:,} images of "
-        f"{experiment.image_size} pixels, less {mean} by {std}",
+        f"{experiment.image_size} pixels, less {mean} by {std}{shuffled}",
         "seed": str(experiment.seed),
         "steps, images seen": f"{result.num_steps:,}, {result.images_seen:,}",
         "top-1, top-5 accuracy": f"{result.top1_percent:.2f} %, {result.top5_percent:.2f} % of "

@@ -14,7 +14,15 @@ from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
 from suite.models import theorems
-from suite.models.layers import Block, ImageSize, content_logits, init_linears, patch_grid, position_mask
+from suite.models.layers import (
+    Block,
+    ImageSize,
+    check_positive,
+    content_logits,
+    init_linears,
+    patch_grid,
+    position_mask,
+)
 
 Initialization = Literal["random", "convolution"]
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -123,6 +131,7 @@ class PatchTransformer(nn.Module):
         patch_size: int,
         depth: int,
         drop_path: float,
+        weight_std: float,
     ) -> None:
         super().__init__()
         dim = 3 * patch_size**2
@@ -132,7 +141,8 @@ class PatchTransformer(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, make_layer(self.grid), rate) for rate in rates)
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
-        init_linears(self, std=0.02)  # as DeiT; convolutions keep PyTorch's default
+        check_positive("weight_std", weight_std)
+        init_linears(self, weight_std)  # as DeiT; convolutions keep PyTorch's default
 
     def forward(self, images: Tensor) -> Tensor:
         expected = (self.grid[0] * self.patch_size, self.grid[1] * self.patch_size)
@@ -152,6 +162,7 @@ class ConvolutionPhase(PatchTransformer):
     Args:
         image_size, patch_size: pixels; the patch must divide the image.
         kernel_size: K, odd.
+        weight_std: deviation of linear weights at the start; for what a narrow model needs, see ``DeiT``.
 
     Differs: where the paper is silent, this is DeiT's: pre-LN with a last LN, eps 1e-6, GELU, FFN 4 D = 3072 wide,
     truncated normal 0.02. "Patch projection fixed as identity" with D = 768 = 3 * 16^2 admits one reading: a 3 -> 3
@@ -166,10 +177,11 @@ class ConvolutionPhase(PatchTransformer):
         kernel_size: int = 3,
         patch_size: int = 16,
         depth: int = 6,
+        weight_std: float = 0.02,
         drop_path: float = 0.0,
     ) -> None:
         make_layer = partial(PatchConvolution, patch_size=patch_size, kernel_size=kernel_size)
-        super().__init__(make_layer, num_classes, image_size, patch_size, depth, drop_path)
+        super().__init__(make_layer, num_classes, image_size, patch_size, depth, drop_path, weight_std)
 
 
 class AttentionPhase(PatchTransformer):
@@ -189,6 +201,7 @@ class AttentionPhase(PatchTransformer):
         borders: treatment of a target outside the image, see ``RelativeBiasAttention``.
         initialization: "random", or "convolution": at once Theorem 1's form of a fresh convolution.
         kernel_size: K of that fresh convolution; unused by "random".
+        weight_std: deviation of the other linear weights at the start; see ``ConvolutionPhase``.
         query_key_std: deviation of W_Q and W_K at their start; 0 is the paper's, whose gradient is zero for ever.
 
     Differs: as ``ConvolutionPhase``, and see ``RelativeBiasAttention``. No linear map of attention has a bias. Weight
@@ -207,6 +220,7 @@ class AttentionPhase(PatchTransformer):
         borders: theorems.Borders = "null_key",
         initialization: Initialization = "random",
         kernel_size: int = 3,
+        weight_std: float = 0.02,
         query_key_std: float = 0.02,
         drop_path: float = 0.0,
     ) -> None:
@@ -218,7 +232,7 @@ class AttentionPhase(PatchTransformer):
             bias_strength=bias_strength,
             borders=borders,
         )
-        super().__init__(make_layer, num_classes, image_size, patch_size, depth, drop_path)
+        super().__init__(make_layer, num_classes, image_size, patch_size, depth, drop_path, weight_std)
         for layer in _layers(self, RelativeBiasAttention):
             nn.init.normal_(layer.qk.weight, std=query_key_std)
             if initialization == "convolution":
@@ -256,5 +270,5 @@ MODELS: dict[str, partial[Any]] = {
     "cmhsa_conv_micro": partial(ConvolutionPhase, patch_size=8, depth=3),
     "cmhsa_micro": partial(AttentionPhase, patch_size=8, depth=3),
 }
-WITHOUT_EFFECT_ON_FLOPS = ("initialization", "bias_strength", "query_key_std", "drop_path")
+WITHOUT_EFFECT_ON_FLOPS = ("initialization", "bias_strength", "weight_std", "query_key_std", "drop_path")
 PAPER_INPUT = (224, 100)  # image side in pixels, classes

@@ -4,9 +4,8 @@ from functools import partial
 
 from timm.layers import trunc_normal_
 from timm.models.vision_transformer import VisionTransformer
-from torch.nn import Linear
 
-from suite.models.layers import check_divides, check_positive
+from suite.models.layers import check_divides, check_positive, scale_linears
 
 
 class DeiT(VisionTransformer):
@@ -49,9 +48,7 @@ class DeiT(VisionTransformer):
             drop_path_rate=drop_path,
         )
         trunc_normal_(self.cls_token, std=0.02)  # timm: 1e-6
-        for module in self.modules():
-            if isinstance(module, Linear):
-                module.weight.data.mul_(weight_std / 0.02)  # which timm has drawn
+        scale_linears(self, weight_std / 0.02)  # which timm has drawn
 
 
 # Table 1 of arXiv:2103.10697. The micro size is ours: minutes on a laptop, at 32 pixels.

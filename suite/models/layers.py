@@ -64,6 +64,14 @@ def init_linears(model: nn.Module, std: float) -> None:
                 nn.init.zeros_(module.bias)
 
 
+@torch.no_grad()
+def scale_linears(model: nn.Module, factor: float) -> None:
+    """Multiply all linear weights."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            module.weight.mul_(factor)
+
+
 class SelfAttention(nn.Module):
     """softmax(q k^T / sqrt(E)) v per head (arXiv:1706.03762, Eq. 1), one fused Linear for q, k and v."""
 

@@ -1,12 +1,12 @@
 """The papers: a package each, and here the one place that finds what is in them.
 
-    <paper>/__init__.py        PAPER, a ``suite.spec.suite.Paper``
-    <paper>/recipes.py         how it trains, at each scale
-    <paper>/claims.py          CLAIMS, what it says of numbers
-    <paper>/<suite>.py         SUITE, one of its questions
-    <paper>/tables/*.csv       its tables as printed
-    <paper>/not_judged.csv     what it says of numbers that no cell can decide, and why
-    <paper>/coverage.csv       each of its tables, figures and numbers, with the suite that makes it or why none does
+    <paper>/__init__.py           PAPER, a ``suite.spec.suite.Paper``
+    <paper>/recipes.py            how it trains, at each scale
+    <paper>/claims.py             CLAIMS, what it says of numbers
+    <paper>/<suite>.py            SUITE, one of its questions
+    <paper>/printed_tables/*.csv  its tables, with the numbers that it prints
+    <paper>/not_judged.csv        what it says of numbers that no cell can decide, and why
+    <paper>/coverage.csv          each of its tables, figures and numbers, with the suite that makes it or why none does
 
 A paper from elsewhere is such a package in an installed distribution, named by an entry point in the group
 ``convolutional_prior.papers``. ``shared`` holds what two papers train by. No torch.
@@ -88,7 +88,7 @@ def find_table(name: str) -> Path:
 @functools.cache
 def _tables() -> dict[str, Path]:
     folders = [folder for package in _packages().values() for folder in package.__path__]
-    return {path.stem: path for folder in folders for path in Path(folder, "tables").glob("*.csv")}
+    return {path.stem: path for folder in folders for path in Path(folder, "printed_tables").glob("*.csv")}
 
 
 def read_coverage(name: str) -> list[dict[str, str]]:

@@ -97,6 +97,11 @@ class Claim(Frozen):
     after: str = ""
     not_testable: Mapping[str, str] = Field(default_factory=dict)
 
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites whose cells it speaks of."""
+        return tuple(dict.fromkeys(term.suite for effect in self.effects for term in effect.terms))
+
 
 class NotJudged(Frozen):
     """A quantitative sentence that no cell can decide, and why."""
@@ -176,7 +181,10 @@ def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
     logs = [-math.log(share) for share in effects]
     center = statistics.fmean(logs)
     total = sum((x - center) ** 2 for x in logs)
-    parts = [scaled(effect, len(logs) * (x - center) / total) for x, effect in zip(logs, effects.values(), strict=True)]
+    parts = [
+        scaled(effect, round(len(logs) * (x - center) / total, 12))
+        for x, effect in zip(logs, effects.values(), strict=True)
+    ]
     slope = mean_of(parts)
     return slope, slope.model_copy(update={"log_odds": True})
 

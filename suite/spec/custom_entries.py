@@ -132,7 +132,8 @@ def _references(entries: Iterable[Entry]) -> dict[Row, dict[tuple[object, ...], 
 
 def data_of(experiment: Experiment) -> tuple[object, ...]:
     """The images that an experiment is trained on: models are compared where they are the same."""
-    return experiment.dataset, experiment.train_fraction, experiment.image_size
+    shown = (experiment.image_size, experiment.shuffle, experiment.shuffle_patch_size)
+    return experiment.dataset, experiment.train_fraction, experiment.images_drawn_by_seed, *shown
 
 
 def _name_columns(reference: Entry, name: str, has_one_set: bool) -> dict[str, str]:

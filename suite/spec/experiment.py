@@ -22,6 +22,7 @@ from suite.spec.custom_model import ModelSource
 from suite.spec.recipe import Recipe
 
 Kind = Literal["training", "transfer", "pruning", "distillation", "masking", "maps"]
+Shuffled = Literal["none", "patches", "within_patches"]
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
 
 
@@ -50,9 +51,20 @@ class Experiment(Frozen):
     - ``maps``: nothing is trained; the parent's attention maps are recorded, before and after its training; without a
       parent, those of the network as it is initialized.
 
+    ``evaluated_on`` is the test split or, for a search, "held_out": the last tenth of each class of training images,
+    which it then does not train on.
+
     ``normalization`` names the mean and deviation that images are normalized by; "own" are those of the image set. A
     run that goes on with its parent's network, or measures it, has its parent's. A student has one of its own: its
     teacher is shown the same pictures, normalized as the teacher's were.
+
+    ``shuffle`` permutes what the network sees of an image, in training and test, after all augmentation: its patches of
+    ``shuffle_patch_size`` pixels a side, or the pixels within each patch. The permutation is one for all images, seeds
+    and models, and for all patches.
+
+    ``images_drawn_by_seed`` says which images of each class the share ``train_fraction`` keeps: the first ones of the
+    data set, as in ConViT's code, or, where it is true, some that the seed draws: the same for every model, and smaller
+    shares within larger ones. An interval over seeds then holds for other draws of the images too.
 
     ``model_source`` says where a model comes from that is none of ours, which ``model`` then only labels.
 
@@ -68,7 +80,11 @@ class Experiment(Frozen):
     model_options: dict[str, Scalar] = {}  # noqa: RUF012 - pydantic copies it
     model_source: ModelSource | None = None
     train_fraction: float = Field(1.0, gt=0, le=1)
+    evaluated_on: Literal["test", "held_out"] = "test"
+    images_drawn_by_seed: bool = False
     normalization: Normalization = "own"
+    shuffle: Shuffled = "none"
+    shuffle_patch_size: int = Field(0, ge=0)
     seed: int = Field(0, ge=0, lt=2**31)
     kind: Kind = "training"
     kind_options: dict[str, Scalar] = {}  # noqa: RUF012
@@ -89,6 +105,18 @@ class Experiment(Frozen):
             raise SpecError(
                 f"an experiment of kind {self.kind!r} has normalization {self.normalization!r} and a parent with "
                 f"{sorted(others)[0]!r}; expected the same, as its network is the parent's"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_shuffle(self) -> Self:
+        size = self.shuffle_patch_size
+        if self.shuffle == "none" and size:
+            raise SpecError(f"shuffle_patch_size is {size} and shuffle 'none'; expected 0, or what is to be shuffled")
+        if self.shuffle != "none" and (not size or self.image_size % size):
+            raise SpecError(
+                f"shuffle is {self.shuffle!r} and shuffle_patch_size {size}; expected pixels that divide "
+                f"image_size {self.image_size}"
             )
         return self
 

@@ -34,7 +34,8 @@ class Entry(Frozen):
     """Where an experiment stands: its row, and per column the metric shown there.
 
     ``table`` is "" for the suite's first one. ``alternatives`` are tried beside ``experiment``, such as other learning
-    rates: for each seed the place shows the one that the other seeds chose, and says so. Of a custom model,
+    rates: for each seed the place shows the one that the other seeds chose, and says so. Before that
+    ``num_tries`` settings were tried on held-out training images; 1: none was searched. Of a custom model,
     ``custom_model`` is its name, and ``beside`` names by its columns those of the row's model in whose place it stands.
     """
 
@@ -43,6 +44,7 @@ class Entry(Frozen):
     experiment: Experiment
     alternatives: tuple[Experiment, ...] = ()
     table: str = ""
+    num_tries: PositiveInt = 1
     custom_model: str = ""
     beside: dict[str, str] = Field(default_factory=dict)
 
@@ -87,11 +89,11 @@ class Profile(Frozen):
         """Make the profile of the paper's exact protocol."""
         return cls(entries=tuple(entries), scale_note="", num_evaluations=num_evaluations, **_PAPER)
 
-    def experiments(self, num_seeds: int = 1) -> list[Experiment]:
+    def experiments(self, seeds: Iterable[int] = (0,)) -> list[Experiment]:
         """List every distinct experiment, also those that others depend on: seeds outermost, so that a grid completes
         one seed before the next, and parents before those that need them."""
         candidates = [candidate for entry in self.entries for candidate in entry.candidates]
-        return with_ancestors(e.with_seed(seed) for seed in range(num_seeds) for e in candidates)
+        return with_ancestors(e.with_seed(seed) for seed in seeds for e in candidates)
 
     def map_experiments(self, change: Callable[[Experiment], Experiment]) -> Profile:
         """Fill the same places in the tables by changed experiments, whose parents are changed too."""
@@ -142,6 +144,8 @@ class Profile(Frozen):
             if experiment.model.endswith("_micro") and "patch_size" in options:
                 options["patch_size"] = experiment.image_size // 4
             data = {"dataset": "cifar10_sample", "train_fraction": fraction}
+            if experiment.shuffle_patch_size == experiment.model_options.get("patch_size"):
+                data["shuffle_patch_size"] = options["patch_size"]
             return experiment.model_copy(update={**data, "model_options": options, "recipe": recipe})
 
         note = "smoke: sixty steps on a few hundred images; shows that everything runs, its numbers mean nothing"

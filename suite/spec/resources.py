@@ -30,6 +30,7 @@ class Resources(Frozen):
     skip_corrupt: bool = False  # go on without images that cannot be decoded, and count them
     teacher_weights: str | None = None  # file of a timm teacher's weights, for distillation
     track: tuple[TrackerName, ...] = ()  # what also shows its metrics
+    plan_sha256: str = ""  # of the frozen plan that it is part of
 
     def split_batch(self, batch_size: int) -> tuple[int, int]:
         """Share a batch among all ranks: (images that a rank holds at once, accumulation steps); SpecError for no

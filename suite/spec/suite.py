@@ -23,6 +23,14 @@ class RelativeGain(Frozen):
     baseline: str
 
 
+class Gain(Frozen):
+    """A derived column: better - baseline, in their own unit, such as percentage points."""
+
+    column: str
+    better: str
+    baseline: str
+
+
 class RelativeTo(Frozen):
     """A derived column: the same metric over that of a baseline row, such as a relative training time."""
 
@@ -46,7 +54,7 @@ class ChangeFrom(Frozen):
     baseline: Row
 
 
-Derived = RelativeGain | RelativeTo | MeanOf | ChangeFrom
+Derived = RelativeGain | Gain | RelativeTo | MeanOf | ChangeFrom
 
 
 class RankedWithin(Frozen):

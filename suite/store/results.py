@@ -10,9 +10,9 @@ from suite.base.reading import read_json
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
-# Of result.json. Older ones lack: 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its
-# own, digests of maps, and foreign models.
-RESULT_FORMAT = 5
+# Of result.json. Older ones lack: 5 predictions, and images that are drawn by seeds or shuffled; 4 micro-batches; 3 a
+# seal, always, and threads; 2 compiled steps; 1 a number of its own, digests of maps, and foreign models.
+RESULT_FORMAT = 6
 
 PROTOCOL_VERSION = 2
 """The version of what a training does: raised, with an entry in the changelog, when an experiment computes something
@@ -68,6 +68,8 @@ class Result(Frozen):
     mean_gate: float | None = Field(None, ge=0, le=1)  # over GPSA layers and heads
     weights_sha256: str = ""  # of ``weights.safetensors``; "" where nothing was trained, or before this was recorded
     maps_sha256: str = ""  # of ``maps.safetensors``, likewise
+    predictions_sha256: str = ""  # of ``predictions.npz``; "" where they were not kept
+    plan_sha256: str = ""  # of the frozen plan under which it was trained; "" where there was none
     parent: str = ""  # id of the experiment whose finished run this one took over
     teacher_sha256: str = ""  # of the file of weights that taught this one, where that is no run's
     protocol_version: NonNegativeInt = 1

@@ -9,6 +9,7 @@
         checkpoint/        step-<n>/ folders, each complete from the moment it has its name; the newest two are kept
         weights.safetensors, result.json   only of a finished run
         maps.safetensors   of a finished run of kind "maps": what ``suite.training.measure.maps`` recorded
+        predictions.npz    of a finished run: the class that it predicts for each test image
         failure.json       why the latest attempt failed
         log.txt            everything the processes printed
         claim.lock         locked by the process that trains it
@@ -69,6 +70,7 @@ class RunDirectory:
     checkpoint_path = _FileOfRun("checkpoint")
     weights_path = _FileOfRun("weights.safetensors")
     maps_path = _FileOfRun("maps.safetensors")
+    predictions_path = _FileOfRun("predictions.npz")
     result_path = _FileOfRun("result.json")
     failure_path = _FileOfRun("failure.json")
     log_path = _FileOfRun("log.txt")

@@ -32,9 +32,9 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
 
     RecordError if two folders stand for the same seed, such as ``seed-0`` and ``seed-00``.
     """
-    group = experiments_folder(store) / experiment.configuration
+    folder = experiments_folder(store) / experiment.configuration
     try:
-        names = os.listdir(group)
+        names = os.listdir(folder)
     except FileNotFoundError:
         return {}
     folders: dict[int, list[str]] = {}
@@ -44,10 +44,10 @@ def find_runs(store: Path, experiment: Experiment) -> dict[int, RunDirectory]:
     for seed, found in folders.items():
         if found != [f"seed-{seed}"]:
             raise RecordError(
-                f"{group} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
+                f"{folder} holds {' and '.join(found)} for seed {seed}; expected one folder, seed-{seed}. "
                 "Move the others out of the run store, or rename the only one."
             )
-    paths = {seed: group / f"seed-{seed}" for seed in sorted(folders)}
+    paths = {seed: folder / f"seed-{seed}" for seed in sorted(folders)}
     return {  # of joined stores the folders are links, and messages name what they lead to
         seed: RunDirectory(path.resolve() if path.is_symlink() else path, experiment) for seed, path in paths.items()
     }

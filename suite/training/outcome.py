@@ -15,6 +15,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.store.attempts import device_hours, num_requeues, read_attempts
+from suite.store.predictions import write_predictions
 from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Result
 from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
@@ -88,6 +89,7 @@ def make_result(
         num_parameters=num_parameters,
         num_train_images=images.num_train,
         num_test_images=accuracy.num_images,
+        predictions_sha256=write_predictions(run, accuracy.predictions),
         loader=resources.loader,
         num_steps=num_steps,
         images_seen=images_seen,
@@ -104,6 +106,7 @@ def make_result(
         num_requeues=num_requeues(attempts),
         num_unusable_checkpoints=sum(attempt.num_unusable_checkpoints for attempt in attempts),
         device_hours=device_hours(attempts),
+        plan_sha256=resources.plan_sha256,
         mfu_percent=mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
         if experiment.is_trained
         else None,

@@ -38,6 +38,12 @@ def test_a_card_names_suite_scale_seed_protocol_commit_and_data(make_run, tmp_pa
     assert '"learning_rate"' in text
 
 
+def test_a_card_says_that_its_network_was_shown_shuffled_images(make_run, tmp_path):
+    run, _ = make_run(tmp_path / "runs", "deit_micro", {}, shuffle="patches", shuffle_patch_size=4)
+    export(run, tmp_path / "out")
+    assert ", shuffled: patches of 4x4 pixels |" in (tmp_path / "out/README.md").read_text()
+
+
 def test_a_card_shows_the_call_that_loads_its_folder(make_run, tmp_path):
     for model, options in (("deit_micro", {}), ("resnet18_cifar", {"width": 4})):
         run, _ = make_run(tmp_path / "runs", model, options)

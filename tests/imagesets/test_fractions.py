@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from imagesets.fractions import fraction_indices, spread_over_classes
+from imagesets.randomness import Purpose, Samples, random_words
 from suite.base.errors import DataError
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [10, 20, 30, 40, 50]))
@@ -26,6 +27,36 @@ def test_thirty_percent_of_cifar10_is_1500_a_class_in_spite_of_binary_rounding()
 def test_a_fraction_that_empties_a_class_is_refused():
     with pytest.raises(DataError, match="keeps none of the 10 training images of class 0"):
         fraction_indices(LABELS, 0.05, 5)
+
+
+def slow_draw(fraction, seed):
+    """Those with the smallest random number of each class, one image at a time."""
+
+    def number(index):
+        one = Samples(np.array([0]), np.array([index]), np.array([0]))
+        high, low = map(int, random_words(seed, Purpose.SHARE, one, 2)[0])
+        return (high << 32) + low
+
+    kept = []
+    for label in range(5):
+        members = sorted((i for i in range(len(LABELS)) if LABELS[i] == label), key=number)
+        kept += members[: int(len(members) * fraction)]
+    return sorted(kept)
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.25, 1.0])
+def test_images_drawn_by_a_seed_are_the_first_of_a_random_order_of_each_class(fraction):
+    drawn = {seed: fraction_indices(LABELS, fraction, 5, seed).tolist() for seed in (0, 1, 2**31 - 1)}
+    assert drawn == {seed: slow_draw(fraction, seed) for seed in drawn}
+    counts = np.bincount(LABELS[drawn[0]])
+    assert counts.tolist() == [int(size * fraction) for size in (10, 20, 30, 40, 50)]
+    different = {tuple(kept) for kept in (*drawn.values(), fraction_indices(LABELS, fraction, 5).tolist())}
+    assert len(different) == (1 if fraction == 1 else 4)
+
+
+def test_smaller_shares_that_a_seed_draws_lie_within_larger_ones():
+    kept = [set(fraction_indices(LABELS, f, 5, seed=7)) for f in (0.1, 0.3, 0.5, 1.0)]
+    assert kept[0] < kept[1] < kept[2] < kept[3] == set(range(len(LABELS)))
 
 
 @pytest.mark.parametrize("labels", [np.sort(LABELS), LABELS, LABELS[LABELS != 2], []])

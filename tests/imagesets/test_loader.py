@@ -55,6 +55,22 @@ def test_a_batch_is_what_the_definition_says_sample_by_sample(step):
     np.testing.assert_allclose(batch.numpy(), expected, atol=1e-5)
 
 
+def test_images_drawn_by_the_seed_are_the_same_for_two_models_and_others_for_another_seed():
+    def first_batch(**changes):
+        return ImageLoader(experiment(images_drawn_by_seed=True, **changes)).train_batch(0)
+
+    assert torch.equal(first_batch().images, first_batch(model="convit_micro").images)
+    recipe = RECIPE.model_copy(update={"crop": "none", "crop_padding": 0, "flip_probability": 0.0, "batch_size": 160})
+    stored, epochs = open_arrays(ensure("cifar10_sample")), {}
+    for seed in (3, 4):
+        info, batch = get_info("cifar10_sample"), first_batch(recipe=recipe, seed=seed)
+        pixels = batch.images.permute(0, 2, 3, 1).numpy() * np.array(info.std) + np.array(info.mean)
+        epochs[seed] = {image.tobytes() for image in (pixels * 255).round().astype(np.uint8)}
+        kept = fraction_indices(stored["train_labels"], 0.5, 10, seed)
+        assert epochs[seed] == {image.tobytes() for image in stored["train_images"][kept]}
+    assert epochs[3] != epochs[4]
+
+
 @pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
 def test_any_number_of_ranks_sees_the_same_set_at_each_step(num_ranks):
     images = ImageLoader(experiment())
@@ -176,3 +192,27 @@ def test_random_interpolation_resizes_each_crop_by_one_of_pillows_two_filters():
 def test_a_padded_crop_of_another_size_is_refused():
     with pytest.raises(SpecError, match="expected image_size 224"):
         ImageLoader(experiment(image_size=224))
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_a_search_is_scored_on_the_last_tenth_of_each_class_which_it_does_not_train_on(fraction):
+    arrays = open_arrays(ensure("cifar10_sample"))
+    by_class = [[i for i, label in enumerate(arrays["train_labels"]) if label == c] for c in range(10)]
+    held_out = sorted(i for members in by_class for i in members[-4:])  # a tenth of 32, rounded up
+    trained_on = sorted(i for members in by_class for i in members[: int(28 * fraction)])
+    images = ImageLoader(experiment(evaluated_on="held_out", train_fraction=fraction, recipe=PLAIN))
+    assert images.num_test == 40
+    assert images.num_train == len(trained_on)
+    tested = torch.cat([images.test_batch(at, 1).images for at in range(40)])
+    assert torch.equal(tested, torch.stack([normalized(arrays["train_images"][i]) for i in held_out]))
+    seen = torch.cat([images.train_batch(step).images for step in range(-(-len(trained_on) // 24))])
+    expected = {normalized(arrays["train_images"][i]).numpy().tobytes() for i in trained_on}
+    assert {image.numpy().tobytes() for image in seen} == expected
+
+
+PLAIN = RECIPE.model_copy(update={"crop": "none", "crop_padding": 0, "flip_probability": 0.0})
+
+
+def normalized(image):
+    whole = ImageLoader(experiment(recipe=PLAIN))
+    return whole._augment.normalize(torch.from_numpy(image.copy()).permute(2, 0, 1)[None])[0]

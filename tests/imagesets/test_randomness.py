@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from imagesets.randomness import Purpose, Samples, epoch_order, philox, random_words, uniforms
+from imagesets.randomness import Purpose, Samples, philox, random_order, random_words, uniforms
 
 KNOWN_ANSWERS = [  # Random123's kat_vectors for philox4x32-10: counter, key, result
     ([0] * 4, (0, 0), [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
@@ -39,13 +39,14 @@ def test_torch_and_numpy_give_the_same_words():
 def test_the_numbers_of_published_results_stay():
     assert random_words(3, Purpose.CROP, samples([42]))[0].tolist() == [1940909652, 2692532325, 1179853533, 639111751]
     assert random_words(3, Purpose.FLIP, samples([43], epoch=8))[0, :2].tolist() == [356388452, 567174032]
-    assert epoch_order(3, 7, 10).tolist() == [1, 2, 5, 6, 9, 7, 0, 8, 4, 3]
-    pinned = "ORDER CROP FLIP RESIZED_CROP RAND_AUGMENT COLOR_JITTER ERASING ERASING_NOISE MIXING INTERPOLATION"
-    assert [Purpose[name].value for name in pinned.split()] == list(range(10))
+    assert random_order(3, Purpose.ORDER, 10, epoch=7).tolist() == [1, 2, 5, 6, 9, 7, 0, 8, 4, 3]
+    pinned = "ORDER CROP FLIP RESIZED_CROP RAND_AUGMENT COLOR_JITTER ERASING ERASING_NOISE MIXING INTERPOLATION SHARE"
+    pinned += " SHUFFLE"
+    assert [Purpose[name].value for name in pinned.split()] == list(range(12))
 
 
 def test_an_order_is_a_permutation_that_changes_with_seed_and_epoch():
-    orders = [tuple(epoch_order(seed, epoch, 1000)) for seed in (0, 1) for epoch in (0, 1)]
+    orders = [tuple(random_order(seed, Purpose.ORDER, 1000, epoch)) for seed in (0, 1) for epoch in (0, 1)]
     assert all(sorted(order) == list(range(1000)) for order in orders)
     assert len(set(orders)) == 4
 

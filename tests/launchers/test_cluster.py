@@ -14,7 +14,7 @@ from suite.papers import get_suite
 from suite.spec.resources import Resources
 
 SUITE = get_suite("sample_efficiency")
-EXPERIMENTS = SUITE.profile("smoke").experiments(num_seeds=3)
+EXPERIMENTS = SUITE.profile("smoke").experiments(range(3))
 ALONE = EXPERIMENTS[4]
 
 

@@ -24,7 +24,7 @@ def test_a_name_says_what_differs_between_the_runs_of_a_model_and_no_more(graph)
 @pytest.mark.parametrize("suite", list_suites())
 def test_all_runs_of_a_grid_have_names_of_their_own(suite):
     for profile in (*get_suite(suite).profiles, "smoke"):
-        experiments = get_suite(suite).profile(profile).experiments(num_seeds=2)
+        experiments = get_suite(suite).profile(profile).experiments(range(2))
         assert len(set(describe(experiments).values())) == len(experiments)
 
 

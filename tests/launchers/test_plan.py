@@ -11,7 +11,7 @@ from suite.store.run_directory import RunDirectory
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("laptop")
-EXPERIMENTS = PROFILE.experiments(num_seeds=2)
+EXPERIMENTS = PROFILE.experiments(range(2))
 
 
 def test_values_of_one_key_are_alternatives_and_keys_all_have_to_match():

@@ -15,6 +15,7 @@ from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
 from launchers.core.plan import make_plan
+from suite.base.arguments import spell_seeds
 from suite.base.errors import DataError, SpecError
 from suite.papers import get_suite
 from suite.spec.resources import Resources
@@ -155,3 +156,18 @@ def test_a_plan_says_before_it_trains_what_too_few_images_of_one_s_own_come_to(t
     said = io.StringIO()
     enough.plan(Resources(), Console(file=said, width=1000))
     assert "warning" not in said.getvalue()
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("3", [0, 1, 2]), ("8-10", [8, 9, 10]), ("5-5", [5])])
+def test_seeds_are_a_number_or_the_first_and_the_last(text, seeds):
+    options = parse_options(["--suite", "sample_efficiency", "--seeds", text])
+    planned = {experiment.seed for experiment in GridRequest.of(options).experiments}
+    assert sorted(planned) == seeds
+    assert spell_seeds(options.seeds) == text
+
+
+@pytest.mark.parametrize("text", ["0", "9-8", "8-", "-8", "8-x", "0-10000", "1-99999999999"])
+def test_seeds_that_are_none_or_too_many_are_refused(text, capsys):
+    with pytest.raises(SystemExit):
+        parse_options(["--suite", "sample_efficiency", f"--seeds={text}"])
+    assert "argument --seeds: found" in capsys.readouterr().err

@@ -19,6 +19,8 @@ def test_every_field_of_a_recipe_is_shown_and_the_papers_value_only_where_it_dif
     assert set(Recipe.model_fields) - {"name"} <= set(lines)
     assert lines["batch_size"] == ["64", "1024"]
     assert lines["optimizer"] == ["adamw"]
+    assert lines["images_drawn_by_seed"] == ["False"]
+    assert lines["shuffle"] == ["none"]
     assert lines["epochs"][-5:] == ["6000,", "3000,", "1000,", "600,", "300"]
 
 

@@ -24,10 +24,10 @@ def trained(tmp_path):
     asked = []
 
     def train(options):
-        asked.append(options.seeds)
+        asked.append(len(options.seeds))
         assert options.until is None
         for shift, entry in zip((4.0, 0.0), GROUPS, strict=True):
-            for seed in range(options.seeds):
+            for seed in options.seeds:
                 experiment = entry.experiment.with_seed(seed)
                 run = RunDirectory.of(tmp_path, experiment)
                 if not run.path.exists():

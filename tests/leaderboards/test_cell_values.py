@@ -33,8 +33,8 @@ def changed(own_suite):
     return own_suite(*ENTRIES, derived=(ChangeFrom(column="c", of="a", baseline=("big",)),))
 
 
-def cells_of(suite, store, num_seeds=None):
-    cells = make_leaderboard(suite, "laptop", store, num_seeds).board().cells
+def cells_of(suite, store, seeds=None):
+    cells = make_leaderboard(suite, "laptop", store, seeds).board().cells
     return cells[("big",), "c"], cells[("small",), "c"]
 
 

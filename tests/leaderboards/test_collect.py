@@ -15,8 +15,8 @@ def configuration_id(table2, row=("5",)):
     return next(e.experiment.configuration_id for e in table2.profiles["laptop"].entries if e.row == row)
 
 
-def collect_first(table2, store, num_seeds=None):
-    return collect(table2.profiles["laptop"], store, num_seeds).runs[configuration_id(table2)]
+def collect_first(table2, store, seeds=None):
+    return collect(table2.profiles["laptop"], store, seeds).runs[configuration_id(table2)]
 
 
 def test_the_fullest_cell_sets_the_planned_number_of_seeds(table2, finish, tmp_path):
@@ -24,7 +24,16 @@ def test_the_fullest_cell_sets_the_planned_number_of_seeds(table2, finish, tmp_p
     for seed in range(3):
         finish("convit", "100", seed, 40.0)
     assert collect(table2.profiles["laptop"], tmp_path).num_planned == 3
-    assert collect(table2.profiles["laptop"], tmp_path, num_seeds=5).num_planned == 5
+    assert collect(table2.profiles["laptop"], tmp_path, seeds=range(5)).num_planned == 5
+
+
+def test_seeds_that_do_not_begin_at_0_are_planned_as_they_are(table2, finish, tmp_path):
+    for seed in (8, 9, 10):
+        finish("deit", "5", seed, 40.0)
+    finish("convit", "5", 8, 40.0)
+    assert list(collect(table2.profiles["laptop"], tmp_path).seeds) == [8, 9, 10]
+    assert set(collect_first(table2, tmp_path).statuses) == {8, 9, 10}
+    assert set(collect_first(table2, tmp_path, range(8, 12)).statuses) == {8, 9, 10, 11}
 
 
 def test_an_empty_store_plans_one_seed_and_finds_nothing(table2, tmp_path):
@@ -36,7 +45,7 @@ def test_an_empty_store_plans_one_seed_and_finds_nothing(table2, tmp_path):
 def test_seeds_beyond_the_planned_ones_are_read_too(table2, finish, tmp_path):
     finish("deit", "5", 0, 40.0)
     finish("deit", "5", 41, 42.0)
-    values = collect_first(table2, tmp_path, num_seeds=1).values
+    values = collect_first(table2, tmp_path, seeds=range(1)).values
     assert {seed: metrics["top1_percent"] for seed, metrics in values.items()} == {0: 40.0, 41: 42.0}
 
 

@@ -11,7 +11,7 @@ def cost_of(suite, store, num_seeds):
     return estimate_cost(profile, collect(profile, store, num_seeds))
 
 
-def test_what_is_left_of_an_arm_costs_what_its_finished_runs_did(table2, finish_experiment, tmp_path):
+def test_what_is_left_of_a_configuration_costs_what_its_finished_runs_did(table2, finish_experiment, tmp_path):
     profile = table2.profile("laptop")
     for entry in profile.entries:
         finish_experiment(entry.experiment, 50, device_hours=2.0)
@@ -20,7 +20,7 @@ def test_what_is_left_of_an_arm_costs_what_its_finished_runs_did(table2, finish_
     assert format_to_go(cost) == "40"
 
 
-def test_an_arm_without_runs_is_judged_by_its_model_and_the_images_seen(table2, finish_experiment, tmp_path):
+def test_a_configuration_without_runs_is_judged_by_its_model_and_the_images_seen(table2, finish_experiment, tmp_path):
     entries = table2.profile("laptop").entries  # DeiT, then ConViT, on 5, 10, 30, 50 and 100 %
     finish_experiment(entries[0].experiment, 50, device_hours=0.5)
     cost = cost_of(table2, tmp_path, 1)

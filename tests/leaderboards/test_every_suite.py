@@ -13,7 +13,7 @@ from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import format_signed, format_value
 from leaderboards.text.terminal import print_summary
 from suite.papers import find_table, get_suite, list_suites
-from suite.spec.suite import ChangeFrom, MeanOf, RelativeGain
+from suite.spec.suite import ChangeFrom, Gain, MeanOf, RelativeGain
 from suite.store.results import PROTOCOL_VERSION
 from suite.store.run_directory import RunDirectory
 
@@ -82,6 +82,10 @@ def expected_cells(suite, profile, table):
                 pair = [means.get((row, column)) for column in (derived.better, derived.baseline)]
                 if None not in pair:
                     means[row, derived.column] = 100 * (pair[0] - pair[1]) / pair[1]
+            elif isinstance(derived, Gain):
+                pair = [means.get((row, column)) for column in (derived.better, derived.baseline)]
+                if None not in pair:
+                    means[row, derived.column] = pair[0] - pair[1]
             elif isinstance(derived, ChangeFrom):
                 pair = [means.get((of, derived.of)) for of in (row, derived.baseline)]
                 if None not in pair and row != derived.baseline:

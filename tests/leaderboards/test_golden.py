@@ -24,7 +24,7 @@ def write_store(store):
     """Runs of every suite at laptop and at the paper's scale."""
     for name in list_suites():
         for profile in ("laptop", "paper"):
-            for experiment in get_suite(name).profile(profile).experiments(num_seeds=3):
+            for experiment in get_suite(name).profile(profile).experiments(range(3)):
                 write_run(RunDirectory.of(store, experiment), experiment)
 
 

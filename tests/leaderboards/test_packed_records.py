@@ -51,7 +51,7 @@ def finish_with_all_files(finish_in, store, experiment, top1):
 
 @pytest.fixture
 def store(finish_in, tmp_path):
-    """Two seeds of two arms, finished with every file that a run can leave."""
+    """Two seeds of two configurations, finished with every file that a run can leave."""
     for seed in (0, 1):
         for experiment in (FIRST, SECOND):
             finish_with_all_files(finish_in, tmp_path / "store", experiment.with_seed(seed), 40.0 + seed)

@@ -28,8 +28,8 @@ def suite(own_suite):
     return own_suite(*entries)
 
 
-def cell_of(suite, store, row, num_seeds=None):
-    return make_leaderboard(suite, "laptop", store, num_seeds).board().cells[(row,), "a"]
+def cell_of(suite, store, row, seeds=None):
+    return make_leaderboard(suite, "laptop", store, seeds).board().cells[(row,), "a"]
 
 
 def test_a_result_of_another_protocol_is_void_and_says_how_to_replace_it(suite, finish_experiment, tmp_path):
@@ -198,8 +198,8 @@ def searched(own_suite):
     return own_suite(entry)
 
 
-def searched_cell(suite, store, column="a", num_seeds=None):
-    return make_leaderboard(suite, "laptop", store, num_seeds).board().cells[("deit",), column]
+def searched_cell(suite, store, column="a", seeds=None):
+    return make_leaderboard(suite, "laptop", store, seeds).board().cells[("deit",), column]
 
 
 def test_the_candidate_with_the_best_mean_is_shown_not_the_one_with_the_best_seed(
@@ -303,7 +303,7 @@ def test_a_search_is_partial_until_every_candidate_has_its_seeds(searched, finis
     assert "among the 2 of 3 candidates that could be compared" in markdown
     finish_experiment(FASTER, 60)
     assert searched_cell(searched, tmp_path).status == "done"
-    assert searched_cell(searched, tmp_path, num_seeds=2).status == "partial"
+    assert searched_cell(searched, tmp_path, seeds=range(2)).status == "partial"
 
 
 def test_a_candidate_that_diverged_leaves_the_shown_number_usable_but_is_told(searched, finish_experiment, tmp_path):

@@ -55,11 +55,11 @@ def test_a_board_says_so_if_its_suite_has_other_experiments_by_now():
     assert all("; of an earlier recipe" in describe_headline(board) for board in told)
 
 
-def test_a_run_of_another_arm_makes_a_board_outdated(tmp_path):
-    groups = [experiment.configuration for experiment in get_suite("convit_psa").profile("laptop").experiments()]
+def test_a_run_of_another_configuration_makes_a_board_outdated(tmp_path):
+    planned = [experiment.configuration for experiment in get_suite("convit_psa").profile("laptop").experiments()]
     board = tmp_path / "convit_psa" / "laptop.md"
     board.parent.mkdir()
-    for names, expected in ((groups, False), ([*groups, "convit_micro-0123456789abcdef"], True), (["mine-0"], False)):
+    for names, expected in ((planned, False), ([*planned, "convit_micro-0123456789abcdef"], True), (["mine-0"], False)):
         lines = [f"{name}/seed-0,{name.partition('-')[0]},2,abc\n" for name in names]
         board.with_suffix(".runs.csv").write_text("run,model,protocol_version,commit\n" + "".join(lines))
         assert is_outdated(board) is expected
@@ -76,7 +76,7 @@ def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp
     headline = BoardHeadline(told="", ours="", mean=-2.0, variances=(1.0, 1.0), num_cells=9, num_missing=0)
     board.with_suffix(".headline.json").write_text(headline.model_dump_json())
     assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
-        "| [init_heads, gpu](init_heads/gpu.md) | 2 for 1 seed, 1 of further seeds, 1 of challengers | 6 "
+        "| [init_heads, gpu](init_heads/gpu.md) | 2 for 1 seed, 1 of further seeds, 1 of custom models | 6 "
         "| `python launchers/grid.py --suite init_heads --profile gpu` | 2 of 1234567, 1 of abcdefg | 1.3 |"
     )
 

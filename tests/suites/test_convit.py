@@ -5,12 +5,16 @@ from collections import Counter
 from typing import get_args
 
 import pytest
+import torch
 
 from benchmarks import laptop_profile
+from imagesets.augment.shuffling import Shuffle
+from imagesets.randomness import Purpose, random_order
 from leaderboards.boards.layout import check_layout, load_paper_table
 from suite.models.convit.network import MODELS as CONVIT
 from suite.models.convit.network import ConViT
 from suite.models.deit import MODELS as DEIT_MODELS
+from suite.models.registry import build_model
 from suite.papers import get_suite, list_suites
 from suite.papers.convit import recipes as convit
 from suite.papers.shared.deit import DEIT
@@ -39,7 +43,7 @@ def find(name: str, row: tuple[str, ...], column: str, table: str = "", profile:
     return found
 
 
-def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
+def test_the_papers_eight_questions_and_one_of_ours_beside_sample_efficiency_are_suites():
     assert [name.removeprefix("convit_") for name in NAMES] == [
         "ablation",
         "cifar100",
@@ -49,6 +53,7 @@ def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
         "masking",
         "probes",
         "psa",
+        "shuffled",
     ]
 
 
@@ -64,6 +69,7 @@ def test_the_papers_eight_questions_beside_sample_efficiency_are_suites():
         ("convit_psa", 6, 2, 0),
         ("convit_cifar100", 12, 6, 0),
         ("convit_probes", 6 + 6 + 3 + 4 + 3, 6, 0),
+        ("convit_shuffled", 6, 6, 0),
         ("sample_efficiency", 10 * 3, 10, 0),
     ],
 )
@@ -133,6 +139,7 @@ def test_plus_models_train_with_half_the_batch_at_4e_4_and_all_others_with_deits
         ("convit_psa", {("imagenet", 1.0, 300): 2}),
         ("convit_cifar100", {("cifar100", 1.0, 3000): 6}),
         ("convit_probes", {("imagenet", 1.0, 300): 6}),
+        ("convit_shuffled", {("imagenet", 0.1, 3000): 6}),
         ("sample_efficiency", {("imagenet", f, 300 / f): 2 for f in (0.05, 0.1, 0.3, 0.5, 1.0)}),
     ],
 )
@@ -295,6 +302,42 @@ def test_the_teacher_on_a_gpu_is_the_resnet_of_another_papers_table():
 def test_the_laptops_teacher_and_students_learn_from_the_same_images():
     for experiment in experiments("convit_distillation", "laptop"):
         assert (experiment.dataset, experiment.train_fraction) == ("cifar10", 0.04)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_images_as_they_are_are_sample_efficiencys_runs_and_the_others_differ_by_their_shuffling_alone(profile):
+    for column in ("deit_top1", "convit_top1"):
+        plain, patches, within = (
+            find("convit_shuffled", (row,), column, profile=profile)
+            for row in ("as they are", "patches permuted", "pixels permuted within patches")
+        )
+        if profile != "smoke":  # which shrinks a suite by its largest share
+            assert plain.id == find("sample_efficiency", ("10",), column, profile=profile).id
+        size = plain.model_options.get("patch_size", 16)
+        for shuffle, experiment in (("patches", patches), ("within_patches", within)):
+            assert experiment == plain.model_copy(update={"shuffle": shuffle, "shuffle_patch_size": size})
+
+
+@pytest.mark.parametrize(
+    ("family", "shuffle"), [("deit", "patches"), ("deit", "within_patches"), ("convit", "within_patches")]
+)
+def test_a_network_with_its_random_start_permuted_does_on_shuffled_images_what_it_does_on_images_as_they_are(
+    family, shuffle
+):
+    experiment = convit.micro(family).model_copy(update={"shuffle": shuffle, "shuffle_patch_size": 4})
+    network = build_model(experiment.model, num_classes=10, image_size=32, **experiment.model_options).eval()
+    images = torch.randn(8, 3, 32, 32)
+    with torch.no_grad():
+        expected = network(images)
+        if shuffle == "patches":
+            positions = network.pos_embed[:, 1:]  # without the class token's
+            positions.copy_(positions[:, random_order(0, Purpose.SHUFFLE, 64)])
+        else:
+            weight = network.patch_embed.proj.weight.flatten(2)
+            weight.copy_(weight[..., random_order(0, Purpose.SHUFFLE, 16)])
+        shuffled = network(Shuffle(experiment)(images))
+    torch.testing.assert_close(shuffled, expected, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(network(images), expected, atol=1e-2)
 
 
 # -- the smaller scales

@@ -91,7 +91,7 @@ def test_the_accuracy_figure_goes_on_where_the_pruned_network_was_cut_from_its_p
 
 def test_the_gpu_profile_is_the_papers_own_protocol():
     for suite in (CIFAR10, HEADS):
-        gpu, paper = ([e.id for e in suite.profile(name).experiments(2)] for name in ("gpu", "paper"))
+        gpu, paper = ([e.id for e in suite.profile(name).experiments(range(2))] for name in ("gpu", "paper"))
         assert gpu == paper
 
 

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -133,7 +134,11 @@ def test_the_rate_of_evaluation_leaves_out_the_first_batch_where_there_are_more(
 
     batches = [(torch.zeros(250, 1), torch.zeros(250, dtype=torch.long))] * num_batches
     monkeypatch.setattr(evaluate.time, "perf_counter", lambda: clock[0])
-    images = SimpleNamespace(test_batches=lambda *_: iter(batches))
+    images = SimpleNamespace(
+        test_batches=lambda *_: iter(batches),
+        num_test=250 * num_batches,
+        test_labels=np.zeros(250 * num_batches, np.int64),
+    )
     accuracy = evaluate.evaluate(Network(), images, Ranks(0, 1, torch.device("cpu")), "fp32")
     assert accuracy.images_per_s == pytest.approx(expected)
     assert accuracy.num_images == 250 * num_batches

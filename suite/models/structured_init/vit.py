@@ -11,7 +11,16 @@ from timm.layers import PatchEmbed, trunc_normal_
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models.layers import Block, ImageSize, SelfAttention, check_divides, init_linears, patch_grid
+from suite.models.layers import (
+    Block,
+    ImageSize,
+    SelfAttention,
+    check_divides,
+    check_positive,
+    init_linears,
+    patch_grid,
+    scale_linears,
+)
 from suite.models.structured_init.impulse import ImpulseProblem, sinusoidal_encoding
 from suite.models.structured_init.initializations import FILTER_SIZES, init_impulse, init_mimetic
 
@@ -37,6 +46,8 @@ class ViT(nn.Module):
         same_for_all_layers: true for a single impulse solution, false for another one for each layer (Table 6).
         impulse_steps: adam steps of Algorithm 1.
         renormalize: the authors' code's way of solving it, see ``impulse.renormalize_as_the_code``.
+        weight_scale: factor on the deviation of the linear weights that the initialization draws; solved queries and
+            keys keep theirs. Truncated normal has a deviation of 0.02 at any width, the others' follows the width.
         mimetic_port: the authors' port of the mimetic initialization, see ``initializations.init_mimetic``.
 
     forward: images (B, 3, height, width) -> logits (B, num_classes).
@@ -64,12 +75,14 @@ class ViT(nn.Module):
         impulse_steps: int = 10_000,
         renormalize: bool = False,
         mimetic_port: bool = False,
+        weight_scale: float = 1.0,
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
         check_divides("num_heads", num_heads, "dim", dim)
         if dim % 4:
             raise SpecError(f"dim is {dim}, expected a multiple of 4, for sine and cosine of row and column")
+        check_positive("weight_scale", weight_scale)
         check_name("pooling", pooling, get_args(Pooling))
         check_name("position", position, get_args(Position))
         check_name("initialization", initialization, get_args(Initialization))
@@ -100,7 +113,8 @@ class ViT(nn.Module):
             nn.init.normal_(self.cls_token, std=1e-6)
         if initialization == "trunc_normal":
             init_linears(self, std=0.02)
-        elif initialization == "mimetic":
+        scale_linears(self, weight_scale)
+        if initialization == "mimetic":
             init_mimetic(layers, mimetic_port)
         elif initialization in FILTER_SIZES:
             problem = ImpulseProblem(
@@ -136,6 +150,6 @@ MODELS = {
 }
 WITHOUT_EFFECT_ON_FLOPS = (
     "initialization", "pseudo_input_first", "pseudo_input_following", "same_for_all_layers", "impulse_steps",
-    "renormalize", "mimetic_port", "drop_path",
+    "renormalize", "mimetic_port", "weight_scale", "drop_path",
 )  # fmt: skip
 PAPER_INPUT = (32, 10)  # image side in pixels, classes

@@ -6,10 +6,11 @@ self-attention phase. What its suites share is made here, and so is trained once
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from suite.base.frozen import Scalar
 from suite.papers.shared.deit import DEIT, DEIT_LAPTOP, WITHOUT_AUGMENTATION
+from suite.papers.shared.weight_scale import weight_std
 from suite.spec.experiment import Experiment, Normalization
 from suite.spec.recipe import Recipe
 
@@ -36,7 +37,21 @@ VIT_CIFAR100 = DEIT_CIFAR100.model_copy(
 """ViT's baseline: the same without DeiT's augmentation and regularization; random resized crop and flip stay."""
 
 Phase = Literal["convolution", "attention"]
+Size = Literal["base", "small"]
 Candidates = tuple[Experiment, ...]
+
+
+class Setting(NamedTuple):
+    """What a search chooses for a training; None: the scale's warm-up."""
+
+    learning_rate: float
+    warmup_epochs: float | None = None
+
+
+_PAPERS_SEARCH = {
+    "convolution": tuple(map(Setting, (1e-4, 3e-4, 5e-4))),
+    "attention": tuple(map(Setting, (1e-5, 3e-5, 5e-5, 7e-5))),
+}
 
 
 @dataclass(frozen=True)
@@ -49,9 +64,10 @@ class Scale:
         warmup_epochs: warm-up of every run, at this scale.
         phase, deit, vit: recipes at the paper's lengths.
         schedule_unit: how often the learning rate changes; only that of whole epochs lags, as DeiT's.
-        rates: learning rates that each phase searches.
+        settings: settings that each training searches, by its own name, such as "two_phases_5/attention", or by its
+            phase; a baseline without any has its recipe's.
         models: each phase's network.
-        size: options of both phases' networks, such as the patch size.
+        size: options of each phase's network, such as the patch size.
         deit_models: name and options of the baselines' networks.
     """
 
@@ -64,43 +80,63 @@ class Scale:
     deit: Recipe = DEIT_CIFAR100
     vit: Recipe = VIT_CIFAR100
     schedule_unit: Literal["step", "epoch"] = "epoch"
-    rates: Mapping[Phase, tuple[float, ...]] = field(
-        default_factory=lambda: {"convolution": (1e-4, 3e-4, 5e-4), "attention": (1e-5, 3e-5, 5e-5, 7e-5)}
-    )
+    settings: Mapping[str, tuple[Setting, ...]] = field(default_factory=lambda: _PAPERS_SEARCH)
     models: Mapping[Phase, str] = field(default_factory=lambda: {"convolution": "cmhsa_conv", "attention": "cmhsa"})
-    size: Mapping[str, Scalar] = field(default_factory=dict)
-    deit_models: Mapping[str, tuple[str, Mapping[str, Scalar]]] = field(
+    size: Mapping[Phase, Mapping[str, Scalar]] = field(default_factory=lambda: {"convolution": {}, "attention": {}})
+    deit_models: Mapping[Size, tuple[str, Mapping[str, Scalar]]] = field(
         default_factory=lambda: {"base": ("deit_b", {}), "small": ("deit_s", {})}
     )
 
-    def baseline(self, size: Literal["base", "small"], with_deits_recipe: bool = True) -> Experiment:
+    def baseline(self, size: Size, with_deits_recipe: bool = True) -> Candidates:
         """DeiT's network of that size, by DeiT's recipe or, as ViT, without its augmentation and regularization."""
-        name, options = self.deit_models[size]
-        return self._experiment(name, self._at_scale(self.deit if with_deits_recipe else self.vit), options)
+        model, options = self.deit_models[size]
+        recipe = self.deit if with_deits_recipe else self.vit
+        settings = self.settings.get(
+            f"{'deit' if with_deits_recipe else 'vit'}_{size}", (Setting(recipe.learning_rate),)
+        )
+        return self._candidates(model, recipe, settings, options)
 
     def one_phase(self, phase: Phase, kernel_size: int | None = None) -> Candidates:
-        """Only one of the phases, twice as long, from a random initialization: a run for each learning rate."""
-        return self._candidates(phase, 2 * self.phase.epochs, kernel_size)
+        """Only one of the phases, twice as long, from a random initialization: a run for each setting."""
+        return self._phase(phase, f"{phase}_{kernel_size}" if kernel_size else phase, 2, kernel_size)
 
     def random_attention(self, with_warmup: bool) -> Candidates:
         """The self-attention phase at its length from a random initialization (Fig. 2)."""
-        return self._candidates("attention", self.phase.epochs, with_warmup=with_warmup)
+        return self._phase("attention", "random_attention", with_warmup=with_warmup)
 
     def two_phases(self, kernel_size: int, with_warmup: bool = True) -> Candidates:
-        """The self-attention phases at each learning rate, that all start from the best convolution phase."""
-        parents = self._candidates("convolution", self.phase.epochs, kernel_size)
-        phases = self._candidates("attention", self.phase.epochs, with_warmup=with_warmup)
+        """The self-attention phases at each setting, that all start from the best convolution phase."""
+        name = f"two_phases_{kernel_size}"
+        parents = self._phase("convolution", f"{name}/convolution", kernel_size=kernel_size)
+        phases = self._phase("attention", f"{name}/attention", with_warmup=with_warmup)
         options = {**phases[0].model_options, "bias_strength": BIAS_STRENGTH}
         started = {"kind": "transfer", "parents": parents, "model_options": options}
         return tuple(phase.model_copy(update=started) for phase in phases)
 
-    def _candidates(
-        self, phase: Phase, epochs: float, kernel_size: int | None = None, with_warmup: bool = True
+    def _phase(
+        self, phase: Phase, name: str, length: int = 1, kernel_size: int | None = None, with_warmup: bool = True
     ) -> Candidates:
-        options = {**self.size, **({"kernel_size": kernel_size} if kernel_size else {})}
-        recipe = self._at_scale(self.phase.with_epochs(epochs), with_warmup)
-        recipes = [recipe.model_copy(update={"learning_rate": rate}) for rate in self.rates[phase]]
-        return tuple(self._experiment(self.models[phase], recipe, options) for recipe in recipes)
+        """The trainings of a phase at the settings of its own ``name``, or at those of all such phases."""
+        name = name if with_warmup else f"{name}/no_warmup"
+        options = {**self.size[phase], **({"kernel_size": kernel_size} if kernel_size else {})}
+        recipe = self.phase.with_epochs(length * self.phase.epochs)
+        settings = self.settings.get(name) or self.settings[phase]
+        return self._candidates(self.models[phase], recipe, settings, options, with_warmup)
+
+    def _candidates(
+        self,
+        model: str,
+        recipe: Recipe,
+        settings: tuple[Setting, ...],
+        options: Mapping[str, Scalar],
+        with_warmup: bool = True,
+    ) -> Candidates:
+        candidates = []
+        for rate, own_warmup in settings:
+            warmup = self.warmup_epochs if own_warmup is None else own_warmup
+            found = self._at_scale(recipe, warmup if with_warmup else 0.0)
+            candidates.append(self._experiment(model, found.model_copy(update={"learning_rate": rate}), options))
+        return tuple(candidates)
 
     def _experiment(self, model: str, recipe: Recipe, options: Mapping[str, Scalar]) -> Experiment:
         return Experiment(
@@ -112,8 +148,8 @@ class Scale:
             model_options=dict(options),
         )
 
-    def _at_scale(self, recipe: Recipe, with_warmup: bool = True) -> Recipe:
-        shorter = recipe.with_epochs(recipe.epochs / self.shortening, self.warmup_epochs if with_warmup else 0.0)
+    def _at_scale(self, recipe: Recipe, warmup_epochs: float) -> Recipe:
+        shorter = recipe.with_epochs(recipe.epochs / self.shortening, warmup_epochs)
         lag = recipe.schedule_lag_epochs if self.schedule_unit == "epoch" else 0
         return shorter.model_copy(update={"schedule_unit": self.schedule_unit, "schedule_lag_epochs": lag})
 
@@ -139,27 +175,40 @@ _LAPTOP_PHASE = DEIT_LAPTOP.model_copy(
 )
 _LAPTOP_DEIT = _LAPTOP_PHASE.model_copy(update={"name": "deit_cmhsa_laptop", "epochs": 400, "learning_rate": 3e-3})
 
-LAPTOP = Scale(
-    dataset="cifar10",
-    image_size=16,
-    normalization="own",
-    shortening=500,
-    warmup_epochs=0.04,
-    schedule_unit="step",
-    phase=_LAPTOP_PHASE,
-    deit=_LAPTOP_DEIT,
-    vit=_LAPTOP_DEIT.model_copy(update={"name": "vit_cmhsa_laptop", "label_smoothing": 0.0, "random_erasing": 0.0}),
-    rates={"convolution": (1e-3, 3e-3), "attention": (3e-4, 1e-3)},
-    models={"convolution": "cmhsa_conv_micro", "attention": "cmhsa_micro"},
-    size={"patch_size": 4},
-    deit_models={
-        "base": ("deit_micro", {"patch_size": 4, "dim": 48, "depth": 6, "num_heads": 4}),
-        "small": ("deit_micro", {"patch_size": 4, "dim": 24, "depth": 6, "num_heads": 2}),
-    },
-)
-"""CIFAR-10 at 16 pixels in patches of 4, three layers of width 48 beside DeiT's six; a phase is 0.4 epochs.
 
-Left out of DeiT's recipe: RandAugment, colour jitter, mixup, cutmix, repeated augmentation, the crop and stochastic
-depth. ViT's row leaves out label smoothing and random erasing too. Changed: two learning rates a phase, batches of 32;
-test images are shown whole, as training images are.
-"""
+def small_scale(settings: Mapping[str, tuple[Setting, ...]], weight_factor: float = 1.0) -> Scale:
+    """CIFAR-10 at 16 pixels in patches of 4, three layers of width 48 beside DeiT's six; a phase is 0.4 epochs.
+
+    Left out of DeiT's recipe: RandAugment, colour jitter, mixup, cutmix, repeated augmentation, the crop and stochastic
+    depth. ViT's row leaves out label smoothing and random erasing too. Changed: batches of 32; test images are shown
+    whole, as training images are.
+
+    Args:
+        settings: settings of each training, by name.
+        weight_factor: factor on the initial deviation of linear weights, beside the rule of ``weight_std``.
+    """
+    wide = weight_factor * weight_std(48, 768)
+    size: dict[str, Scalar] = {"patch_size": 4, "weight_std": wide}
+    small = {"dim": 24, "depth": 6, "num_heads": 2, "patch_size": 4, "weight_std": weight_factor * weight_std(24, 384)}
+    return Scale(
+        dataset="cifar10",
+        image_size=16,
+        normalization="own",
+        shortening=500,
+        warmup_epochs=0.04,
+        schedule_unit="step",
+        phase=_LAPTOP_PHASE,
+        deit=_LAPTOP_DEIT,
+        vit=_LAPTOP_DEIT.model_copy(update={"name": "vit_cmhsa_laptop", "label_smoothing": 0.0, "random_erasing": 0.0}),
+        settings=settings,
+        models={"convolution": "cmhsa_conv_micro", "attention": "cmhsa_micro"},
+        size={"convolution": size, "attention": {**size, "query_key_std": wide}},
+        deit_models={
+            "base": ("deit_micro", {**size, "dim": 48, "depth": 6, "num_heads": 4}),
+            "small": ("deit_micro", small),
+        },
+    )
+
+
+LAPTOP = small_scale({"convolution": (Setting(3e-3),), "attention": (Setting(1e-3),)})
+"""Each training by the setting that ``benchmarks/search.py`` has chosen for it."""

@@ -555,8 +555,33 @@ _MASKING = (
     ),
 )
 
+# -- a control of ours
+
+
+def _gain_on_images(images: str) -> Effect:
+    return number("convit_shuffled", images, "convit_top1") - number("convit_shuffled", images, "deit_top1")
+
+
+_CONTROL = (
+    Claim(
+        name="gain_falls_where_patches_are_permuted",
+        section="None: a control of ours",
+        statement="ConViT gains less over DeiT on images whose patches are permuted than on images as they are.",
+        effects=(_gain_on_images("as they are") - _gain_on_images("patches permuted"),),
+    ),
+    Claim(
+        name="gain_stays_where_pixels_are_permuted_within_patches",
+        section="None: a control of ours",
+        statement="ConViT gains as much over DeiT on images whose pixels are permuted within each patch.",
+        effects=(_gain_on_images("pixels permuted within patches") - _gain_on_images("as they are"),),
+        relation="equal",
+        margin=1.5,
+    ),
+)
+
+
 CLAIMS = PaperClaims(
     name=PAPER.name,
     title=PAPER.title,
-    claims=(*_ACCURACY, *_NONLOCALITY, *_GATES, *_LOCALITY, *_ABLATION, *_WITHOUT_GATES, *_MASKING),
+    claims=(*_ACCURACY, *_NONLOCALITY, *_GATES, *_LOCALITY, *_ABLATION, *_WITHOUT_GATES, *_MASKING, *_CONTROL),
 )

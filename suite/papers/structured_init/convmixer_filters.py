@@ -41,6 +41,7 @@ SUITE = Suite(
         _entries(recipes.laptop_convmixer),
         _entries(recipes.convmixer),
         "CIFAR-10, 4x4 patches, an eighth of each width, three layers, 1.5 epochs",
+        num_tries=1,
     ),
     headline=Headline(
         text="Frozen impulse filters over frozen boxes, 3x3 at width 256",

@@ -25,7 +25,9 @@ _PAPER = [
     for heads in HEADS
 ]
 _LAPTOP = [
-    recipes.entry(("7", method, "64"), f"h{heads}", recipes.laptop_vit(method, dim=64, depth=2, num_heads=heads))
+    recipes.entry(
+        ("7", method, "64"), f"h{heads}", recipes.laptop_vit(method, dim=64, paper_dim=64, depth=2, num_heads=heads)
+    )
     for method in recipes.METHODS
     for heads in LAPTOP_HEADS
 ]

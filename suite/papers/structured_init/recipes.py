@@ -13,8 +13,10 @@ out, and so has no note that says otherwise.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from suite.base.frozen import Scalar
+from suite.papers.shared.weight_scale import weight_scale
 from suite.papers.structured_init import PAPER
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import changed_options
@@ -107,6 +109,19 @@ IMAGENET_AS_THE_CODE = IMAGENET.model_copy(
 )
 """The ImageNet command in the authors' repository, which is not ConvMixer's, for ``imagenet_vit``."""
 
+
+class Setting(NamedTuple):
+    """What a search chooses for a small ViT.
+
+    ``scale`` multiplies the weights that the initialization draws, beside the rule of ``weight_scale``; ``warmup`` is a
+    share of the training.
+    """
+
+    learning_rate: float = 2e-3
+    warmup: float = 0.1
+    scale: float = 1.0
+
+
 LAPTOP = CIFAR.model_copy(
     update={
         "name": "structured_init_laptop",
@@ -126,6 +141,11 @@ LAPTOP = CIFAR.model_copy(
 Left out: RandAugment. Changed: batch 64 at learning rate 2e-3; Adam's own epsilon, of 1e-8; the learning rate moves
 every step; fp32, the faster one for small matrices on a CPU.
 """
+
+TUNED: dict[str, Setting] = dict.fromkeys(METHODS, Setting())
+"""Each method's setting at the profile ``laptop``, by ``benchmarks/search.py``."""
+
+NUM_TRIES = 12  # settings that the search tries for each method
 
 LAPTOP_CONVMIXER = LAPTOP.model_copy(
     update={
@@ -169,10 +189,30 @@ def imagenet_vit(method: str, recipe: Recipe = IMAGENET) -> Experiment:
     return experiment.model_copy(update={"image_size": 224, "normalization": "half"})
 
 
-def laptop_vit(method: str, *, dim: int = 48, depth: int = 3, **options: Scalar) -> Experiment:
-    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise."""
-    options = {"initialization": METHODS[method], "dim": dim, "depth": depth, "patch_size": 4, **options}
-    return _experiment("vit_t", LAPTOP, options)
+def laptop_vit(
+    method: str,
+    *,
+    dim: int = 48,
+    depth: int = 3,
+    paper_dim: int = 192,
+    setting: Setting | None = None,
+    **options: Scalar,
+) -> Experiment:
+    """A small ViT-T on CIFAR-10, with ViT-T's three heads unless ``num_heads`` says otherwise.
+
+    Args:
+        method: one of ``METHODS``.
+        dim, depth: width and number of layers.
+        paper_dim: width of the paper's network that it stands for.
+        setting: setting to train by; None: the one that the search has chosen for this method.
+        options: other options of the model.
+    """
+    chosen = setting or TUNED[method]
+    of_rule = weight_scale(dim, paper_dim) if method == "Trunc Normal" else 1.0
+    shape: dict[str, Scalar] = {"dim": dim, "depth": depth, "patch_size": 4, "weight_scale": chosen.scale * of_rule}
+    warmup = round(LAPTOP.epochs * chosen.warmup, 9)
+    recipe = LAPTOP.model_copy(update={"learning_rate": chosen.learning_rate, "warmup_epochs": warmup})
+    return _experiment("vit_t", recipe, {"initialization": METHODS[method], **shape, **options})
 
 
 def convmixer(kernel_size: int, dim: int, spatial: str) -> Experiment:
@@ -196,9 +236,18 @@ def changes(columns: Iterable[str]) -> tuple[ChangeFrom, ...]:
     return tuple(ChangeFrom(column=f"{column}_change", of=column, baseline=("Trunc Normal",)) for column in columns)
 
 
-def profiles(laptop: Iterable[Entry], paper: Iterable[Entry], note: str = LAPTOP_NOTE) -> dict[ProfileName, Profile]:
-    """Make a suite's profiles, of which ``gpu`` is the paper's own experiments."""
+def profiles(
+    laptop: Iterable[Entry], paper: Iterable[Entry], note: str = LAPTOP_NOTE, num_tries: int = NUM_TRIES
+) -> dict[ProfileName, Profile]:
+    """Make a suite's profiles, of which ``gpu`` is the paper's own experiments.
+
+    Args:
+        laptop, paper: entries of these profiles.
+        note: how the laptop's scale compares with the paper's.
+        num_tries: settings that were tried for each of the laptop's configurations.
+    """
     own = Profile.paper(paper)
+    laptop = [entry.model_copy(update={"num_tries": num_tries}) for entry in laptop]
     return {
         "laptop": Profile.laptop(laptop, note, num_evaluations=2),
         "gpu": Profile.gpu(own.entries, ""),

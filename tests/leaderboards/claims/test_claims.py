@@ -43,7 +43,7 @@ AT_LAPTOP = (
     "nearly_double_at_20_epochs",
     "gates_fall",
     "no_warmup_after_convolution",
-    "structured_over_conventional_on_cifar10",
+    "impulse_by_queries_and_keys_alone_on_cifar10",
     "frozen_filters_close_to_trained",
     "box_filters_far_below_other_frozen_ones",
 )

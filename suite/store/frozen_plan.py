@@ -1,0 +1,86 @@
+"""What was to be shown and by which runs, written down before the first of them began: ``RUNS/plans/NAME.json``.
+
+``grid.py --freeze`` -> this file, whose digest stands in the result of each run that began under it -> the board, which
+says whether it is as frozen. Records that are packed for others carry it along.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+from suite.base.errors import RecordError, RunError
+from suite.base.files import disk_error, read_file, write_atomically
+from suite.base.frozen import Frozen
+from suite.base.reading import describe, read_model, seal, unseal
+from suite.spec.claims import Claim
+
+FOLDER = "plans"
+
+
+class FrozenPlan(Frozen):
+    """Claims, configurations, seeds and the stopping rule of one suite at one scale.
+
+    Args:
+        frozen_at: time of freezing, ISO 8601, UTC.
+        seeds: seeds of every configuration; those of the first look where ``until`` is given.
+        looks: numbers of seeds at which the claims are judged, ascending; the last is that of all seeds.
+        until: half-width in points to which the headline is to be known; None: the seeds alone say when to stop.
+        max_seeds: the most seeds of ``until``.
+        configurations: names of all configurations, sorted.
+        claims: claims that name the suite, as they were.
+    """
+
+    format_version: Literal[1] = 1
+    suite: str
+    profile: str
+    frozen_at: str
+    commit: str
+    seeds: tuple[int, ...]
+    looks: tuple[int, ...]
+    until: float | None = None
+    max_seeds: int | None = None
+    configurations: tuple[str, ...]
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        """Digest of all that the plan says."""
+        return hashlib.sha256(self.as_record()).hexdigest()
+
+    def as_record(self) -> bytes:
+        """The file's content."""
+        return seal(self.model_dump_json(indent=1).encode())
+
+
+def plan_path(store: Path, suite: str, profile: str) -> Path:
+    """Where a store keeps the plan of a suite's profile."""
+    return store / FOLDER / f"{suite}-{profile}.json"
+
+
+def write_plan(path: Path, plan: FrozenPlan) -> None:
+    """Write a plan; RunError where the disk refuses, or where another one is there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            raise RunError(f"{path} is there already: a plan is frozen once. Name another file, or another --runs")
+        write_atomically(path, plan.as_record())
+    except OSError as error:
+        raise disk_error(path, error) from error
+
+
+def read_plan(store: Path, suite: str, profile: str) -> FrozenPlan | None:
+    """Read the plan of a suite's profile; None where none was frozen.
+
+    Raises:
+        RecordError: The file cannot be read, or was changed after it was written.
+    """
+    path = plan_path(store, suite, profile)
+    try:
+        return read_model(FrozenPlan, unseal(read_file(path)))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise RecordError(
+            f"cannot read the frozen plan {path}: {describe(error)}. Bring the file that `--freeze` wrote, or "
+            "delete it: then no board of these runs is as frozen."
+        ) from error

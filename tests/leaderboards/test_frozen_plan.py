@@ -1,0 +1,114 @@
+"""Plans that are frozen before their runs: what stands in them, and what a board says of runs that differ."""
+
+import json
+
+import pytest
+
+from launchers.command.command_line import parse_options
+from launchers.command.options import make_resources
+from launchers.grid import main
+from leaderboards.boards.board import make_leaderboard
+from leaderboards.text.frozen_plan import describe_plan
+from suite.base.errors import RecordError, SpecError
+from suite.papers import get_suite
+from suite.store.frozen_plan import read_plan
+
+SUITE = get_suite("sample_efficiency")
+PROFILE = SUITE.profile("laptop")
+
+
+@pytest.fixture
+def store(tmp_path):
+    assert main(command(tmp_path)) == 0
+    return tmp_path
+
+
+def command(store, *more):
+    freezing = ["--freeze", str(store / "plan.json"), "--runs", str(store)]
+    return ["--suite", "sample_efficiency", "--seeds", "8-9", *freezing, *more]
+
+
+@pytest.fixture
+def finish(finish_in):
+    def finish(store, seeds=(8, 9), plan=None):
+        digest = read_plan(store, "sample_efficiency", "laptop").sha256 if plan is None else plan
+        for experiment in PROFILE.experiments(seeds):
+            finish_in(store, experiment, 40.0, plan_sha256=digest)
+
+    return finish
+
+
+def said(store):
+    return describe_plan(make_leaderboard(SUITE, "laptop", store))
+
+
+def test_a_plan_names_configurations_seeds_and_the_claims_of_the_suite(store):
+    plan = json.loads((store / "plan.json").read_bytes())
+    assert plan["seeds"] == [8, 9]
+    assert set(plan["configurations"]) == {experiment.configuration for experiment in PROFILE.experiments()}
+    claims = {claim["name"]: claim["primary"] for claim in plan["claims"]}
+    assert claims["convit_gains_over_all_shares"] == "2026-11-25"
+    assert (store / "plans" / "sample_efficiency-laptop.json").read_bytes() == (store / "plan.json").read_bytes()
+
+
+def test_runs_of_a_plan_bear_its_digest_and_their_board_is_as_frozen(store, finish):
+    options = parse_options(["--suite", "sample_efficiency", "--runs", str(store)])
+    digest = read_plan(store, "sample_efficiency", "laptop").sha256
+    assert make_resources(options, PROFILE, 1, 1).plan_sha256 == digest
+    finish(store)
+    (stated,) = said(store)
+    assert stated.startswith("as frozen at 2")
+    assert digest[:16] in stated
+
+
+def test_a_board_names_seeds_and_runs_that_are_not_as_frozen(store, finish):
+    finish(store, seeds=(8,))
+    finish(store, seeds=(3,), plan="")
+    stated, *differences = said(store)
+    assert stated.startswith("not as frozen")
+    assert differences == [
+        "seeds planned and not there: 9",
+        "seeds there and not planned: 3",
+        "10 runs were not trained under this plan: they began before it, or it was changed since",
+    ]
+
+
+def test_a_board_without_a_plan_says_nothing_of_one(tmp_path, finish_in):
+    for experiment in PROFILE.experiments():
+        finish_in(tmp_path, experiment, 40.0)
+    assert said(tmp_path) == []
+
+
+def test_a_changed_plan_is_refused_by_its_digest(store):
+    path = store / "plans" / "sample_efficiency-laptop.json"
+    path.write_bytes(path.read_bytes().replace(b'"laptop"', b'"desktop"'))
+    with pytest.raises(RecordError, match="another SHA-256"):
+        said(store)
+
+
+def test_a_plan_that_was_written_anew_is_not_the_one_that_runs_were_trained_under(store, finish):
+    finish(store)
+    for path in (store / "plans").iterdir():
+        path.unlink()
+    for folder in (store / "experiments").iterdir():
+        folder.rename(store / folder.name)
+    (store / "plan.json").unlink()
+    assert main(command(store, "--looks", "1", "2")) == 0
+    for folder in store.glob("*_micro-*"):
+        folder.rename(store / "experiments" / folder.name)
+    assert "20 runs were not trained under this plan" in said(store)[1]
+
+
+def test_nothing_is_frozen_after_a_run_of_it_has_begun_or_twice(store, tmp_path_factory, capsys, finish_in):
+    assert main(command(store)) == 1
+    assert "is there already: a plan is frozen once" in capsys.readouterr().err
+    other = tmp_path_factory.mktemp("runs")
+    finish_in(other, PROFILE.experiments([9])[0], 40.0)
+    assert main(command(other)) == 2
+    assert "1 of the 20 runs of this plan have begun" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("looks", [["2", "1"], ["1"], ["1", "1", "2"]])
+def test_looks_rise_to_the_number_of_seeds(tmp_path, looks):
+    with pytest.raises(SpecError, match="expected rising numbers of seeds, the last of them 2"):
+        parse_options(command(tmp_path, "--looks", *looks))
