@@ -22,6 +22,7 @@ COPIES = {
     "SECURITY.md": "project/security",
     "leaderboards/COVERAGE.md": "project/coverage",
     "leaderboards/published/FINDINGS.md": "project/findings",
+    "leaderboards/published/HISTORY.md": "project/history",
     "leaderboards/published/README.md": "project/published",
     **{f"leaderboards/published/claims/{path.name}": f"claims/{path.stem}" for path in PUBLISHED.glob("claims/*.md")},
 }

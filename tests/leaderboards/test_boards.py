@@ -74,31 +74,18 @@ def test_the_gain_of_the_papers_values_is_the_papers_gap(table2, finish, tmp_pat
         assert abs(gains[row].difference) <= half_a_digit
 
 
-<<<<<<< HEAD
-def test_the_gains_interval_follows_from_both_configurations_seeds(table2, finish, tmp_path):
-=======
 def test_the_gains_interval_follows_from_what_each_seed_adds_to_it(table2, finish, tmp_path):
->>>>>>> stats
     for seed, (deit, convit) in enumerate([(40.0, 60.0), (50.0, 60.5)]):
         finish("deit", "5", seed, deit)
         finish("convit", "5", seed, convit)
     cell = board_of(table2, tmp_path).cells[("5",), "top1_gap_percent"]
     assert cell.mean == pytest.approx(100 * 15.25 / 45)  # of the means, not the mean of the gains
-<<<<<<< HEAD
-    errors = (100 / 45 * 0.25, 100 * 60.25 / 45**2 * 5)  # of each configuration's mean, times the gain's slope
-    assert cell.estimate.standard_error == pytest.approx((errors[0] ** 2 + errors[1] ** 2) ** 0.5)
-
-
-def test_configurations_of_different_numbers_of_seeds_are_compared_over_all_of_them(table2, finish, tmp_path):
-    for seed in range(3):
-=======
     # two seeds, half of their distance: each side's, times the gain's slope by it
     assert cell.estimate.standard_error == pytest.approx(abs(100 / 45 * 0.25 - 100 * 60.25 / 45**2 * 5))
 
 
 def test_different_numbers_of_seeds_are_compared_over_those_that_both_have(table2, finish, tmp_path):
     for seed in range(4):
->>>>>>> stats
         finish("deit", "5", seed, 40.0 + seed)
     for seed, convit in enumerate((50.0, 51.0, 53.5)):
         finish("convit", "5", seed, convit)

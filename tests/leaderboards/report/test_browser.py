@@ -46,7 +46,7 @@ def pages(tmp_path_factory):
     suite = get_suite("sample_efficiency")
     patch = pytest.MonkeyPatch()
     patch.setattr("os.fsync", lambda descriptor: None)
-    for number, experiment in enumerate(suite.profile("laptop").experiments(2)):
+    for number, experiment in enumerate(suite.profile("laptop").experiments(range(2))):
         train(store, experiment, 40.0 + number % 7 + experiment.seed / 4)
     failed = RunDirectory.of(store, suite.profile("laptop").entries[-1].experiment)
     failed.result_path.unlink()
