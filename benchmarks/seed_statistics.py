@@ -1,219 +1,306 @@
-"""Coverage, size and power of the leaderboards' statistical rules, over thousands of simulated grids.
+"""Coverage, size and power of the rules of judgment, over thousands of simulated grids.
 
-    python benchmarks/seed_statistics.py --grids 20000
+    python benchmarks/seed_statistics.py --grids 20000 > benchmarks/seed_statistics.md
 
-Seeds are drawn from known distributions, judged by the very functions that make the leaderboards, and counted: how
-often an interval covers the truth, how often a test speaks though there is nothing, and how often it finds what is
-there. ``tests/benchmarks/test_seed_statistics.py`` runs a short form of it and fails where a rule is broken.
+Seeds are drawn from known distributions, judged by the very functions that make the leaderboards, and counted. Unless a
+line says otherwise deviations are .8 points and runs of one seed correlate by .15, as published runs do.
+``tests/benchmarks/test_seed_statistics.py`` runs a short form of it and fails where a rule is broken.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from leaderboards.significance.estimates import (
-    SIGNIFICANCE,
-    Estimate,
-    Sample,
-    difference,
-    p_value,
-    rank_intervals,
-    single,
-)
-from leaderboards.significance.power import FIRST_LOOK, is_decided, widened
-from leaderboards.significance.verdicts import Measured, Printed, judge_claims, judge_table
+from leaderboards.significance import rules
+from leaderboards.significance.estimates import rank_intervals, single
+from leaderboards.significance.power import is_decided, widened
+from leaderboards.significance.verdicts import Measured, Printed, Question, judge_claims, judge_table
 
-Draw = Callable[[np.random.Generator, int], np.ndarray]
+Array = npt.NDArray[np.float64]
+SHARES = (0.05, 0.1, 0.3, 0.5, 1.0)
+LOGS = -np.log(SHARES)
+SLOPE = np.array(rules.slope_weights(SHARES))
+ACCURACIES = np.array([34.0, 40.0, 49.0, 52.0, 55.0])  # of the baseline, by share
+SIGNS = {"same direction": 1, "opposite direction": -1, "unresolved": 0}
+
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
 SHAPES: dict[str, Draw] = {
-    "normal": lambda rng, n: rng.normal(size=n),
-    "heavy tails (t, 4 degrees)": lambda rng, n: rng.standard_t(4, n) / math.sqrt(2),
-    "skewed (gamma, shape 4)": lambda rng, n: (4 - rng.gamma(4, size=n)) / 2,
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "heavy tails (t, 4 degrees)": lambda rng, shape: rng.standard_t(4, shape) / math.sqrt(2),
+    "skewed (gamma, shape 4)": lambda rng, shape: (4 - rng.gamma(4, size=shape)) / 2,
 }
 
 
-def estimate(values: Sequence[float] | npt.NDArray[np.float64], name: str = "") -> Estimate:
-    """A model's seeds, independent of every other model's."""
-    return single(Sample(dict(enumerate(map(float, values))), frozenset({name}), least_sd=0.01 / math.sqrt(12)))
+def effects(
+    grids: int, n: int, effect: float = 0.0, sd: tuple[float, float] = (0.8, 0.8), shape: str = "normal"
+) -> Array:
+    """Vectors (grids, n) of one number a seed: two configurations' difference, whose true mean is ``effect``."""
+    rng, draw = np.random.default_rng(n), SHAPES[shape]
+    common = math.sqrt(0.15) * draw(rng, (grids, n))
+    better, baseline = (s * (common + math.sqrt(0.85) * draw(rng, (grids, n))) for s in sd)
+    return better - baseline + effect
 
 
-def coverage(shape: str, num_seeds: int, grids: int) -> float:
-    """How often the 95 % interval of ``num_seeds`` seeds covers the true mean."""
-    rng, draw, hits = np.random.default_rng(0), SHAPES[shape], 0
-    for _ in range(grids):
-        reach = estimate(70 + draw(rng, num_seeds)).interval
-        hits += reach is not None and reach.low <= 70 <= reach.high
-    return hits / grids
+def percent(found: Sequence[bool] | Iterator[bool]) -> float:
+    return 100 * float(np.mean(list(found)))
 
 
-def rejections(num_seeds: tuple[int, int], deviations: tuple[float, float], effect: float, grids: int) -> float:
-    """How often two models are told apart at 5 %.
-
-    Args:
-        num_seeds, deviations: Numbers of seeds and deviations of the two models.
-        effect: Distance between their true means: at 0 the share is the test's size, else its power.
-        grids: Number of simulated grids.
-    """
-    rng, hits = np.random.default_rng(1), 0
-    for _ in range(grids):
-        groups = [
-            estimate(70 + shift + sd * rng.normal(size=n), name)
-            for n, sd, shift, name in zip(num_seeds, deviations, (effect, 0.0), "ab", strict=True)
-        ]
-        hits += (p_value(difference(*groups)) or 0.0) < SIGNIFICANCE
-    return hits / grids
+def coverage(d: Array, truth: float = 0.0) -> float:
+    """How often the interval covers the truth."""
+    return percent((reach := rules.interval(v)) is not None and reach.low <= truth <= reach.high for v in d.tolist())
 
 
-def separations(gaps: Sequence[float], num_seeds: int, grids: int) -> tuple[float, float]:
-    """Share of the pairs that the ranks put in order, and share of the grids in which they put one pair in the wrong
-    order or tell equal ones apart; ``gaps`` are the models' true means, in deviations."""
-    rng, told, wrong = np.random.default_rng(2), 0, 0
-    pairs = [(i, j) for i in range(len(gaps)) for j in range(i)]
-    for _ in range(grids):
-        ranks = rank_intervals([estimate(70 + g + rng.normal(size=num_seeds), str(i)) for i, g in enumerate(gaps)])
-        signs = [np.sign(gaps[i] - gaps[j]) for i, j in pairs]
-        found = [int(ranks[i][1] < ranks[j][0]) - int(ranks[j][1] < ranks[i][0]) for i, j in pairs]
-        told += sum(f != 0 and f == s for f, s in zip(found, signs, strict=True))
-        wrong += any(f not in (0, s) for f, s in zip(found, signs, strict=True))
-    return told / grids / len(pairs), wrong / grids
+def found(d: Array, level: float = rules.SIGNIFICANCE) -> float:
+    """How often the two-sided test finds something: its size, or its power."""
+    return percent(rules.above(v).p < level for v in d.tolist())
 
 
-def cell_verdicts(shortfall: float, sd: float, num_seeds: int, grids: int, num_cells: int = 10) -> dict[str, float]:
-    """Shares of the verdicts on cells.
+def gains(grids: int, n: int, gain: Array, of_seed: float = 0.45, of_run: float = 0.65) -> Array:
+    """(grids, shares, n) gains in points. A seed's runs on all shares have a common part, as the records show.
 
     Args:
-        shortfall: Points by which their true mean is below that of which the paper prints one seed.
-        sd: The seeds' deviation, ours and the paper's.
-        num_seeds: Number of our seeds.
-        grids: Number of cells in all.
-        num_cells: Number of cells in a table.
+        gain: (shares,) true gains.
+        of_seed, of_run: variances of a seed's part and of a run's own.
     """
-    rng, counts = np.random.default_rng(3), {"reproduced": 0, "contradicted": 0, "undecided": 0}
-    for _ in range(max(1, grids // num_cells)):
-        cells = [
-            (
-                estimate(70 - shortfall + sd * rng.normal(size=num_seeds)),
-                Printed(round(70 + sd * rng.normal(), 1), 0.05),
-            )
-            for _ in range(num_cells)
-        ]
-        for verdict, _ in judge_table(cells):
-            counts[verdict] += 1
-    return {verdict: count / sum(counts.values()) for verdict, count in counts.items()}
+    rng = np.random.default_rng(n)
+    common = math.sqrt(of_seed) * rng.normal(size=(grids, 1, n))
+    return gain[:, None] + common + math.sqrt(of_run) * rng.normal(size=(grids, len(SHARES), n))
 
 
-def claim_verdicts(
-    effect: float, paper: float, sd: float, num_seeds: int, grids: int, margin: float | None = None
-) -> dict[str, float]:
-    """Shares of the verdicts on a claim that stands alone.
+def trend(y: Array) -> tuple[float, float, float]:
+    """How often the gain is found to fall with the share: in points, in log odds, and in both."""
+    better = ACCURACIES[:, None] + y
+    odds = np.log(better / (100 - better)) - np.log(ACCURACIES / (100 - ACCURACIES))[:, None]
+    slopes = [np.einsum("j,bjn->bn", SLOPE, gain).tolist() for gain in (y, odds)]
+    in_points, in_odds = ([2 * rules.above(v).holds < 0.05 for v in slope] for slope in slopes)
+    return percent(in_points), percent(in_odds), percent(a and b for a, b in zip(in_points, in_odds, strict=True))
+
+
+def falling(first: float, last: float) -> Array:
+    """Gains that fall from the first share to the last, by equal steps an e-fold."""
+    return np.asarray(last + (first - last) * LOGS / LOGS[0])
+
+
+def constant_in_log_odds(gain: float) -> Array:
+    """Gains that are this many points on all images, and the same in log odds on every share."""
+    odds = np.log(ACCURACIES / (100 - ACCURACIES))
+    last = ACCURACIES[-1] + gain
+    shifted = odds + math.log(last / (100 - last)) - odds[-1]
+    found: Array = 100 / (1 + np.exp(-shifted)) - ACCURACIES
+    return found
+
+
+def papers(grids: int, n: int, null: float, num_claims: int = 28) -> tuple[float, float, float]:
+    """Papers of claims of one, one, two and four effects: false verdicts among all, papers with one, and power.
 
     Args:
-        effect: Our true effect.
-        paper: Effect that the paper finds.
-        sd: The seeds' deviation.
-        num_seeds: Number of seeds of each configuration.
-        grids: Number of simulated grids.
-        margin: Margin of a claim of equality.
+        null: the share of claims of which a part is no effect; of the rest three in ten have a part that is opposite.
     """
-    rng = np.random.default_rng(4)
-    counts: dict[str, int] = {}
+    rng = np.random.default_rng(n)
+    false, with_one, power = [], [], []
     for _ in range(grids):
-        groups = [
-            estimate(70 + shift + sd * rng.normal(size=num_seeds), name) for shift, name in ((effect, "a"), (0, "b"))
-        ]
-        verdict = judge_claims([[Measured(difference(*groups), paper, margin)]])[0][0]
-        counts[verdict] = counts.get(verdict, 0) + 1
-    return {verdict: count / grids for verdict, count in counts.items()}
+        questions, truth = [], []
+        for size in (1, 1, 2, 4) * (num_claims // 4):
+            means = rng.uniform(0.5, 4.0, size)
+            kind = 0 if rng.random() < null else -1 if rng.random() < 0.3 else 1
+            means[0] *= kind
+            means[1:] *= null < 1  # where nothing is true, all parts are no effects
+            vectors = means[:, None] + 0.8 * math.sqrt(1.7) * rng.normal(size=(size, n))
+            questions.append(Question("", [Measured(single(dict(enumerate(v)))) for v in vectors.tolist()]))
+            truth.append(kind)
+        signs = [SIGNS[judgment.verdict] for judgment in judge_claims(questions)]
+        wrong = sum(sign not in (0, kind) for sign, kind in zip(signs, truth, strict=True))
+        false.append(wrong / max(1, sum(map(abs, signs))))
+        with_one.append(wrong > 0)
+        power += [sign == kind for sign, kind in zip(signs, truth, strict=True) if kind]
+    return 100 * float(np.mean(false)), percent(with_one), percent(power) if power else math.nan
 
 
-def sequential_coverage(sd: float, target: float, most_seeds: int, grids: int) -> tuple[float, float]:
-    """How often the interval that ``--seeds until`` prints covers the truth, and the mean seeds of a configuration.
-
-    Args:
-        sd: The seeds' deviation.
-        target: Half-width that is asked for.
-        most_seeds: Value of ``--max-seeds``.
-        grids: Number of simulated grids.
-    """
-    rng, hits, spent = np.random.default_rng(5), 0, []
-    for _ in range(grids):
-        seeds = sd * rng.normal(size=(2, most_seeds))
-        n = FIRST_LOOK
-        while n < most_seeds and not is_decided(
-            difference(*(estimate(group[:n], str(i)) for i, group in enumerate(seeds))), target
-        ):
-            n += 1
-        reach = widened(difference(*(estimate(group[:n], str(i)) for i, group in enumerate(seeds))))
-        hits += reach is not None and reach.low <= 0 <= reach.high
+def until(grids: int, sd: float, target: float, most: int = 30) -> tuple[float, float, float]:
+    """``--seeds until``: coverage of the interval that it prints, size of its test, and the mean number of seeds."""
+    covered, rejected, spent = [], [], []
+    for v in effects(grids, most, sd=(sd, sd)).tolist():
+        n = next((n for n in range(5, most) if is_decided(single(dict(enumerate(v[:n]))), target)), most)
+        reach = widened(single(dict(enumerate(v[:n]))))
+        covered.append(reach is not None and reach.low <= 0 <= reach.high)
+        rejected.append(rules.above(v[:n], widening=rules.WIDENING).p < rules.SIGNIFICANCE)
         spent.append(n)
-    return hits / grids, statistics.fmean(spent)
+    return percent(covered), percent(rejected), float(np.mean(spent))
 
 
-def selection_bias(num_candidates: int, num_seeds: int, grids: int) -> tuple[float, float]:
-    """How far the shown mean exceeds the truth in a search among equal candidates, in deviations: if the winner of all
-    seeds is shown with them, and if each seed shows the winner of the others."""
-    rng, naive, ours = np.random.default_rng(6), [], []
+def after_a_look(grids: int, looks: tuple[int, int], effect: float, levels: tuple[float, ...]) -> float:
+    """How often one of two looks finds something."""
+    d = effects(grids, looks[1], effect).tolist()
+    return percent(any(rules.above(v[:n]).p < p for n, p in zip(looks, levels, strict=True)) for v in d)
+
+
+def controlled(grids: int, rise: float, on_baseline: bool) -> tuple[float, float]:
+    """The bias of a fall of the gain that is not there, given that the control passes; and how often it passes.
+
+    Args:
+        rise: how far accuracy truly rises from the first share to the last.
+        on_baseline: whether the control looks at the baseline alone, not at the mean of both models.
+    """
+    rng = np.random.default_rng(8)
+    low, high = 0.9 * rng.normal(size=(2, grids, 8)), 0.9 * rng.normal(size=(2, grids, 8)) + rise
+    rises, fall = high - low, (low[1] - low[0]) - (high[1] - high[0])
+    control = rises[0] if on_baseline else rises.mean(axis=0)
+    passes = np.array([rules.passes_control(v) for v in control.tolist()])
+    return float(fall.mean(axis=1)[passes].mean()) if passes.any() else math.nan, percent(passes.tolist())
+
+
+def over_images(grids: int, num_images: int = 1000) -> tuple[float, float]:
+    """The size of the test over seeds and images, and of the one by seed, where other images are meant as well."""
+    rng, ours, by_seed = np.random.default_rng(9), [], []
     for _ in range(grids):
-        found = rng.normal(size=(num_candidates, num_seeds))
-        naive.append(found.mean(axis=1).max())
-        others = (found.sum(axis=1, keepdims=True) - found) / (num_seeds - 1)
-        ours.append(found[others.argmax(axis=0), np.arange(num_seeds)].mean())
-    return statistics.fmean(naive), statistics.fmean(ours)
+        image, own = 1.2 * rng.normal(size=num_images), 0.6 * rng.normal(size=(2, 1, num_images))
+        shown = image + own + 0.035 * rng.normal(size=(2, 5, 1)) + rng.normal(size=(2, 5, num_images)) > 0
+        difference = shown[1].astype(float) - shown[0]
+        ours.append(rules.over_images(difference).p < rules.SIGNIFICANCE)
+        by_seed.append(rules.above(difference.mean(axis=1).tolist()).p < rules.SIGNIFICANCE)
+    return percent(ours), percent(by_seed)
+
+
+def ranks(grids: int, gap: float, n: int, num_models: int = 7) -> tuple[float, float]:
+    """Models some deviations from one to the next: the pairs that ranks tell apart, and grids with a wrong one."""
+    rng, told, wrong = np.random.default_rng(2), [], []
+    pairs = [(i, j) for i in range(num_models) for j in range(i)]
+    for _ in range(grids):
+        values = gap * np.arange(num_models)[:, None] + rng.normal(size=(num_models, n))
+        of = rank_intervals([single(dict(enumerate(v))) for v in values.tolist()])
+        signs = [int(of[i][1] < of[j][0]) - int(of[j][1] < of[i][0]) for i, j in pairs]
+        told += [sign == 1 for sign in signs]
+        wrong.append(any(sign < 0 or (sign and not gap) for sign in signs))
+    return percent(told), percent(wrong)
+
+
+def cells(grids: int, shortfall: float, n: int) -> dict[str, float]:
+    """The verdicts on ten cells a table whose means are so far below that of which the paper prints one seed."""
+    rng, verdicts = np.random.default_rng(3), []
+    for _ in range(grids // 10):
+        seeds = 70 - shortfall + 0.3 * rng.normal(size=(10, n))
+        printed = [Printed(round(70 + 0.3 * rng.normal(), 1), 0.05) for _ in seeds]
+        of = [single(dict(enumerate(v))) for v in seeds.tolist()]
+        verdicts += [verdict for verdict, _ in judge_table(list(zip(of, printed, strict=True)))]
+    return {name: percent(v == name for v in verdicts) for name in ("reproduced", "contradicted", "undecided")}
+
+
+def selection_bias(grids: int, num_candidates: int, n: int) -> tuple[float, float]:
+    """By how many deviations a search among equals flatters its winner: shown by all seeds, and by the others."""
+    scores = np.random.default_rng(6).normal(size=(grids, num_candidates, n))
+    others = ((scores.sum(axis=2, keepdims=True) - scores) / (n - 1)).argmax(axis=1)
+    ours = np.take_along_axis(scores, others[:, None], axis=1)
+    return float(scores.mean(axis=2).max(axis=1).mean()), float(ours.mean())
+
+
+# -- the table
+
+Line = tuple[str, str, str]  # the rule, the case, and what was counted
+
+
+def lines(grids: int) -> Iterator[Line]:
+    """All lines of the table."""
+    for of in (_of_effects, _of_trends, _of_claims, _of_margins, _of_looks, _of_images, _of_tables):
+        yield from of(grids)
+
+
+def _by_n(rates: dict[int, float]) -> str:
+    return ", ".join(f"n {n}: {rate:.1f}" for n, rate in rates.items())
+
+
+def _of_effects(grids: int) -> Iterator[Line]:
+    for shape, sd in (*((shape, (0.8, 1.2)) for shape in SHAPES), ("normal", (0.5, 1.5))):
+        of = _by_n({n: coverage(effects(grids, n, sd=sd, shape=shape)) for n in (3, 5, 8, 12)})
+        yield "interval by seed", f"{shape}, deviations {sd[0]:g} and {sd[1]:g}", f"covers {of}"
+    for effect in (0.0, 1.0, 2.0):
+        of = _by_n({n: found(effects(grids, n, effect)) for n in (5, 6, 8, 12)})
+        yield "two-sided test", f"true effect {effect:g} points", f"finds {of}"
+
+
+def _of_trends(grids: int) -> Iterator[Line]:
+    for name, gain in {"3.5 to 1.7": falling(3.5, 1.7), "2.24 to 1.3": falling(2.24, 1.3)}.items():
+        for n in (5, 8, 12):
+            y = gains(grids, n, gain)
+            fall = trend(y)
+            of = f"a mean gain {found(y.mean(axis=1)):.0f}; a fall in points {fall[0]:.0f}, in both {fall[2]:.0f}"
+            yield "five shares, one number a seed", f"gain from {name}, n {n}", f"finds {of}"
+    for name, gain in {"points": np.full(5, 3.0), "log odds": constant_in_log_odds(3.0)}.items():
+        of = ", ".join(f"{share:.1f}" for share in trend(gains(grids, 12, gain)))
+        yield "five shares, one number a seed", f"gain constant in {name}, n 12", f"a fall in points, odds, both: {of}"
+
+
+def _of_claims(grids: int) -> Iterator[Line]:
+    for null in (0.2, 0.5, 1.0):
+        false, with_one, power = papers(max(200, grids // 10), 8, null)
+        of = f"false among verdicts {false:.1f}; papers with a false one {with_one:.0f}; power {power:.0f}"
+        yield "28 claims, Benjamini-Hochberg, n 8", f"{100 * null:.0f} of 100 claims are null", of
+
+
+def _of_margins(grids: int) -> Iterator[Line]:
+    for margin, n in ((1.0, 8), (1.0, 12), (1.5, 5), (1.5, 8)):
+        apart, alike = effects(grids, n, -margin).tolist(), effects(grids, n).tolist()
+        rates = [percent(2 * rules.within(v, margin).holds < 0.05 for v in of) for of in (apart, alike)]
+        rates += [percent(2 * rules.no_worse(v, margin).holds < 0.05 for v in of) for of in (apart, alike)]
+        of = "equal {:.1f} at the margin, {:.0f} at 0; no worse {:.1f}, {:.0f}".format(*rates)
+        yield "equal, no worse", f"margin {margin:g}, n {n}", of
+    of = _by_n({n: 100 - found(effects(grids, n, -1.0)) for n in (5, 8)})
+    yield "'not significant, so no worse'", "a true loss of a point", f"says so {of}"
+
+
+def _of_looks(grids: int) -> Iterator[Line]:
+    for sd, target in ((0.5, 0.5), (0.8, 0.5), (0.8, 1.0), (1.2, 1.0)):
+        of = "covers {:.1f}, size {:.1f}, {:.0f} seeds".format(*until(max(200, grids // 10), sd, target))
+        yield "--seeds until", f"H {target:g}, deviation {sd:g}", of
+    for looks in ((5, 8), (6, 9)):
+        at, plain = rules.levels(looks), (0.05, 0.05)
+        rates = [after_a_look(grids, looks, *of) for of in ((0.0, at), (1.0, at), (0.0, plain))]
+        of = "size {:.1f}, power at a point {:.0f}; size with .05 each {:.1f}".format(*rates)
+        yield "seeds added after a look", f"{looks[0]}, then {looks[1]} seeds: {at[0]:g}, {at[1]:g}", of
+    for rise in (0.6, 1.0, 3.0):
+        (both, passes), (alone, _) = controlled(grids, rise, False), controlled(grids, rise, True)
+        of = f"biases a fall of the gain by {both:+.2f} (passes {passes:.0f}); on the baseline alone by {alone:+.2f}"
+        yield "positive control, n 8", f"accuracy rises by {rise:g}", of
+
+
+def _of_images(grids: int) -> Iterator[Line]:
+    for draw in (0.5, 0.8, 1.2):
+        rng = np.random.default_rng(7)
+        one, anew = (coverage(effects(grids, 8) + draw * rng.normal(size=(grids, k))) for k in (1, 8))
+        yield "images of a share, n 8", f"a draw's deviation {draw:g}", f"one draw covers {one:.0f}, anew {anew:.1f}"
+    of = "size {:.1f}; by seed alone {:.1f}".format(*over_images(max(200, grids // 10)))
+    yield "by image, n 5", "other images are meant too", of
+
+
+def _of_tables(grids: int) -> Iterator[Line]:
+    for gap, n in ((0.0, 5), (2.0, 5), (2.0, 8)):
+        of = "pairs told apart {:.0f}; tables with a wrong one {:.1f}".format(*ranks(max(100, grids // 20), gap, n))
+        yield "ranks of seven, Holm", f"{gap:g} deviations from one to the next, n {n}", of
+    for shortfall in (0.0, 2.0):
+        of = ", ".join(f"{name} {share:.1f}" for name, share in cells(grids, shortfall, 5).items())
+        yield "a printed number, n 5", f"truly {shortfall:g} points short, deviation .3", of
+    naive, ours = selection_bias(grids, 12, 5)
+    yield (
+        "a search, n 5",
+        "12 equal candidates",
+        f"deviations: shown by all seeds {naive:+.2f}, by the others {ours:+.3f}",
+    )
 
 
 def main() -> None:
-    """Print every rule's figures."""
+    """Print every rule's figures as a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--grids", type=int, default=2000, help="simulated grids of each line (default 2000)")
     grids = parser.parse_args().grids
-    _print_tests(grids)
-    _print_ranks(max(100, grids // 10))
-    _print_verdicts(grids)
-    for sd in (0.3, 0.5, 1.0, 1.5):
-        covered, spent = sequential_coverage(sd, 0.5, 30, grids)
-        print(f"--seeds until=0.5 at deviation {sd}: covers {covered:.1%}, {spent:.1f} seeds a configuration")
-    for n in (3, 5, 10):
-        naive, ours = selection_bias(12, n, grids)
-        print(f"12 equal candidates, n={n}: naive +{naive:.2f} deviations, chosen on other seeds {ours:+.3f}")
-
-
-def _print_tests(grids: int) -> None:
-    for shape in SHAPES:
-        found = ", ".join(f"n={n}: {coverage(shape, n, grids):.1%}" for n in (3, 5, 10, 30))
-        print(f"coverage of the 95 % interval, {shape}: {found}")
-    for sds in ((1.0, 1.0), (1.0, 3.0), (1.0, 10.0)):
-        sizes = ((3, 3), (3, 5), (5, 3), (5, 5), (10, 10))
-        found = ", ".join(f"n={a}, {b}: {rejections((a, b), sds, 0.0, grids):.1%}" for a, b in sizes)
-        print(f"size of the test at deviations {sds[0]:g} and {sds[1]:g}: {found}")
-    found = ", ".join(f"n={n}: {rejections((n, n), (1.0, 1.0), 2.0, grids):.1%}" for n in (3, 5, 8))
-    print(f"power at an effect of two deviations: {found}")
-
-
-def _print_ranks(grids: int) -> None:
-    models = {
-        "two models, 2 deviations apart": (0.0, 2.0),
-        "seven models, 2 deviations from one to the next": tuple(2.0 * i for i in range(7)),
-        "seven equal models": (0.0,) * 7,
-    }
-    for name, gaps in models.items():
-        for n in (3, 5):
-            told, wrong = separations(gaps, n, grids)
-            print(f"ranks of {name}, n={n}: {told:.1%} of the pairs told apart, wrong in {wrong:.1%} of the grids")
-
-
-def _print_verdicts(grids: int) -> None:
-    for shortfall in (0.0, 2.0, 4.0):
-        for n in (2, 5, 10):
-            print(f"cells {shortfall:g} points short, deviation 0.3, n={n}: {cell_verdicts(shortfall, 0.3, n, grids)}")
-    for effect, paper, margin in ((0, 4, None), (1, 4, None), (4, 4, None), (0, 0, 1.0), (1, 0, 1.0), (3, 0, 1.0)):
-        what = "a claim of equality" if margin else f"a claim of {paper} points"
-        print(f"{what}, true effect {effect}, deviation 0.5, n=5:", end=" ")
-        print(claim_verdicts(effect, paper, 0.5, 5, grids, margin))
+    print(f"# Coverage, size and power of the rules, in percent of {grids:,} simulated grids a line\n")
+    print("| rule | case | counted |\n| --- | --- | --- |")
+    for line in lines(grids):
+        print("| {} | {} | {} |".format(*line), flush=True)
 
 
 if __name__ == "__main__":
