@@ -8,7 +8,7 @@ import pytest
 from benchmarks import search
 from leaderboards.boards.layout import check_layout, lay_out
 from suite.papers import get_suite
-from suite.papers.shared.deit import DEIT
+from suite.papers.shared.deit_recipes import DEIT
 from suite.spec.profile import ProfileName
 
 CIFAR100, WARMUP = (get_suite(name) for name in ("cmhsa_cifar100", "cmhsa_warmup"))

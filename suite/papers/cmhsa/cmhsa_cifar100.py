@@ -20,7 +20,7 @@ Where the paper leaves room (there is no public code):
 """
 
 from suite.papers.cmhsa import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import Headline, RelativeTo, Suite, Table
 

@@ -8,7 +8,7 @@ of the four searches the paper's grid. All are as long as a phase. Its "validati
 """
 
 from suite.papers.cmhsa import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

@@ -111,7 +111,7 @@ IMAGENET_AS_THE_CODE = IMAGENET.model_copy(
 
 
 class Setting(NamedTuple):
-    """What a search chooses for a small ViT.
+    """A small ViT's learning rate, warm-up and scale of weights, which a search chooses.
 
     ``scale`` multiplies the weights that the initialization draws, beside the rule of ``weight_scale``; ``warmup`` is a
     share of the training.
