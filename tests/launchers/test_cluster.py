@@ -5,8 +5,8 @@ import re
 import pytest
 
 from launchers.core.plan import make_plan
-from launchers.slurm import sbatch
 from launchers.slurm import queries as slurm
+from launchers.slurm import sbatch
 from launchers.slurm.submission_record import find_submissions, task_number, write_submission
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
 from suite.base.errors import RunError, SpecError
