@@ -238,7 +238,8 @@ def _of_trends(grids: int) -> Iterator[Line]:
 def _of_claims(grids: int) -> Iterator[Line]:
     for null in (0.2, 0.5, 1.0):
         false, with_one, power = papers(max(200, grids // 10), 8, null)
-        of = f"false among verdicts {false:.1f}; papers with a false one {with_one:.0f}; power {power:.0f}"
+        of = f"false among verdicts {false:.1f}; papers with a false one {with_one:.0f}"
+        of += "" if math.isnan(power) else f"; power {power:.0f}"
         yield "28 claims, Benjamini-Hochberg, n 8", f"{100 * null:.0f} of 100 claims are null", of
 
 
