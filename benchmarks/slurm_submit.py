@@ -19,7 +19,7 @@ from timing import describe_machine, load, report, time_in_turn
 
 from launchers.core.plan import PlannedRun, make_plan
 from launchers.slurm import queries as slurm
-from launchers.slurm.submission import leaderboard_name
+from launchers.slurm.submission_record import Submission
 from launchers.slurm.submit import Allocation, Submitter
 from suite.papers import get_suite
 from suite.spec.resources import Resources
@@ -39,13 +39,13 @@ def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
     return make_plan(experiments, store, Resources())
 
 
-def submit(plan: list[PlannedRun], store: Path, *, test: bool = False) -> str:
-    """Submit a plan as the grid does; returns the submission's name. ``test`` asks SLURM first if it would take it."""
+def submit(plan: list[PlannedRun], store: Path, *, test: bool = False) -> Submission:
+    """Submit a plan as the grid does; returns the submission. ``test`` asks SLURM first if it would take it."""
     submitter = Submitter(plan, store, SUITE, "laptop", range(1), Allocation(more={"begin": _LATER}))
     if test:
         submitter.test()
     submitter.submit()
-    return submitter.submission.name
+    return submitter.submission
 
 
 def main() -> None:
@@ -60,17 +60,17 @@ def main() -> None:
         store = Path(folder)
 
         plan = plan_runs(options.runs, store)
-        names: list[str] = []
+        submissions: list[Submission] = []
         ways = {
             "bare sbatch --array": lambda: submit_plainly(options.runs, store),
-            "array and leaderboard": lambda: names.append(submit(plan, store)),
-            "everything": lambda: names.append(submit(plan_runs(options.runs, store), store, test=True)),
+            "array and leaderboard": lambda: submissions.append(submit(plan, store)),
+            "everything": lambda: submissions.append(submit(plan_runs(options.runs, store), store, test=True)),
         }
         try:
             seconds = time_in_turn(ways, options.rounds)
         finally:
-            leaderboards = {leaderboard_name(name) for name in names}
-            slurm.cancel(names, {_PLAIN, *leaderboards}, {os.getuid()})
+            leaderboards = {submission.leaderboard_name for submission in submissions}
+            slurm.cancel([submission.name for submission in submissions], {_PLAIN, *leaderboards}, {os.getuid()})
     report(seconds, "bare sbatch --array", f"submitting {options.runs:,} runs")
 
 

@@ -30,19 +30,10 @@ from suite.store.run_store import list_runs
 
 SUFFIX = "records.tar.xz"
 _ANY_RUN = RunDirectory(Path())
-_RECORDS = tuple(
-    path.name
-    for path in (
-        _ANY_RUN.experiment_path,
-        _ANY_RUN.environment_path,
-        _ANY_RUN.attempts_path,
-        _ANY_RUN.metrics_path,
-        _ANY_RUN.maps_path,
-        _ANY_RUN.predictions_path,
-        _ANY_RUN.result_path,
-    )
-)
-_LARGE = (_ANY_RUN.metrics_path.name, _ANY_RUN.maps_path.name)
+_FIRST = tuple(path.name for path in (_ANY_RUN.experiment_path, _ANY_RUN.environment_path, _ANY_RUN.attempts_path))
+_LARGE = tuple(path.name for path in (_ANY_RUN.metrics_path, _ANY_RUN.maps_path))
+_LAST = tuple(path.name for path in (_ANY_RUN.predictions_path, _ANY_RUN.result_path))
+_RECORDS = (*_FIRST, *_LARGE, *_LAST)  # as they follow each other in the file
 _MOST_AT_ONCE, _MOST_OF_LARGE = 1 << 24, 1 << 28  # bytes of a record: a hundred times those of the largest suites
 _MOST_TIMES = 200  # as large as they are packed: ours are 2 to 22 times as large
 _MEMBER = re.compile(

@@ -25,7 +25,7 @@ from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
 from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store import attempts
-from suite.store.results import Failure, FailureKind
+from suite.store.results import FailureKind
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import State, find_run_status
 
@@ -67,14 +67,13 @@ def run_as_rank(path: Path, resources: Resources) -> int:
     if os.environ["RANK"] != "0":
         return _attempt(directory, resources, is_to_be_trained=False)
     with _taken(directory) as status:
-        if status is not None and resources.num_ranks == 1:
-            return status
         if status is None:
             _begin(directory, resources)
-        ended = _attempt(directory, resources, is_to_be_trained=status is None)
-        if status is None:
-            attempts.record_end(directory, _ENDS.get(ended, "failed"))
-        return ended if status is None else status
+            status = _attempt(directory, resources)
+            attempts.record_end(directory, _ENDS.get(status, "failed"))
+        elif resources.num_ranks > 1:
+            _attempt(directory, resources, is_to_be_trained=False)
+        return status
 
 
 @contextlib.contextmanager
@@ -156,7 +155,7 @@ def _record_failure(directory: RunDirectory, kind: FailureKind, reason: str, det
     """
     with contextlib.suppress(SuiteError):
         if not directory.failure_path.exists():
-            directory.write_failure(Failure(kind=kind, reason=reason, log_path=str(directory.log_path)))
+            directory.record_failure(kind, reason)
     with contextlib.suppress(OSError):
         print(details, file=sys.stderr)
 
@@ -178,7 +177,7 @@ def _run_ranks(directory: RunDirectory, resources: Resources) -> int:
         if killed:  # the others then failed for want of a peer: that is no reason
             reason = f"rank {min(killed)} was killed by signal {-killed[min(killed)]} (kill, or out of memory)"
             with contextlib.suppress(SuiteError):
-                directory.write_failure(Failure(kind="killed", reason=reason, log_path=str(directory.log_path)))
+                directory.record_failure("killed", reason)
         return Exit.FAILED
     return Exit.DONE
 

@@ -297,7 +297,7 @@ def test_a_write_to_a_disk_that_only_reads_is_an_error_of_ours(tmp_path, monkeyp
 
 
 def test_a_write_on_a_full_disk_names_the_path_and_the_next_step(run, monkeypatch):
-    monkeypatch.setattr("suite.store.run_directory.open_to_append", lambda path: Path("/dev/full").open("ab"))  # noqa: SIM115
+    monkeypatch.setattr("suite.base.files.open_to_append", lambda path: Path("/dev/full").open("ab"))  # noqa: SIM115
     with pytest.raises(RunError, match=r"metrics\.jsonl: no space left on the disk\. Free space"):
         run.append_metrics({"step": 1})
 

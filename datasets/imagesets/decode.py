@@ -25,7 +25,7 @@ import zlib
 from functools import cache, partial
 from importlib import metadata
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeGuard
 
 import numpy as np
 import torch
@@ -120,12 +120,19 @@ class _Workspace(threading.local):
 _WORKSPACE = _Workspace()
 
 
+def is_decoded(data: bytes | Pixels) -> TypeGuard[Pixels]:
+    """Whether these are an image's pixels, (H, W, 3), and not the bytes of a file."""
+    return isinstance(data, np.ndarray) and data.ndim == 3
+
+
 def read_size(data: bytes | Pixels) -> tuple[int, int]:
-    """Height and width in pixels, from the header of a JPEG or PNG.
+    """Height and width in pixels: of an image's pixels, or from the header of a JPEG or PNG.
 
     Raises:
-        ValueError: if the data are neither, are cut off in the header, or promise more than MAX_PIXELS.
+        ValueError: if the data are none of these, are cut off in the header, or promise more than MAX_PIXELS.
     """
+    if is_decoded(data):
+        return data.shape[0], data.shape[1]
     header = _read_header(np.frombuffer(data, np.uint8).data)
     return header.height, header.width
 
@@ -133,12 +140,12 @@ def read_size(data: bytes | Pixels) -> tuple[int, int]:
 def decode(data: bytes | Pixels) -> Pixels:
     """The whole image, (H, W, 3) RGB; grey, palette, CMYK and transparent ones as Pillow converts them.
 
-    A camera's note on how it was held (EXIF orientation) is ignored, as torchvision does.
+    Pixels stay as they are. A camera's note on how it was held (EXIF orientation) is ignored, as torchvision does.
 
     Raises:
         ValueError: if the data are cut off or, as far as the decoder sees it, damaged; with its reason.
     """
-    return _decode_box(data, (0, 0, *read_size(data))).copy()
+    return data if is_decoded(data) else _decode_box(data, (0, 0, *read_size(data))).copy()
 
 
 def decode_window(
@@ -147,7 +154,7 @@ def decode_window(
     """Decode the window ``box`` of an image and resize it, antialiased.
 
     Args:
-        data: a JPEG or PNG: bytes, or a contiguous array such as a slice of a mapped file.
+        data: a JPEG or PNG: bytes, or a contiguous array such as a slice of a mapped file; or an image's pixels.
         box: (top, left, height, width) in pixels of this image.
         size: S, the side of the result.
         out: (S, S, 3) uint8, filled here; a batch (B, S, S, 3) of them is torch's channels_last.
@@ -157,39 +164,21 @@ def decode_window(
         ValueError: as ``decode``, or if the box reaches outside. Damage below the window goes unseen, unless the
             file's end is missing.
     """
-    resize_window(_decode_box(data, box), (0, 0, *box[2:]), size, out, interpolation)
+    assert out.shape == (size, size, 3), f"out is {out.shape}, expected {(size, size, 3)}"
+    _resize(_decode_box(data, box), out, interpolation)
 
 
 def decode_centered(data: bytes | Pixels, resize: int, size: int, out: Pixels) -> None:
     """Decode for evaluation: the shorter side resized to ``resize``, then the central window, as torchvision does.
 
     Args:
-        data: the bytes of a JPEG or PNG.
+        data: a JPEG or PNG, or an image's pixels.
         resize: the shorter side after resizing; the longer one is rounded down.
         size: S, the side of the window, at most ``resize``.
         out: (S, S, 3) uint8, filled here.
     """
-    resize_centered(_decode_box(data, (0, 0, *read_size(data))), resize, size, out)
-
-
-def resize_window(pixels: Pixels, box: Box, size: int, out: Pixels, interpolation: Interpolation = "bicubic") -> None:
-    """Do the part of ``decode_window`` that comes after decoding.
-
-    Args:
-        pixels: (H, W, 3), the whole image.
-    """
-    assert out.shape == (size, size, 3), f"out is {out.shape}, expected {(size, size, 3)}"
-    top, left, height, width = box
-    _resize(pixels[top : top + height, left : left + width], out, interpolation)
-
-
-def resize_centered(pixels: Pixels, resize: int, size: int, out: Pixels) -> None:
-    """Do the part of ``decode_centered`` that comes after decoding.
-
-    Args:
-        pixels: (H, W, 3), the whole image.
-    """
     assert size <= resize, f"a window of {size} in an image of {resize}"
+    pixels = _decode_box(data, (0, 0, *read_size(data)))
     cut_y, cut_x = (max(0, side - _MAX_ASPECT * min(pixels.shape[:2])) // 2 for side in pixels.shape[:2])
     pixels = pixels[cut_y : pixels.shape[0] - cut_y, cut_x : pixels.shape[1] - cut_x]
     height, width = (resize * side // min(pixels.shape[:2]) for side in pixels.shape[:2])
@@ -211,10 +200,12 @@ def _resize(pixels: Pixels, out: Pixels, interpolation: Interpolation = "bicubic
 
 def _decode_box(data: bytes | Pixels, box: Box) -> Pixels:
     """The pixels of ``box``, (height, width, 3); valid until this thread's next call."""
-    source = np.frombuffer(data, np.uint8)
-    header = _read_header(source.data)
     top, left, height, width = box
     bottom, right = top + height, left + width
+    if is_decoded(data):
+        return data[top:bottom, left:right]
+    source = np.frombuffer(data, np.uint8)
+    header = _read_header(source.data)
     if not (0 <= top < bottom <= header.height and 0 <= left < right <= header.width):
         raise ValueError(f"the window {box} reaches outside the image of {header.height} x {header.width} pixels")
     if not header.is_plain:

@@ -6,7 +6,6 @@ The manifest is written last, so a folder without one is half made. Samples have
 the index, which is the data set's own (folders: sorted classes, sorted files in each).
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +20,7 @@ from pydantic import Field, model_validator
 from imagesets.fetch.storage import write_file
 from suite.base.arguments import program
 from suite.base.errors import DataError
-from suite.base.files import open_file, read_file
+from suite.base.files import read_file, sha256_of
 from suite.base.frozen import Frozen
 from suite.base.reading import describe, read_model
 from suite.spec.resources import StorageFormat
@@ -137,9 +136,9 @@ def read_index(folder: Path, split: Split) -> Index:
         _check_arrays(index)
         lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
     except (OSError, LookupError, ValueError, TypeError, AttributeError, safetensors.SafetensorError) as error:
-        raise DataError(f"{path} cannot be read ({error!r}). Prepare the image set again.") from error
+        raise stale(f"{path} cannot be read ({error!r})") from error
     if len(lengths) != 1:
-        raise DataError(f"{path} has arrays of lengths {sorted(lengths)}, expected one. Prepare the image set again.")
+        raise stale(f"{path} has arrays of lengths {sorted(lengths)}, expected one")
     return index
 
 
@@ -178,7 +177,7 @@ def read_manifest(folder: Path) -> Manifest:
             "the same command goes on where a killed one ended."
         ) from error
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({describe(error)}). Prepare the image set again.") from error
+        raise stale(f"{path} cannot be read ({describe(error)})") from error
     for name, expected in manifest.files.items():
         _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
     check_bytes(folder / INDEX, manifest.files[INDEX])
@@ -193,23 +192,26 @@ def _check_size(path: Path, expected: StoredFile, may_be_elsewhere: bool) -> Non
             return
         raise DataError(f"{path} is missing, though the manifest beside it lists it. Prepare it again.") from error
     if found != expected.num_bytes:
-        raise DataError(
-            f"{path} has {found:,} bytes, its manifest says {expected.num_bytes:,}: it was cut short or changed. "
-            "Prepare it again, which says what to delete first."
-        )
+        raise _changed(path, f"{found:,} bytes", f"{expected.num_bytes:,}: it was cut short or changed")
 
 
 def check_bytes(path: Path, expected: StoredFile) -> None:
     """Read a whole file; raise DataError if its checksum is not the manifest's."""
     found = describe_file(path)
     if found != expected:
-        raise DataError(
-            f"{path} has SHA-256 {found.sha256}, its manifest says {expected.sha256}: it changed after it was made. "
-            "Prepare it again, which says what to delete first."
-        )
+        raise _changed(path, f"SHA-256 {found.sha256}", f"{expected.sha256}: it changed after it was made")
+
+
+def _changed(path: Path, found: str, expected: str) -> DataError:
+    advice = "Prepare it again, which says what to delete first."
+    return DataError(f"{path} has {found}, its manifest says {expected}. {advice}")
+
+
+def stale(found: str) -> DataError:
+    """The error for a prepared set that only preparing it again puts right."""
+    return DataError(f"{found}. Prepare the image set again.")
 
 
 def describe_file(path: Path) -> StoredFile:
     """A file's size and checksum, as a manifest lists them."""
-    with open_file(path) as file:
-        return StoredFile(num_bytes=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+    return StoredFile(num_bytes=path.stat().st_size, sha256=sha256_of(path))

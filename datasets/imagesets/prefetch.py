@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from suite.base.errors import RunError
 
@@ -67,16 +68,21 @@ def start_threads(number: int, name: str) -> ThreadPoolExecutor:
 def prepare_ahead(prepare: Callable[[Item], Prepared], items: Iterable[Item]) -> Iterator[Prepared]:
     """``map(prepare, items)``, with the next results being prepared by threads while one is used."""
     threads = start_threads(_BATCHES_AHEAD, "ahead")
-    pending: deque[Future[Prepared]] = deque()
     try:
-        for item in items:
-            pending.append(threads.submit(prepare, item))
-            if len(pending) > _BATCHES_AHEAD:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        yield from in_order((threads.submit(prepare, item) for item in items), _BATCHES_AHEAD)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
+
+
+def in_order(futures: Iterable[Future[Prepared]], num_ahead: int) -> Iterator[Prepared]:
+    """Yield the results of futures, of which so many more than the one in use are drawn, and so submitted."""
+    pending: deque[Future[Prepared]] = deque()
+    for future in futures:
+        pending.append(future)
+        if len(pending) > num_ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
 class _Place(NamedTuple):
@@ -103,7 +109,7 @@ class Packed(Generic[Item]):
     """
 
     def __init__(self, item: Item, pinned: bool) -> None:
-        tensors = list(_tensors(item))
+        tensors = [leaf for leaf in tree_leaves(item) if isinstance(leaf, Tensor)]
         room = [-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors]
         starts = accumulate(room, initial=0)
         self._item = item
@@ -116,25 +122,8 @@ class Packed(Generic[Item]):
         """The item with its tensors on the device, where they are views of one buffer; pinned, without waiting."""
         moved = self._buffer.to(device, non_blocking=True)
         places = iter(self._places)
-        item: Item = _replace_tensors(self._item, lambda _: next(places).view(moved))
+        item: Item = tree_map_only(Tensor, lambda _: next(places).view(moved), self._item)
         return item
-
-
-def _tensors(item: Any) -> Iterator[Tensor]:
-    if isinstance(item, Tensor):
-        yield item
-    elif isinstance(item, tuple):
-        for part in item:
-            yield from _tensors(part)
-
-
-def _replace_tensors(item: Any, replace: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(item, Tensor):
-        return replace(item)
-    if not isinstance(item, tuple):
-        return item
-    parts = [_replace_tensors(part, replace) for part in item]
-    return type(item)(*parts) if hasattr(item, "_fields") else tuple(parts)
 
 
 def stream_batches(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import default_data_dir, ensure
-from imagesets.manifest import MANIFEST, Index, Manifest, Split, prepared_folder, read_index, read_manifest
+from imagesets.manifest import MANIFEST, Index, Manifest, Split, prepared_folder, read_index, read_manifest, stale
 from suite.base.errors import DataError, SpecError
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
@@ -85,10 +85,8 @@ def find_prepared(
                     f"format {expected[1]}. Give the folder its name back, or prepare the image set."
                 )
             if manifest.dataset in CATALOG and len(manifest.classes) != CATALOG[manifest.dataset].num_classes:
-                raise DataError(
-                    f"{folder} has {len(manifest.classes)} classes, expected {CATALOG[manifest.dataset].num_classes} "
-                    f"of {manifest.dataset}. Prepare the image set again."
-                )
+                wanted = f"{CATALOG[manifest.dataset].num_classes} of {manifest.dataset}"
+                raise stale(f"{folder} has {len(manifest.classes)} classes, expected {wanted}")
             return folder, manifest
     if storage_format == "memory" and (info.can_be_fetched or info.packaged):
         return None

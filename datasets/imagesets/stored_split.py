@@ -11,9 +11,8 @@ from imagesets.fetch.storage import open_arrays
 from imagesets.formats import find_format
 from imagesets.formats.memory import MemoryImages
 from imagesets.formats.stored import StoredImages
-from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index
+from imagesets.manifest import SPLITS, Index, Manifest, Split, read_index, stale
 from imagesets.prepared import check_order, find_prepared, find_side
-from suite.base.errors import DataError
 from suite.spec.resources import StorageFormat
 
 
@@ -43,11 +42,9 @@ def open_splits(
     splits = {split: _open_prepared(path, manifest, split) for split in SPLITS}
     for split, images in splits.items():
         if len(images) == 0 or images.labels.min() < 0 or images.labels.max() >= len(manifest.classes):
-            raise DataError(
-                f"{path}: the {split} split has {len(images)} images with labels from {images.labels.min(initial=0)} "
-                f"to {images.labels.max(initial=0)}, expected 0 to {len(manifest.classes) - 1}. Prepare the image set "
-                "again."
-            )
+            there = f"{images.labels.min(initial=0)} to {images.labels.max(initial=0)}"
+            problem = f"the {split} split has {len(images)} images with labels from {there}"
+            raise stale(f"{path}: {problem}, expected 0 to {len(manifest.classes) - 1}")
     check_order(manifest.dataset, str(path), manifest.classes, {split: splits[split].labels for split in SPLITS})
     return splits
 
@@ -55,14 +52,12 @@ def open_splits(
 def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImages:
     index = read_index(folder, split)
     if len(index.labels) != manifest.num_images[split]:
-        raise DataError(
-            f"{folder}: the index has {len(index.labels)} {split} images, the manifest {manifest.num_images[split]}. "
-            "Prepare the image set again."
-        )
+        found = f"the index has {len(index.labels)} {split} images, the manifest {manifest.num_images[split]}"
+        raise stale(f"{folder}: {found}")
     try:
         images = find_format(manifest.format).open(folder, split, index, manifest)
     except KeyError as error:
-        raise DataError(f"{folder}: the index has no {error} of its images. Prepare the image set again.") from error
+        raise stale(f"{folder}: the index has no {error} of its images") from error
     if "crc32" not in index.places:
         found = "was prepared without checksums of its images: damage to one goes unnoticed"
         warnings.warn(f"{folder} {found}. Check all with `prepare --check`, or prepare it again", stacklevel=2)

@@ -97,25 +97,16 @@ def _make_parser() -> argparse.ArgumentParser:
         "--loader", choices=get_args(StorageFormat),
         help="format to read images from, made by datasets/prepare.py (default: memory)",
     )  # fmt: skip
-    parser.add_argument(
-        "--workers", type=positive, metavar="N", help="threads a rank decodes images with (default: its cores)"
-    )
     parser.add_argument("--skip-corrupt", action="store_true", help="go on without images that cannot be decoded")
-    parser.add_argument(
-        "--max-parallel", type=positive, metavar="N", help="runs at once (default: one per core or GPU)"
-    )
-    parser.add_argument(
-        "--runs-per-gpu",
-        type=positive,
-        metavar="N",
-        help="small runs that share a GPU by NVIDIA's MPS, on this machine",
-    )
-    parser.add_argument(
-        "--ranks-per-node", type=positive, metavar="N", help="processes of one run (default 1; with SLURM on CPUs)"
-    )
-    parser.add_argument(
-        "--micro-batch", type=positive, metavar="N", help="images a rank holds at once (default: its share)"
-    )
+    numbers = {
+        "--workers": "threads a rank decodes images with (default: its cores)",
+        "--max-parallel": "runs at once (default: one per core or GPU)",
+        "--runs-per-gpu": "small runs that share a GPU by NVIDIA's MPS, on this machine",
+        "--ranks-per-node": "processes of one run (default 1; with SLURM on CPUs)",
+        "--micro-batch": "images a rank holds at once (default: its share)",
+    }
+    for name, words in numbers.items():
+        parser.add_argument(name, type=positive, metavar="N", help=words)
     parser.add_argument("--zero-stage", type=int, choices=range(4), help="DeepSpeed's ZeRO (default 0)")
     parser.add_argument(
         "--compile", action="store_true", dest="compiled", help="train by torch.compile; all runs share the code"
@@ -147,17 +138,16 @@ def _make_parser() -> argparse.ArgumentParser:
     cluster.add_argument("--watch", action="store_true", help="with --status: again and again, until all have ended")
     cluster.add_argument("--cancel", action="store_true", help="end the suite's jobs; checkpoints stay")
     cluster.add_argument("--detach", action="store_true", help="return once the jobs are in the queue")
-    cluster.add_argument(
-        "--runs-per-job", type=positive, metavar="N", help="runs that one job trains in turn (default 1)"
-    )
-    cluster.add_argument("--nodes", type=positive, metavar="N", help="nodes of one run (default 1)")
-    cluster.add_argument("--gpus-per-node", type=positive, metavar="N", help="on GPUs: ranks (default 1)")
-    cluster.add_argument("--cpus-per-task", type=positive, metavar="N", help="cores of a rank (default 1; with GPUs 8)")
-    cluster.add_argument("--mem-gb", type=positive, metavar="N", help="memory of a node")
-    cluster.add_argument(
-        "--time-min", type=positive, metavar="N",
-        help="a job's time limit (default 60); a run that needs longer is requeued and goes on",
-    )  # fmt: skip
+    numbers = {
+        "--runs-per-job": "runs that one job trains in turn (default 1)",
+        "--nodes": "nodes of one run (default 1)",
+        "--gpus-per-node": "on GPUs: ranks (default 1)",
+        "--cpus-per-task": "cores of a rank (default 1; with GPUs 8)",
+        "--mem-gb": "memory of a node",
+        "--time-min": "a job's time limit (default 60); a run that needs longer is requeued and goes on",
+    }
+    for name, words in numbers.items():
+        cluster.add_argument(name, type=positive, metavar="N", help=words)
     for name in ("partition", "account", "qos", "constraint"):
         cluster.add_argument(f"--{name}", metavar="NAME", help="as sbatch's")
     cluster.add_argument(

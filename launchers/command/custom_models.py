@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from imagesets.prepared import find_info
 from launchers.command.options import GridOptions
@@ -116,10 +116,10 @@ def _costs(profile: Profile, options: GridOptions) -> Table:
     from suite.training.start import fresh_network
     from suite.training.trial import measure_size
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("model", overflow="fold", min_width=12)  # a name is broken, never cut
-    for title in ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it"):
-        table.add_column(title, justify="right", no_wrap=True)
+    model = Column("model", overflow="fold", min_width=12)  # a name is broken, never cut
+    titles = ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it")
+    numbers = (Column(title, justify="right", no_wrap=True) for title in titles)
+    table = Table(model, *numbers, box=box.SIMPLE_HEAD, pad_edge=False)
     experiments = [*_networks(profile, of_custom_model=True), *_networks(profile, of_custom_model=False)]
     for experiment in experiments:
         num_classes, side = _count_classes(experiment, options), experiment.image_size

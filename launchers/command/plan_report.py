@@ -7,7 +7,7 @@ from typing import get_args
 from rich import box
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from launchers.core.plan import Job, PlannedRun, count
@@ -61,9 +61,8 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
     experiments = [run.job.experiment for run in plan]
     _count_models(console, experiments, plan[0].job.resources)
     names = describe(experiments)
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("run", "data", "state", "images", "FLOPs", "hours"):
-        table.add_column(title, justify="left" if title in ("run", "data", "state") else "right")
+    numbers = (Column(title, justify="right") for title in ("images", "FLOPs", "hours"))
+    table = Table("run", "data", "state", *numbers, box=box.SIMPLE_HEAD)
     total = 0.0
     for run in plan:
         experiment = run.job.experiment
@@ -94,9 +93,8 @@ def print_suites(console: Console) -> None:
     names = [name for name in get_args(ProfileName) if any(name == other for _, other in profiles)]
     grids = {key: profile.experiments() for key, profile in profiles.items()}
     _count_models(console, [experiment for grid in grids.values() for experiment in grid], Resources())
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("suite", *names):
-        table.add_column(title, no_wrap=title != "suite")
+    columns = (Column(name, no_wrap=True) for name in names)
+    table = Table("suite", *columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for suite in suites:
         keys = [(suite.name, name) for name in names]
         costs = [_size(profiles[key], grids[key], "\n") if key in profiles else "" for key in keys]

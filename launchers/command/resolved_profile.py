@@ -5,7 +5,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from launchers.core.run_names import describe
@@ -42,9 +42,8 @@ def _table(
 ) -> Table:
     theirs = [of_paper[experiment.id] for experiment in ours if experiment.id in of_paper]
     columns = [_values(map(fields_of, ours)), _values(map(fields_of, theirs))]
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    for name in ("field", "here", "in the paper's profile"):
-        table.add_column(name, overflow="fold")
+    names = (Column(name, overflow="fold") for name in ("field", "here", "in the paper's profile"))
+    table = Table(*names, box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for field in dict.fromkeys(name for column in columns for name in column):
         here, paper = (", ".join(column.get(field, ["-"])) for column in columns)
         differs = bool(theirs) and here != paper

@@ -13,6 +13,7 @@ from leaderboards.boards.board import enter_custom_models, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
 from leaderboards.survey import find_claims
+from suite.base.files import mark_of
 from suite.spec.suite import Suite
 from suite.store.run_directory import RunDirectory
 from suite.store.run_store import experiments_folder
@@ -41,7 +42,7 @@ class ServedBoard:
         """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
         profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
         configurations = {experiment.configuration for experiment in profile.experiments()}
-        mark = mark_of(experiments_folder(self._store) / configuration for configuration in sorted(configurations))
+        mark = digest_of(experiments_folder(self._store) / configuration for configuration in sorted(configurations))
         if mark == self.mark:
             return None
         leaderboard = make_leaderboard(self._suite, self._profile, self._store, self._seeds)
@@ -57,7 +58,7 @@ class ServedBoard:
         return Page.of(text, "text/html", sidecars)
 
 
-def mark_of(folders: Iterator[Path]) -> str:
+def digest_of(folders: Iterator[Path]) -> str:
     """A digest of configurations' folders that changes when a run in one of them begins, ends or fails."""
     found = hashlib.sha256()
     for folder in folders:
@@ -65,13 +66,11 @@ def mark_of(folders: Iterator[Path]) -> str:
     return found.hexdigest()
 
 
-def _look_at(folder: Path) -> Iterator[tuple[str, int, int]]:
+def _look_at(folder: Path) -> Iterator[tuple[str | int, ...]]:
     """Each seed in a configuration's folder, with the date and size of its result or failure."""
     with contextlib.suppress(OSError):  # none was begun
         for seed in sorted(os.listdir(folder)):
-            yield seed, 0, 0
+            yield (seed,)
             run = RunDirectory(folder / seed)
             for path in (run.result_path, run.failure_path):
-                with contextlib.suppress(OSError):
-                    status = path.stat()
-                    yield path.name, status.st_mtime_ns, status.st_size
+                yield path.name, *(mark_of(path) or ())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launchers.command.grid_request import GridRequest
-from launchers.live.board import ServedBoard, mark_of
+from launchers.live.board import ServedBoard, digest_of
 from launchers.live.cached_page import CachedPage, Page
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.boards.board import check_store
@@ -59,7 +59,7 @@ class Overview:
         """The same object for as long as nothing has changed; a SpecError where the store is not there."""
         with self._lock:
             check_store(self._store)
-            mark = mark_of(iter(sorted(experiments_folder(self._store).glob("*"))))
+            mark = digest_of(iter(sorted(experiments_folder(self._store).glob("*"))))
             if mark != self._mark:
                 lines = list(survey(self._store, also=self._grid))
                 self._mark, self._found = mark, Found(lines, judge_all(lines, self._store))

@@ -1,6 +1,5 @@
 """A grid -> its jobs -> where each run stands, as ``--status`` knows it, as JSON for the live page."""
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from launchers.core.run_names import describe
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.status_table import describe_hours, duration, find_troubles, in_order, summarize
 from suite.base.errors import SuiteError
+from suite.base.files import mark_of
 from suite.store.run_store import find_runs
 
 Cell = tuple[str, float | None]  # what it says, and the number that it is sorted by
@@ -33,7 +33,7 @@ class StateReader:
             return {"summary": "", "hours": "", "troubles": [str(error)], "runs": []}
 
     def _read(self, jobs: Sequence[Job]) -> dict[str, Any]:
-        marks = {job.experiment.id: _mark(job) for job in jobs}
+        marks = {job.experiment.id: mark_of(job.directory.result_path) for job in jobs}
         cached = {name: found for name, (mark, found) in self._done.items() if mark == marks.get(name)}
         fresh = read_status([job for job in jobs if job.experiment.id not in cached], self._store)
         known = cached | {status.job.experiment.id: status for status in fresh}
@@ -63,16 +63,8 @@ def jobs_of(grid: GridRequest) -> list[Job]:
     return make_jobs(experiments, options.runs, make_resources(options, profile, options.ranks_per_node or 1, 1))
 
 
-def _mark(job: Job) -> object:
-    """Find what changes with a run's result; None before there is one."""
-    with contextlib.suppress(OSError):
-        found = job.directory.result_path.stat()
-        return found.st_mtime_ns, found.st_size, found.st_ino
-    return None
-
-
 def _view(status: JobStatus, name: str) -> dict[str, Any]:
-    metrics = status.metrics or {}
+    metrics = status.metrics
     rate = metrics.get("images_per_s") if status.keeps_pace else None
     left = status.remaining_s if status.keeps_pace else None
     top1 = metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent

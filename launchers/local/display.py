@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from launchers.core.plan import LONGEST_S, read_progress
@@ -81,12 +81,10 @@ class Display:
         """The runs that matter most now, as many as the terminal has lines for, and the total."""
         order = sorted(range(len(self._pool.runs)), key=lambda i: _IMPORTANCE.index(self._pool.runs[i].state))
         shown = set(order[: max(3, self._console.size.height - 7)])
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("run", no_wrap=True)
-        table.add_column("state", no_wrap=True)
-        table.add_column("progress", min_width=12)
-        for title in ("images/s", "ETA", "top-1 %"):
-            table.add_column(title, justify="right", no_wrap=True)
+        names = (Column(title, no_wrap=True) for title in ("run", "state"))
+        numbers = (Column(title, justify="right", no_wrap=True) for title in ("images/s", "ETA", "top-1 %"))
+        columns = (*names, Column("progress", min_width=12), *numbers)
+        table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
         for i, run in enumerate(self._pool.runs):
             if i in shown:
                 table.add_row(*self._row(i, run))

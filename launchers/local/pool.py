@@ -24,7 +24,6 @@ from suite.spec.resources import WAITING_THREADS, Resources
 from suite.store import run_status
 from suite.store.attempts import describe_skipped, read_attempts
 from suite.store.heartbeat import Watchdog
-from suite.store.results import Failure
 
 PoolState = Literal["waiting", "running", "locked", "done", "failed"]
 
@@ -134,9 +133,8 @@ class LocalRun:
         """Kill processes that have been silent for too long, so that the run goes on from its checkpoint."""
         if self.process is None or self._watch is None or not (hang := self._watch.find_hang()):
             return
-        log_path = str(self.job.directory.log_path)
         with contextlib.suppress(SuiteError):
-            self.job.directory.write_failure(Failure(kind="killed", reason=f"it hung: {hang}", log_path=log_path))
+            self.job.directory.record_failure("killed", f"it hung: {hang}")
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)  # ranks have groups of their own, and die with their parent
         self._watch = None  # it takes a moment to die
@@ -150,7 +148,7 @@ class LocalRun:
 
     def _judge(self, code: int) -> None:
         """Judge a run of ours that ended with status ``code`` and left nothing that says why."""
-        log_path = str(self.job.directory.log_path)
+        log_path = self.job.directory.log_path
         if code == Exit.LOCKED:
             self.state = "locked"
             return
@@ -162,7 +160,7 @@ class LocalRun:
         with contextlib.suppress(SuiteError):  # a full disk: the grid itself still shows the reason
             known = self.job.directory.read_failure()
             how = known.reason if known else how
-            self.job.directory.write_failure(Failure(kind="killed", reason=how, log_path=log_path))
+            self.job.directory.record_failure("killed", how)
         self.problem = f"{how}; see {log_path}. Starting the grid again resumes it"
         self.num_restarts += 1
         self.state = "waiting" if self.num_restarts <= _MAX_RESTARTS else "failed"

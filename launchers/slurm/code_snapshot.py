@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from launchers.slurm.submission import submissions_folder
+from launchers.slurm.submission_record import submissions_folder
 from suite.base.commit import PINNED, commit
 from suite.base.files import disk_error
 from suite.plugins.versions import OUR_PACKAGES

@@ -6,8 +6,8 @@ A run that SLURM still lists is never called failed: a job that was requeued, or
 import datetime
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from launchers.core.plan import Job, read_progress, read_run_statuses
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, read_starts, read_tail
 from launchers.slurm.queries import EndedJob, QueuedJob
-from launchers.slurm.submission import Submission, cancel_mark, find_submissions, find_users, submissions_folder
+from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, submissions_folder
 from suite.store import attempts, run_status
 from suite.store.attempts import Attempt
 from suite.store.heartbeat import find_stall
@@ -58,7 +58,7 @@ class JobStatus:
     node: str = ""
     array: str = ""
     num_requeues: int = 0
-    metrics: dict[str, float] | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
     stall: str = ""
     passed_over: str = ""
     hours_used: float = 0.0
@@ -86,17 +86,15 @@ class JobStatus:
 
     @property
     def steps(self) -> str:
-        metrics = self.metrics or {}
-        return f"{metrics['step']:,} of {metrics['num_steps']:,}" if "step" in metrics else ""
+        return f"{self.metrics['step']:,} of {self.metrics['num_steps']:,}" if "step" in self.metrics else ""
 
     @property
     def remaining_s(self) -> float | None:
         """At the rate of the last steps; None where nothing was logged yet."""
-        metrics = self.metrics or {}
-        if not metrics.get("images_per_s"):
+        if not self.metrics.get("images_per_s"):
             return None
-        images = (metrics["num_steps"] - metrics["step"]) * self.job.experiment.recipe.batch_size
-        return float(images / metrics["images_per_s"])
+        images = (self.metrics["num_steps"] - self.metrics["step"]) * self.job.experiment.recipe.batch_size
+        return float(images / self.metrics["images_per_s"])
 
 
 def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
@@ -106,78 +104,77 @@ def read_status(jobs: Sequence[Job], store: Path) -> list[JobStatus]:
         RunError: SLURM does not answer.
         RecordError: a submission cannot be read.
     """
-    submissions = find_submissions(store)
-    users = find_users(store, submissions)
-    queue = {(job.submission, job.task): job for job in slurm.read_queue(users)} if submissions else {}
-    microseconds = [int(submission.name.rpartition("-")[2], 16) for submission in submissions]
-    oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
-    since = (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")
-    ended = slurm.read_ended([s.name for s in submissions], since, users) if submissions else {}
-    folders = {s.name: submissions_folder(store) / s.name for s in submissions}
-    lost = {(name, start.task): start for name, folder in folders.items() for start in read_starts(folder)}
+    slurms_word = _SlurmsWord(store)
     found: dict[str, JobStatus] = {}
     for job, known in zip(jobs, read_run_statuses(jobs), strict=True):
-        refined = _refine(job, known, store, submissions, queue, ended, lost)
+        refined = slurms_word.refine(job, known)
         if refined.state == "waiting" and (first := known.waits_for[0]) in found:
             refined = replace(refined, detail=f"for {first} ({found[first].state})")
         found[job.experiment.id] = refined
     return list(found.values())
 
 
-def _refine(
-    job: Job,
-    known: RunStatus,
-    store: Path,
-    submissions: Sequence[Submission],
-    queue: Mapping[tuple[str, int], QueuedJob],
-    ended: Mapping[tuple[str, int], EndedJob],
-    lost: Mapping[tuple[str, int], LostStart],
-) -> JobStatus:
-    """Compare a run's status with SLURM's word on its job, which only refines what is open."""
-    if known.state == "done" and known.result is not None:
-        result = known.result
-        tried = attempts.read_attempts(job.directory) if result.num_unusable_checkpoints else []
-        return JobStatus(
-            job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,
-            top1_percent=result.top1_percent, passed_over=attempts.describe_skipped(tried),
-        )  # fmt: skip
-    tried = attempts.read_attempts(job.directory)
-    places = [(s.name, s.task_of[job.experiment.id]) for s in submissions if job.experiment.id in s.task_of]
-    queued = next((queue[place] for place in reversed(places) if place in queue), None)
-    common: dict[str, Any] = {
-        "metrics": read_progress(job.directory),
-        "num_requeues": attempts.num_requeues(tried),
-        "hours_used": attempts.device_hours(tried),
-        "passed_over": attempts.describe_skipped(tried),
-        "array": queued.job_id.partition("_")[0] if queued else "",
-    }
-    if places:
-        newest = next(s for s in reversed(submissions) if s.name == places[-1][0])
-        job = replace(job, resources=newest.resources)
-    if not known.is_open:
-        see = f"; see {known.path}" if known.path else ""
-        return JobStatus(job, known.state, known.reason + see, **common)
-    if queued is not None:
-        state, detail, node = _state_in_queue(queued, tried, lost.get((queued.submission, queued.task)))
-        common["stall"] = find_stall(job.directory) if state == "running" else ""
-        needs_parent = known.state == "waiting" and state != "running"
-        return JobStatus(job, "waiting" if needs_parent else state, detail, node, **common)
-    if known.state == "running":
-        common["stall"] = find_stall(job.directory)
-        return JobStatus(job, "running", _name_owner(tried), **common)
-    last = next((place for place in reversed(places) if place in ended), None)
-    last_word = ended[last].state if last else ""
-    is_marked = bool(places) and cancel_mark(store, places[-1][0]).exists()
-    if last_word.startswith("CANCELLED") or is_marked:
-        return JobStatus(job, "cancelled", "the same command submits it again", **common)
-    why_ended = _explain_end(ended[last], store, last[0]) if last else ""
-    if known.state == "interrupted":
-        own = known.reason or (tried[-1].why if tried else "")
-        why = "; ".join(part for part in (own, "" if last_word == "COMPLETED" else why_ended) if part) or "killed"
-        return JobStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
-    start = next((lost[place] for place in reversed(places) if place in lost), None)
-    why = start.describe() if start else f"its job ended before it: {why_ended}" if why_ended else ""
-    return JobStatus(job, known.state, why, **common)
+class _SlurmsWord:
+    """The jobs of a store's submissions by (submission, task): queued ones, ended ones, and starts that were lost."""
+
+    def __init__(self, store: Path) -> None:
+        self._store, self._submissions = store, find_submissions(store)
+        names = [submission.name for submission in self._submissions]
+        users = find_users(store, self._submissions)
+        self._queue = {(job.submission, job.task): job for job in slurm.read_queue(users)} if names else {}
+        microseconds = [int(name.rpartition("-")[2], 16) for name in names]
+        oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
+        since = (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")
+        self._ended = slurm.read_ended(names, since, users) if names else {}
+        starts = {name: read_starts(submissions_folder(store) / name) for name in names}
+        self._lost = {(name, start.task): start for name, of_one in starts.items() for start in of_one}
+
+    def refine(self, job: Job, known: RunStatus) -> JobStatus:
+        """Compare a run's status with SLURM's word on its job, which only refines what is open."""
+        if known.state == "done" and known.result is not None:
+            result = known.result
+            tried = attempts.read_attempts(job.directory) if result.num_unusable_checkpoints else []
+            return JobStatus(
+                job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,
+                top1_percent=result.top1_percent, passed_over=attempts.describe_skipped(tried),
+            )  # fmt: skip
+        tried = attempts.read_attempts(job.directory)
+        places = [(s.name, s.task_of[job.experiment.id]) for s in self._submissions if job.experiment.id in s.task_of]
+        queued = next((self._queue[place] for place in reversed(places) if place in self._queue), None)
+        common: dict[str, Any] = {
+            "metrics": read_progress(job.directory),
+            "num_requeues": attempts.num_requeues(tried),
+            "hours_used": attempts.device_hours(tried),
+            "passed_over": attempts.describe_skipped(tried),
+            "array": queued.job_id.partition("_")[0] if queued else "",
+        }
+        if places:
+            newest = next(s for s in reversed(self._submissions) if s.name == places[-1][0])
+            job = replace(job, resources=newest.resources)
+        if not known.is_open:
+            see = f"; see {known.path}" if known.path else ""
+            return JobStatus(job, known.state, known.reason + see, **common)
+        if queued is not None:
+            state, detail, node = _state_in_queue(queued, tried, self._lost.get((queued.submission, queued.task)))
+            common["stall"] = find_stall(job.directory) if state == "running" else ""
+            needs_parent = known.state == "waiting" and state != "running"
+            return JobStatus(job, "waiting" if needs_parent else state, detail, node, **common)
+        if known.state == "running":
+            common["stall"] = find_stall(job.directory)
+            return JobStatus(job, "running", _name_owner(tried), **common)
+        last = next((place for place in reversed(places) if place in self._ended), None)
+        last_word = self._ended[last].state if last else ""
+        is_marked = bool(places) and cancel_mark(self._store, places[-1][0]).exists()
+        if last_word.startswith("CANCELLED") or is_marked:
+            return JobStatus(job, "cancelled", "the same command submits it again", **common)
+        why_ended = _explain_end(self._ended[last], self._store, last[0]) if last else ""
+        if known.state == "interrupted":
+            own = known.reason or (tried[-1].why if tried else "")
+            why = "; ".join(part for part in (own, "" if last_word == "COMPLETED" else why_ended) if part) or "killed"
+            return JobStatus(job, "interrupted", f"{why}; the same command resumes it", **common)
+        start = next((self._lost[place] for place in reversed(places) if place in self._lost), None)
+        why = start.describe() if start else f"its job ended before it: {why_ended}" if why_ended else ""
+        return JobStatus(job, known.state, why, **common)
 
 
 def _name_owner(tried: Sequence[Attempt]) -> str:

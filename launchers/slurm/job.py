@@ -21,7 +21,7 @@ from types import FrameType
 from launchers.core.fork_server import STOPPED, process_state, send_output_to
 from launchers.core.preload import import_training
 from launchers.slurm.lost_starts import note_start
-from launchers.slurm.submission import Submission, cancel_mark, read_submission, submissions_folder, this_task
+from launchers.slurm.submission_record import Submission, cancel_mark, read_submission, submissions_folder, this_task
 from launchers.tracking.following import following
 from suite.base.errors import RunError, SuiteError
 from suite.base.exit_codes import Exit
@@ -31,7 +31,6 @@ from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.heartbeat import Watchdog
-from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
 
 WARNING_S = 180  # before a time limit; SLURM may send it up to a minute early
@@ -186,7 +185,7 @@ def _write_to_log(run: RunDirectory) -> None:
             send_output_to(log.fileno())
     except OSError as error:
         reason = f"cannot open its log: {error}. Expected a file: remove what is there, then use --retry-failed"
-        run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))
+        run.record_failure("error", reason)
         raise RunError(reason) from error
 
 
@@ -212,7 +211,7 @@ def _rendezvous_port(job_id: int, restart: int, number: int) -> int:
 def _record_killed(run: RunDirectory, how: str) -> None:
     reason = f"rank {os.environ['SLURM_PROCID']} on {os.environ.get('SLURMD_NODENAME', 'a node')} {how}"
     try:
-        run.write_failure(Failure(kind="killed", reason=reason, log_path=str(run.log_path)))
+        run.record_failure("killed", reason)
     except SuiteError as error:  # a full disk
         print(f"{reason}; {error}", file=sys.stderr)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from suite.base import files
 from suite.base.exit_codes import Exit
-from suite.base.files import open_file, open_to_append, read_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_model
 from suite.store import attempts
@@ -68,7 +68,7 @@ def note_start(kind: Kind, folder: Path, task: int, reason: str = "", *, is_this
     log = folder / f"{job['job']}_{os.environ.get('SLURM_PROCID', '0')}_log.out"
     reason = (reason or _REASONS[kind])[:_MAX_REASON]
     start = LostStart(kind=kind, **job, task=task, node=node, reason=reason, log=str(log))
-    with contextlib.suppress(OSError), open_to_append(folder / _FILE) as file:  # a full disk costs the note alone
+    with contextlib.suppress(OSError), files.open_to_append(folder / _FILE) as file:  # a full disk costs the note alone
         file.write(f"{start.model_dump_json()}\n".encode())
     return start
 
@@ -110,9 +110,7 @@ def judge_start(folder: Path, task: int, runs: Sequence[RunDirectory], status: i
 def read_tail(log: Path) -> list[str]:
     """Read the last lines of a log that are not empty; [] where it cannot be read."""
     try:
-        with open_file(log) as file:
-            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
+        text = files.read_tail(log, _TAIL_BYTES).decode(errors="replace")
     except OSError:
         return []
     return [line.strip() for line in text.splitlines() if line.strip()]
@@ -121,7 +119,7 @@ def read_tail(log: Path) -> list[str]:
 def read_starts(folder: Path) -> list[LostStart]:
     """Read all starts that were lost, in order; [] where none was, or the file is not ours to look at."""
     try:
-        lines = read_file(folder / _FILE).decode(errors="replace").split("\n")[:-1]
+        lines = files.read_file(folder / _FILE).decode(errors="replace").split("\n")[:-1]
     except OSError:
         return []
     found = []

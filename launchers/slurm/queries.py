@@ -1,6 +1,6 @@
 """SLURM's word on our jobs: one ``squeue`` for all that wait or run, one ``sacct`` for all that have ended.
 
-Jobs are recognized by their names, see ``submission``. Nothing here starts or ends a job but ``cancel``.
+Jobs are recognized by their names, see ``submission_record``. Nothing here starts or ends a job but ``cancel``.
 
 SLURM's programs read options from variables too, such as ``SQUEUE_STATES``, ``SBATCH_WAIT`` or those of a job within
 which they are called. These would win over ours, hide jobs, and go on into the jobs that are submitted: so all programs
@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from launchers.slurm.submission import task_number
+from launchers.slurm.submission_record import task_number
 from suite.base.errors import RunError, SpecError
 
 _TIMEOUT_S = 60.0

@@ -17,11 +17,10 @@ from pathlib import Path
 
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
-from launchers.slurm.submission import cancel_mark, read_submission, submissions_folder, this_task
+from launchers.slurm.submission_record import cancel_mark, read_submission, submissions_folder, this_task
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.store import attempts
-from suite.store.results import Failure
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import find_run_status
 
@@ -76,7 +75,7 @@ def _give_up(run: RunDirectory) -> bool:
         + (f" (the last one: {known.reason})" if known else "")
         + "; raise --time-min or --mem-gb, or look into the log, then use --retry-failed"
     )
-    run.write_failure(Failure(kind="error", reason=reason, log_path=str(run.log_path)))
+    run.record_failure("error", reason)
     return True
 
 

@@ -8,7 +8,7 @@ from statistics import median
 
 from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from launchers.core.console import Excerpt
@@ -17,7 +17,7 @@ from launchers.core.plan_cost import run_flops
 from launchers.core.run_names import describe
 from launchers.slurm.grid_status import JobState, JobStatus
 from launchers.slurm.lost_starts import bad_nodes, read_starts
-from launchers.slurm.submission import find_submissions, submissions_folder
+from launchers.slurm.submission_record import find_submissions, submissions_folder
 from suite.cost.costs import write_hours
 from suite.spec.profile import Profile
 
@@ -64,19 +64,16 @@ def render_status(found: Sequence[JobStatus], profile: Profile, troubles: Sequen
     """Render every run's state, what is left to do, and what goes wrong: the nodes' troubles, a line each."""
     names = describe([status.job.experiment for status in found])
     shown = in_order(found)[:_MAX_ROWS]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("run", "state", "node", "step", "images/s", "ETA", "requeued"):
-        table.add_column(title, justify="right" if title in ("step", "images/s", "ETA", "requeued") else "left")
-    table.add_column("")
+    numbers = (Column(title, justify="right") for title in ("step", "images/s", "ETA", "requeued"))
+    table = Table("run", "state", "node", *numbers, "", box=box.SIMPLE_HEAD, pad_edge=False)
     for status in shown:
-        experiment, metrics = status.job.experiment, status.metrics or {}
         words = [] if status.top1_percent is None else [f"top-1 {status.top1_percent:.2f} %"]
         table.add_row(
-            names[experiment.id],
+            names[status.job.experiment.id],
             Text(status.state, style=_STYLES[status.state]),
             status.node,
             status.steps,
-            f"{metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in metrics else "",
+            f"{status.metrics['images_per_s']:,.0f}" if status.keeps_pace and "images_per_s" in status.metrics else "",
             duration(status.remaining_s) if status.keeps_pace else "",
             str(status.num_requeues or ""),
             Excerpt("; ".join(filter(None, [*words, status.words]))),
@@ -122,7 +119,7 @@ def _name_stragglers(found: Sequence[JobStatus]) -> list[str]:
     """Name nodes at less than half the pace of others that train the same model at the same number of ranks."""
     rates: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for status in found:
-        rate = (status.metrics or {}).get("images_per_s")
+        rate = status.metrics.get("images_per_s")
         if status.keeps_pace and status.node and rate:
             experiment = status.job.experiment
             work = (experiment.model, str(experiment.model_options), experiment.image_size, experiment.kind)

@@ -20,10 +20,10 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.batch import BatchScript, UnknownError
+from launchers.slurm.batch_script import BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
-from launchers.slurm.submission import Submission, array_name, leaderboard_name, submissions_folder, write_submission
+from launchers.slurm.submission_record import Submission, submissions_folder, write_submission
 from suite.base.arguments import spell_seeds
 from suite.base.errors import RunError, SpecError, unknown_name
 from suite.base.frozen import Frozen
@@ -215,7 +215,7 @@ class Submitter:
         submission = self.submission
         parameters = {
             **{name: getattr(self._allocation, name) for name in ("partition", "account", "qos")},
-            "job_name": leaderboard_name(submission.name),
+            "job_name": submission.leaderboard_name,
             "time": 10,
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
@@ -238,10 +238,10 @@ class Submitter:
         return f"export PYTHONPATH={shlex.quote(self.submission.code)}${{PYTHONPATH:+:$PYTHONPATH}}"
 
     def _batch(self, tasks: range) -> BatchScript:
-        wanted, name = self._allocation, self.submission.name
+        wanted = self._allocation
         parameters: dict[str, Any] = {
             **{key: getattr(wanted, key) for key in ("partition", "account", "qos", "constraint")},
-            "job_name": array_name(name, tasks.start),
+            "job_name": self.submission.array_name(tasks.start),
             "time": wanted.time_min,
             "nodes": wanted.nodes,
             "ntasks_per_node": wanted.ranks_per_node,

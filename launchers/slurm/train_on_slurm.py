@@ -5,10 +5,9 @@ import os
 import pwd
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import filelock
 from rich.console import Console
 from rich.live import Live
 
@@ -19,18 +18,11 @@ from launchers.core.plan import Job, PlannedRun, make_jobs
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.status_table import find_troubles, render_status
-from launchers.slurm.submission import (
-    cancel_mark,
-    find_submissions,
-    find_users,
-    leaderboard_name,
-    owner_of,
-    submissions_folder,
-)
+from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, owner_of, submissions_folder
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
-from suite.base.files import disk_error
+from suite.base.files import naming_disk_errors, wait_for_lock
 from suite.plugins.entry_points import list_plugins
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
@@ -128,7 +120,7 @@ def cancel(grid: GridRequest, console: Console) -> int:
         for mark in marks:  # first: a job that ends meanwhile must not come back
             mark.touch()
         try:
-            num_jobs = slurm.cancel(names, [leaderboard_name(name) for name in names], find_users(store, ours))
+            num_jobs = slurm.cancel(names, [s.leaderboard_name for s in ours], find_users(store, ours))
         except RunError:
             for mark in marks:
                 mark.unlink(missing_ok=True)
@@ -137,24 +129,13 @@ def cancel(grid: GridRequest, console: Console) -> int:
     return Exit.DONE
 
 
-@contextlib.contextmanager
-def _submitting(store: Path, console: Console) -> Iterator[None]:
+def _submitting(store: Path, console: Console) -> contextlib.AbstractContextManager[object]:
     """Be the only one who submits to this store, or cancels there."""
     folder = submissions_folder(store)
-    try:
+    with naming_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / "submit.lock")
-        try:
-            lock.acquire(timeout=1.0)
-        except filelock.Timeout:
-            console.print("another grid is submitting to this store: waiting for it")
-            lock.acquire()
-    except OSError as error:
-        raise disk_error(folder, error) from error
-    try:
-        yield
-    finally:
-        lock.release()
+        what = "another grid is submitting to this store: waiting for it"
+        return wait_for_lock(folder / "submit.lock", console.print, what)
 
 
 def _follow(grid: GridRequest, jobs: list[Job], console: Console) -> list[JobStatus]:

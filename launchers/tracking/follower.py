@@ -24,7 +24,7 @@ from leaderboards.boards.layout import lay_out
 from leaderboards.boards.metrics import read_metric
 from suite.base.errors import RecordError
 from suite.base.exit_codes import Exit
-from suite.base.files import open_file, read_file, write_atomically
+from suite.base.files import mark_of, open_file, read_file, write_atomically
 from suite.base.frozen import Frozen
 from suite.base.reading import read_metrics_line
 from suite.papers import get_suite
@@ -230,10 +230,8 @@ def flatten(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 def _mark_of(result: Path) -> bytes:
     """Find what changes with a result, as JSON; empty before there is one."""
-    with contextlib.suppress(OSError):
-        found = result.stat()
-        return json.dumps([found.st_mtime_ns, found.st_size]).encode()
-    return b""
+    mark = mark_of(result)
+    return json.dumps(mark[:2]).encode() if mark else b""
 
 
 if __name__ == "__main__":

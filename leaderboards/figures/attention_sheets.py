@@ -1,20 +1,12 @@
 """Runs of kind "maps" -> a sheet of attention maps, of several models, before their training, after it, or both."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
-from leaderboards.figures.parts import style
-from leaderboards.figures.parts.blocks import (
-    ShownMaps,
-    average_blocks,
-    between_blocks,
-    corner_blocks,
-    image_blocks,
-    query_blocks,
-    zoomed_blocks,
-)
+from leaderboards.figures.parts import blocks, style
 from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
 from leaderboards.figures.parts.runs import read_first_runs
 from leaderboards.figures.parts.tiles import draw_sheet, sheet_size
@@ -22,13 +14,13 @@ from suite.spec.figures import MapsFigure
 from suite.store.run_directory import RunDirectory
 
 # What is read from a run's file, and what makes blocks of it.
-_KINDS = {
-    "images": (("images", "/gates"), image_blocks),
-    "central": (("/central",), average_blocks),
-    "around": (("/central",), zoomed_blocks),
-    "queries": (("/queries",), query_blocks),
-    "between": (("/between",), between_blocks),
-    "corner": (("/between",), corner_blocks),
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[Sequence[blocks.ShownMaps]], blocks.Blocks]]] = {
+    "images": (("images", "/gates"), blocks.image_blocks),
+    "central": (("/central",), blocks.average_blocks),
+    "around": (("/central",), partial(blocks.average_blocks, make_tile=blocks.zoom)),
+    "queries": (("/queries",), blocks.query_blocks),
+    "between": (("/between",), blocks.between_blocks),
+    "corner": (("/between",), partial(blocks.between_blocks, corner=blocks.CORNER)),
 }
 
 
@@ -39,11 +31,11 @@ def draw_maps(figure: MapsFigure, leaderboard: Leaderboard) -> Canvas | None:
     shown = _shown_maps(figure, found)
     if not shown:
         return None
-    blocks, note = make_blocks(shown)
-    for block in blocks:
+    sheet, note = make_blocks(shown)
+    for block in sheet:
         block.has_own_scale = figure.color_scale == "model" and bool(block.maps)
-    canvas = style.new_canvas(leaderboard, figure, *sheet_size(blocks), note, *notes)
-    draw_sheet(canvas, blocks)
+    canvas = style.new_canvas(leaderboard, figure, *sheet_size(sheet), note, *notes)
+    draw_sheet(canvas, sheet)
     return canvas
 
 
@@ -52,11 +44,13 @@ def _read_maps(run: RunDirectory, names: tuple[str, ...]) -> Recorded | None:
     return maps if maps is not None and maps.arrays else None
 
 
-def _shown_maps(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[ShownMaps]:
+def _shown_maps(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[blocks.ShownMaps]:
     """List the maps that the figure shows of each model, at the moments that its run has recorded."""
     asked: dict[When, bool] = {"before": figure.before, "after": figure.after}
     return [
-        ShownMaps(f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images)
+        blocks.ShownMaps(
+            f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images
+        )
         for title, maps in found.items()
         for when, is_asked in asked.items()
         if is_asked and when in maps.moments

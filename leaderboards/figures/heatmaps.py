@@ -53,8 +53,7 @@ def draw_heatmap(figure: HeatmapFigure, leaderboard: Leaderboard) -> Canvas | No
     all_axes = style.panels(canvas, len(grids), 3)
     for axes, grid in zip(all_axes, grids, strict=True):
         image = _draw_grid(axes, grid, norm, board.paper.decimals(figure.column))
-        axes.set_xlabel(figure.x_label)
-        axes.set_ylabel(figure.y_label)
+        axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
     canvas.colorbar(image, ax=all_axes, label=figure.value_label, fraction=0.05, pad=0.02)
     return canvas
 

@@ -110,8 +110,7 @@ def _draw_series(axes: Axes, line: Series, color: str, marker: str) -> None:
     axes.plot(line.x, line.ours(), color=color, linewidth=2)
     for x, mean, cell in zip(line.x, line.ours(), line.cells, strict=True):
         if cell.is_usable and cell.interval is not None:
-            reach = [[max(0.0, mean - cell.interval.low)], [max(0.0, cell.interval.high - mean)]]
-            axes.errorbar([x], [mean], yerr=reach, color=color, linewidth=1.6, capsize=3.5)
+            style.draw_interval(axes, x, mean, cell.interval, color=color, linewidth=1.6, capsize=3.5)
         face = color if cell.status == "done" else "white"
         axes.plot([x], [mean], color=color, marker=marker, markersize=6.5, markerfacecolor=face, zorder=5)
 

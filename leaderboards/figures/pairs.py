@@ -81,8 +81,8 @@ def _draw_curves(axes: Axes, figure: PairFigure, found: Found, marks: Marks) -> 
                 markersize=4, markevery=every,
             )  # fmt: skip
             axes.fill_between(curve.epochs, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
-    axes.set_xlabel("Epochs \N{MULTIPLICATION SIGN} fraction of the images" if figure.over_whole_sets else "Epoch")
-    axes.set_ylabel(figure.y_label)
+    epochs = "Epochs \N{MULTIPLICATION SIGN} fraction of the images" if figure.over_whole_sets else "Epoch"
+    axes.set(xlabel=epochs, ylabel=figure.y_label)
 
 
 def _draw_gains(axes: Axes, figure: PairFigure, leaderboard: Leaderboard, marks: Marks) -> None:
@@ -94,18 +94,15 @@ def _draw_gains(axes: Axes, figure: PairFigure, leaderboard: Leaderboard, marks:
         if cell is not None and cell.mean is not None and cell.is_usable:
             _draw_gain(axes, x, cell, cell.mean, color)
     axes.set_xticks(range(len(marks)), labels=list(marks))
-    axes.set_xlim(-0.6, len(marks) - 0.4)
     axes.margins(y=0.12)
-    axes.set_xlabel(figure.pairs_label)
-    axes.set_ylabel(figure.gain_label)
+    axes.set(xlim=(-0.6, len(marks) - 0.4), xlabel=figure.pairs_label, ylabel=figure.gain_label)
 
 
 def _draw_gain(axes: Axes, x: float, cell: Cell, mean: float, color: str) -> None:
     """With its interval, or where there is none with its number."""
     axes.bar(x, mean, 0.7, edgecolor=color, facecolor=color if cell.status == "done" else "white")
     if cell.interval is not None:
-        reach = [[max(0.0, mean - cell.interval.low)], [max(0.0, cell.interval.high - mean)]]
-        axes.errorbar([x], [mean], yerr=reach, color="black", linewidth=1.2, capsize=3)
+        style.draw_interval(axes, x, mean, cell.interval, color="black", linewidth=1.2, capsize=3)
         return
     side, away = ("bottom", 2) if mean >= 0 else ("top", -2)
     text: dict[str, Any] = {"ha": "center", "va": side, "fontsize": 8, "color": style.NEUTRAL}

@@ -11,6 +11,7 @@ from matplotlib.transforms import Bbox
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.figures.parts import style
+from leaderboards.significance.rules import Interval
 from suite.spec.figures import ScatterFigure
 
 # Where a label may stand, best first: (horizontal, vertical) alignment and the offset in points that goes with it.
@@ -24,13 +25,13 @@ _WIDEST_LINEAR = 100  # times the least x that a linear axis can still show
 
 @dataclass(frozen=True)
 class Point:
-    """A row's two numbers; ``reach`` is what the interval of y goes below and above it."""
+    """A row's two numbers, and the interval of y."""
 
     group: str
     label: str
     x: float
     y: float
-    reach: tuple[float, float] | None
+    interval: Interval | None
     is_complete: bool = True
 
 
@@ -53,8 +54,7 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
         axes.set_xscale("log")
         style.plain_log(axes.xaxis)
     axes.margins(0.1, 0.1)
-    axes.set_xlabel(figure.x_label)
-    axes.set_ylabel(figure.y_label)
+    axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
     style.add_legend(canvas, style.legend_entries(marks.items(), linewidth=1.2), _whose(figure, ours, bool(papers)))
     _label_points(canvas, axes, [*ours, *papers], marks)
     return canvas
@@ -66,9 +66,8 @@ def find_points(board: Board, figure: ScatterFigure) -> list[Point]:
     for names, x, y in _cells(board, figure):
         if x.mean is None or y.mean is None or not (x.is_usable and y.is_usable):
             continue
-        reach = (max(0.0, y.mean - y.interval.low), max(0.0, y.interval.high - y.mean)) if y.interval else None
         is_complete = x.status == y.status == "done"
-        points.append(Point(*names, x.mean, y.mean, reach, is_complete))
+        points.append(Point(*names, x.mean, y.mean, y.interval, is_complete))
     return points
 
 
@@ -103,9 +102,8 @@ def _draw_group(axes: Axes, points: list[Point], color: str, marker: str, of_pap
     line: dict[str, Any] = {"linestyle": "--", "alpha": 0.5} if of_paper else {}
     axes.plot(x, y, color=color, linewidth=1.2, **line)
     for point in points:
-        if point.reach is not None:
-            below, above = point.reach
-            axes.errorbar([point.x], [point.y], yerr=[[below], [above]], color=color, linewidth=1.2, capsize=3)
+        if point.interval is not None:
+            style.draw_interval(axes, point.x, point.y, point.interval, color=color, linewidth=1.2, capsize=3)
     for edge in (True, False):  # incomplete ones get a dot in the middle of a hollow marker
         chosen = [point for point in points if point.is_complete is edge]
         face = "white" if of_paper or not edge else color
@@ -116,7 +114,7 @@ def _draw_group(axes: Axes, points: list[Point], color: str, marker: str, of_pap
 
 
 def _whose(figure: ScatterFigure, ours: list[Point], with_paper: bool) -> list[dict[str, Any]]:
-    with_interval = any(point.reach is not None for point in ours)
+    with_interval = any(point.interval is not None for point in ours)
     common = {"color": style.NEUTRAL, "marker": "o", "markersize": 7}
     whose = [{"label": "ours, 95 % interval" if with_interval else "ours", **common}]
     if with_paper:
@@ -135,7 +133,7 @@ def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: di
     half = 4.5 * canvas.dpi / 72
     at = [axes.transData.transform((point.x, point.y)) for point in points]
     taken: list[Bbox] = [Bbox.from_extents(x - half, y - half, x + half, y + half) for x, y in at]
-    taken += [_error_bar(axes, point, point.reach) for point in points if point.reach is not None]
+    taken += [_error_bar(axes, point, point.interval) for point in points if point.interval is not None]
     for point in points:
         options = []
         for horizontal, vertical, dx, dy in _SIDES:
@@ -155,7 +153,7 @@ def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: di
         taken.append(best[2])
 
 
-def _error_bar(axes: Axes, point: Point, reach: tuple[float, float]) -> Bbox:
-    x, low = axes.transData.transform((point.x, point.y - reach[0]))
-    _, high = axes.transData.transform((point.x, point.y + reach[1]))
+def _error_bar(axes: Axes, point: Point, interval: Interval) -> Bbox:
+    x, low = axes.transData.transform((point.x, interval.low))
+    _, high = axes.transData.transform((point.x, interval.high))
     return Bbox.from_extents(x - 1, low, x + 1, high)

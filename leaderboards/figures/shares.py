@@ -47,8 +47,7 @@ def draw_shares(figure: ProgressFigure, leaderboard: Leaderboard) -> Canvas | No
         axes.plot(x, moment.mean, color=color, marker=marker, linewidth=1.8, markersize=5)
         axes.fill_between(x, moment.low, moment.high, color=color, alpha=0.2, linewidth=0)  # no area for one seed
     axes.set_xticks(x, labels=list(figure.models))
-    axes.set_xlabel(figure.x_label)
-    axes.set_ylabel(figure.y_label)
+    axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
     labels = [moment.label for moment in moments]
     what = style.legend_entries(zip(labels, marks, strict=False), linewidth=1.8, markersize=5)
     style.add_legend(canvas, what, most=3)

@@ -3,14 +3,18 @@
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import stat
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
+from typing import Any
 
+import filelock
 import platformdirs
 
-from suite.base.errors import RunError
+from suite.base.errors import RunError, SuiteError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -55,6 +59,19 @@ def open_to_append(path: Path) -> BufferedWriter:
     return os.fdopen(descriptor, "ab")
 
 
+def append_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Append a line of JSON to a file; RunError names a path that cannot be written."""
+    with naming_disk_errors(path), open_to_append(path) as file:
+        file.write(f"{json.dumps(record)}\n".encode())
+
+
+def read_tail(path: Path, num_bytes: int) -> bytes:
+    """The last bytes of a regular file, at most so many; errors as of ``open_file``."""
+    with open_file(path) as file:
+        file.seek(max(0, path.stat().st_size - num_bytes))
+        return file.read()
+
+
 def read_file(path: Path) -> bytes:
     """All bytes of a regular file; errors as of ``open_file``."""
     with open_file(path) as file:
@@ -67,10 +84,31 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def mark_of(path: Path) -> tuple[int, int, int] | None:
+    """Find what changes whenever a file is written anew: time, size and number; None where there is no file."""
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
+
+
 def cache_folder(name: str) -> Path:
     """Where what can be computed again is kept: in ``$SUITE_CACHE_DIR``, or else in the user's cache folder."""
     chosen = os.environ.get("SUITE_CACHE_DIR")
     return (Path(chosen).expanduser() if chosen else platformdirs.user_cache_path()) / name
+
+
+def wait_for_lock(
+    path: Path, say: Callable[[str], object], what: str
+) -> contextlib.AbstractContextManager[filelock.BaseFileLock]:
+    """Lock a file for a ``with`` block; ``what`` is said where another process has it. The kernel drops the lock when
+    its owner dies."""
+    lock = filelock.FileLock(path)
+    try:
+        return lock.acquire(timeout=1.0)
+    except filelock.Timeout:
+        say(what)
+        return lock.acquire()
 
 
 def disk_error(path: Path, error: OSError) -> RunError:
@@ -78,3 +116,12 @@ def disk_error(path: Path, error: OSError) -> RunError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = "no space left on the disk" if full else str(error)
     return RunError(f"cannot write {path}: {what}. Free space or choose another --runs, then use --retry-failed.")
+
+
+@contextlib.contextmanager
+def naming_disk_errors(path: Path, make_error: Callable[[Path, OSError], SuiteError] = disk_error) -> Iterator[None]:
+    """Raise ``disk_error``, or another one that names the path, where a write fails."""
+    try:
+        yield
+    except OSError as error:
+        raise make_error(path, error) from error

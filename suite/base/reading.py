@@ -7,9 +7,12 @@ import hashlib
 import json
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+from suite.base.errors import RecordError
 
 MOST_WHOLE = 10**15  # in a file of ours: below 2**53, so that each whole number is a float of its own
 _MOST = 3.5e38  # of other numbers: what 32 bits hold
@@ -125,6 +128,11 @@ def _check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=_check_pairs, parse_int=_whole, parse_float=_real, parse_constant=_real)
+
+
+def unreadable(path: Path, error: Exception, advice: str) -> RecordError:
+    """The error for a file of ours that cannot be read, with what to do next."""
+    return RecordError(f"cannot read {path}: {describe(error)}. {advice}")
 
 
 def describe(error: Exception) -> str:

@@ -24,12 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog=program("export", "python -m suite.export"),
         description="Write a finished run as a model folder that timm reads, or a store's results as timm's tables.",
     )
-    parser.add_argument(
-        "run",
-        nargs="?",
-        metavar="RUN",
-        help="a run's folder, or its id in the store, such as deit_s-0123456789abcdef/seed-0",
-    )
+    place = "a run's folder, or its id in the store, such as deit_s-0123456789abcdef/seed-0"
+    parser.add_argument("run", nargs="?", metavar="RUN", help=place)
     parser.add_argument("--to", type=a_path, metavar="DIR", help="folder for config.json, model.safetensors, README.md")
     parser.add_argument("--runs", type=a_path, default=Path("runs"), metavar="DIR", help="run store (default: runs)")
     parser.add_argument(

@@ -4,10 +4,11 @@ The card names what a reader needs to find the run again. No torch.
 """
 
 import json
+from pathlib import Path
 
-from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from imagesets.catalog import statistics
+from imagesets.catalog import ImageSetInfo, statistics
 from imagesets.prepared import find_info
 from suite.papers import get_suite, list_suites
 from suite.spec.experiment import Experiment
@@ -29,18 +30,27 @@ def write_use(folder: str, experiment: Experiment, is_timms: bool) -> str:
 def render_card(result: Result, is_timms: bool) -> str:
     """Write the card as Markdown behind YAML with a ``model-index``; ``is_timms``: timm reads the folder by itself."""
     experiment = result.experiment
-    rows = "\n".join(f"| {name} | {value} |" for name, value in _facts(result).items())
-    return (
-        f"---\n{_metadata(result).to_yaml()}\n---\n\n# {experiment.id}\n\nOne run of the benchmark suite *What does a "
-        "convolutional prior do for attention?*, not tuned for use: its numbers stand for one seed.\n\n"
-        f"```python\n{write_use('DIR', experiment, is_timms)}\n```\n\n| | |\n|---|---|\n{rows}\n\nThe recipe:\n\n"
-        f"```json\n{experiment.recipe.model_dump_json(indent=1)}\n```\n"
-    )
-
-
-def _metadata(result: Result) -> ModelCardData:
-    experiment = result.experiment
     info = find_info(experiment.dataset)
+    mean, std = statistics(info, experiment.normalization)
+    options = ", ".join(f"{name} = {value}" for name, value in experiment.model_options.items())
+    source = f", {experiment.model_source}" if experiment.model_source else ""
+    card = ModelCard.from_template(
+        _metadata(result, info),
+        template_path=str(Path(__file__).with_name("card.md.j2")),
+        result=result,
+        experiment=experiment,
+        info=info,
+        mean=mean,
+        std=std,
+        model=experiment.model + source + (f" with {options}" if options else ""),
+        suites=_find_suites(experiment),
+        use=write_use("DIR", experiment, is_timms),
+    )
+    return f"{card.content}\n"
+
+
+def _metadata(result: Result, info: ImageSetInfo) -> ModelCardData:
+    experiment = result.experiment
     results = [
         EvalResult(
             task_type="image-classification",
@@ -62,34 +72,6 @@ def _metadata(result: Result) -> ModelCardData:
         library_name="timm",
         tags=["convolutional-prior", experiment.model],
     )
-
-
-def _facts(result: Result) -> dict[str, str]:
-    """Name what was trained, on what, by which code, and what came of it."""
-    experiment = result.experiment
-    info = find_info(experiment.dataset)
-    mean, std = statistics(info, experiment.normalization)
-    options = ", ".join(f"{name} = {value}" for name, value in experiment.model_options.items())
-    size = experiment.shuffle_patch_size
-    shuffled = f", shuffled: {experiment.shuffle} of {size}x{size} pixels" if size else ""
-    source = f", {experiment.model_source}" if experiment.model_source else ""
-    return {
-        "suite": "; ".join(_find_suites(experiment)) or "none of the built-in ones",
-        "model": experiment.model + source + (f" with {options}" if options else ""),
-        "parameters": f"{result.num_parameters:,}",
-        "kind": experiment.kind + (f", from {result.parent}" if result.parent else ""),
-        "data": f"{info.title}, {experiment.train_fraction:.3g} of it: {result.num_train_images:,} images of "
-        f"{experiment.image_size} pixels, less {mean} by {std}{shuffled}",
-        "seed": str(experiment.seed),
-        "steps, images seen": f"{result.num_steps:,}, {result.images_seen:,}",
-        "top-1, top-5 accuracy": f"{result.top1_percent:.2f} %, {result.top5_percent:.2f} % of "
-        f"{result.num_test_images:,} test images, by the last weights",
-        "test loss": f"{result.test_loss:.4f}",
-        "trained on": f"{result.num_ranks} x {result.device}, {result.images_per_s:,.0f} images/s",
-        "protocol": str(result.protocol_version),
-        "commit": result.commit,
-        "finished": result.finished_at,
-    }
 
 
 def _find_suites(experiment: Experiment) -> list[str]:

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
-from imagesets.catalog import statistics
+from imagesets.catalog import ImageSetInfo, statistics
 from imagesets.prepared import find_info
 from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.files import write_atomically
@@ -130,9 +130,8 @@ def _check_version(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return ours
 
 
-def _describe_input(experiment: Experiment) -> dict[str, Any]:
+def _describe_input(experiment: Experiment, info: ImageSetInfo) -> dict[str, Any]:
     """The fields of timm's ``pretrained_cfg`` about images and classes."""
-    info = find_info(experiment.dataset)
     mean, std = statistics(info, experiment.normalization)
     fields: dict[str, Any] = {
         "num_classes": info.num_classes,
@@ -154,7 +153,7 @@ def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | N
         "architecture": layout.architecture if layout else experiment.model,
         "num_classes": info.num_classes,
         "model_args": layout.arguments if layout else {},
-        "pretrained_cfg": _describe_input(experiment) | (layout.layers if layout else {}),
+        "pretrained_cfg": _describe_input(experiment, info) | (layout.layers if layout else {}),
         _PART: {
             "version": _VERSION,
             "is_timms": layout is not None,

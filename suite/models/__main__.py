@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from suite.base.arguments import program
 from suite.base.exit_codes import Exit
@@ -19,10 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; returns the exit status 0."""
     prog = program("models", "python -m suite.models")
     argparse.ArgumentParser(prog=prog, description="List every model with its size and cost.").parse_args(arguments)
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("model")
-    for title in ("pixels", "classes", "parameters", "GMAC", "GMAC, linear only"):
-        table.add_column(title, justify="right")
+    titles = ("pixels", "classes", "parameters", "GMAC", "GMAC, linear only")
+    table = Table("model", *(Column(title, justify="right") for title in titles), box=box.SIMPLE_HEAD)
     for name in list_models():
         side, classes = reference_input(name)
         with torch.device("meta"):

@@ -4,7 +4,6 @@ An attempt that was killed wrote no end: it is taken to have lasted until its ru
 """
 
 import contextlib
-import json
 import os
 import platform
 import time
@@ -13,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from suite.base.files import disk_error, open_to_append, read_file
+from suite.base.files import append_record, read_file
 from suite.base.frozen import Frozen
 from suite.base.reading import read_object
 from suite.store.run_directory import RunDirectory
@@ -50,12 +49,11 @@ def record_start(run: RunDirectory, num_ranks: int) -> None:
     attempts = read_attempts(run)
     if attempts and (last := attempts[-1]).end is None:
         _append(run, ended_at=last.ended_at, end="lost", job=last.job, restarts=last.restarts)
-    environment = os.environ
     start = Attempt(
         started_at=time.time(),
-        host=environment.get("SLURM_JOB_NODELIST") or platform.node(),
+        host=os.environ.get("SLURM_JOB_NODELIST") or platform.node(),
         **this_job(),
-        num_nodes=int(environment.get("SLURM_JOB_NUM_NODES", 1)),
+        num_nodes=int(os.environ.get("SLURM_JOB_NUM_NODES", 1)),
         num_ranks=num_ranks,
         from_step=run.newest_checkpoint() or 0,
     )
@@ -75,10 +73,9 @@ def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> Non
 
 def this_job() -> dict[str, Any]:
     """Which job of SLURM's this process belongs to, and how often that was requeued."""
-    environment = os.environ
-    array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
-    job = f"{array}_{task}" if array else environment.get("SLURM_JOB_ID", "")
-    return {"job": job, "restarts": int(environment.get("SLURM_RESTART_COUNT", 0))}
+    array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    job = f"{array}_{task}" if array else os.environ.get("SLURM_JOB_ID", "")
+    return {"job": job, "restarts": int(os.environ.get("SLURM_RESTART_COUNT", 0))}
 
 
 def read_attempts(run: RunDirectory) -> list[Attempt]:
@@ -133,8 +130,4 @@ def _last_sign(run: RunDirectory, started_at: float) -> float:
 
 
 def _append(run: RunDirectory, **fields: Any) -> None:
-    try:
-        with open_to_append(run.attempts_path) as file:
-            file.write(f"{json.dumps(fields)}\n".encode())
-    except OSError as error:
-        raise disk_error(run.attempts_path, error) from error
+    append_record(run.attempts_path, fields)

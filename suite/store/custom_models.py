@@ -7,9 +7,8 @@ import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from suite.base.errors import RecordError
-from suite.base.files import disk_error, read_file, write_atomically
-from suite.base.reading import describe, read_model
+from suite.base.files import naming_disk_errors, read_file, write_atomically
+from suite.base.reading import read_model, unreadable
 from suite.spec.custom_model import CustomModel
 
 FOLDER = "challengers"
@@ -40,10 +39,8 @@ def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> l
                 custom_model = custom_model.joined_with(before)
             else:
                 replaced.append(before)
-        try:
+        with naming_disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise disk_error(path.parent, error) from error
         write_atomically(path, as_record(custom_model))
     return replaced
 
@@ -56,9 +53,8 @@ def read_custom_models(store: Path) -> list[CustomModel]:
         try:
             found.append(_read(path))
         except (OSError, ValueError) as error:
-            raise RecordError(
-                f"cannot read {path}: {describe(error)}. Start the grid with that --challenger again, or delete it."
-            ) from error
+            advice = "Start the grid with that --challenger again, or delete it."
+            raise unreadable(path, error, advice) from error
     return found
 
 

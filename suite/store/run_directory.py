@@ -34,10 +34,10 @@ from typing import Any
 import filelock
 
 from suite.base.errors import RecordError
-from suite.base.files import disk_error, open_file, open_to_append, read_file, write_atomically
-from suite.base.reading import describe, read_metrics_line, read_model, seal, unseal
+from suite.base.files import append_record, disk_error, naming_disk_errors, read_file, read_tail, write_atomically
+from suite.base.reading import read_metrics_line, read_model, seal, unreadable, unseal
 from suite.spec.experiment import Experiment
-from suite.store.results import RESULT_FORMAT, Failure, Result, format_of
+from suite.store.results import RESULT_FORMAT, Failure, FailureKind, Result, format_of
 
 EXPERIMENTS = "experiments"  # the folder of all runs in a store
 _CHECKPOINT = re.compile(r"step-(0|[1-9][0-9]{0,8})")  # a complete one's folder
@@ -45,6 +45,7 @@ _PARTIAL = "partial-"  # what the folder of one that is being written, or remove
 _UNUSABLE = "unusable-"  # what that of one is called that cannot be gone on from
 _OURS = re.compile(rf"({_UNUSABLE})?{_CHECKPOINT.pattern}|{_PARTIAL}[0-9]{{1,9}}")
 _TAIL_BYTES = 16_384  # of the metrics: a line on the attention of a large model takes 4,000
+_TRAIN_AGAIN = "Use --retry-failed: it sets the file aside and trains again."
 _FIRST_SEALED = 4  # format of results, which brought ``threads_per_rank`` too
 _without_seed = attrgetter(*(name for name in Experiment.model_fields if name != "seed"))
 
@@ -95,10 +96,8 @@ class RunDirectory:
 
     def create(self, experiment: Experiment) -> None:
         """Make the folder and write what is to be trained; a no-op where both are there."""
-        try:
+        with naming_disk_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise disk_error(self.path, error) from error
         with contextlib.suppress(RecordError):  # missing, or broken by a crash: written below
             if self.read_experiment().id == experiment.id:
                 return
@@ -109,10 +108,8 @@ class RunDirectory:
         try:
             return read_model(Experiment, read_file(self.experiment_path))
         except (OSError, ValueError) as error:
-            raise RecordError(
-                f"cannot read {self.experiment_path}: {describe(error)}. "
-                "Expected a run's folder as the grid makes it: start the grid again."
-            ) from error
+            advice = "Expected a run's folder as the grid makes it: start the grid again."
+            raise unreadable(self.experiment_path, error, advice) from error
 
     @contextlib.contextmanager
     def claim(self, timeout_s: float = 0.0) -> Iterator[bool]:
@@ -123,16 +120,14 @@ class RunDirectory:
         """
         lock = filelock.FileLock(self.claim_path)
         try:
-            lock.acquire(timeout=timeout_s)
+            held = lock.acquire(timeout=timeout_s)
         except filelock.Timeout:
             yield False
             return
         except OSError as error:
             raise disk_error(self.claim_path, error) from error
-        try:
+        with held:
             yield True
-        finally:
-            lock.release()
 
     def is_claimed(self) -> bool:
         """Say whether a process holds the claim. Asks with a shared lock, which needs no right to write."""
@@ -176,10 +171,8 @@ class RunDirectory:
         path = self.checkpoint_at(step)
         aside = path.with_name(f"{_UNUSABLE}{path.name}")
         shutil.rmtree(aside, ignore_errors=True)
-        try:
+        with naming_disk_errors(path):
             path.rename(aside)
-        except OSError as error:
-            raise disk_error(path, error) from error
 
     def drop_checkpoints(self, num_kept: int = 0) -> None:
         """Remove checkpoints, complete or not, but for the newest complete ones; nothing that is none, or a link's.
@@ -213,11 +206,10 @@ class RunDirectory:
             return None
         except (OSError, ValueError) as error:
             self._refuse_newer(data)
-            raise self._corrupt(self.result_path, error) from error
+            raise unreadable(self.result_path, error, _TRAIN_AGAIN) from error
         if not self._is_of(result.experiment):
             raise RecordError(
-                f"{self.result_path} records {result.experiment.id}, but its folder is "
-                f"{self.id}. Use --retry-failed: it sets the file aside and trains again."
+                f"{self.result_path} records {result.experiment.id}, but its folder is {self.id}. {_TRAIN_AGAIN}"
             )
         return result
 
@@ -256,7 +248,11 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise self._corrupt(self.failure_path, error) from error
+            raise unreadable(self.failure_path, error, _TRAIN_AGAIN) from error
+
+    def record_failure(self, kind: FailureKind, reason: str) -> None:
+        """Leave why this attempt ended, which its log tells in full."""
+        self.write_failure(Failure(kind=kind, reason=reason, log_path=str(self.log_path)))
 
     def write_failure(self, failure: Failure) -> None:
         write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
@@ -271,9 +267,7 @@ class RunDirectory:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise RecordError(
-                f"cannot read {self.metrics_path}: {describe(error)}. Remove it, and train again."
-            ) from error
+            raise unreadable(self.metrics_path, error, "Remove it, and train again.") from error
         lines = text.split("\n")
         records = []
         for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is incomplete
@@ -292,18 +286,12 @@ class RunDirectory:
         write_atomically(self.metrics_path, "".join(json.dumps(record) + "\n" for record in kept).encode())
 
     def append_metrics(self, record: dict[str, Any]) -> None:
-        try:
-            with open_to_append(self.metrics_path) as file:
-                file.write(f"{json.dumps(record)}\n".encode())
-        except OSError as error:
-            raise disk_error(self.metrics_path, error) from error
+        append_record(self.metrics_path, record)
 
     def last_metrics(self) -> dict[str, Any]:
         """Merge the latest logged values over the file's last lines; {} where there are none yet."""
         try:
-            with open_file(self.metrics_path) as file:
-                file.seek(max(0, self.metrics_path.stat().st_size - _TAIL_BYTES))
-                lines = file.read().split(b"\n")[:-1]
+            lines = read_tail(self.metrics_path, _TAIL_BYTES).split(b"\n")[:-1]
         except OSError:  # not there yet, or unreadable, which the run itself will say
             return {}
         merged: dict[str, Any] = {}
@@ -311,8 +299,3 @@ class RunDirectory:
             with contextlib.suppress(ValueError):  # the first line of the window may be cut; others, the run will name
                 merged.update(read_metrics_line(line.decode(errors="replace")))
         return merged
-
-    def _corrupt(self, path: Path, error: Exception) -> RecordError:
-        return RecordError(
-            f"cannot read {path}: {describe(error)}. Use --retry-failed: it sets the file aside and trains again."
-        )

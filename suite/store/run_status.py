@@ -93,23 +93,17 @@ def _with_taken_over(status: RunStatus, result: Result, parents: Mapping[str, Ru
 
 
 def with_needed(status: RunStatus, parents: Mapping[str, RunStatus]) -> RunStatus:
-    """Judge a run that could start by the runs that it needs first."""
+    """Judge a run that could start by the runs that it needs first, and say what it needs, down to the run that can be
+    looked at: "needs A, which needs B, which failed"."""
     missing = {name: parent for name, parent in parents.items() if parent.state != "done"}
     if status.state not in ("new", "interrupted") or not missing:
         return status
-    for name, parent in missing.items():
-        if parent.state in ("failed", "void", "blocked"):
-            return _needs(status, "blocked", name, parent, missing)
-    name, parent = next(iter(missing.items()))
-    return _needs(status, "waiting", name, parent, missing)
-
-
-def _needs(
-    status: RunStatus, state: State, name: str, parent: RunStatus, missing: Mapping[str, RunStatus]
-) -> RunStatus:
-    """Say what it needs, down to the run that can be looked at: "needs A, which needs B, which failed"."""
-    depends = parent.state in ("waiting", "blocked")
-    how = parent.reason if depends else f"failed: {parent.reason}" if parent.state == "failed" else f"is {parent.state}"
+    hopeless = [name for name, parent in missing.items() if parent.state in ("failed", "void", "blocked")]
+    name = (hopeless or list(missing))[0]
+    parent = missing[name]
+    how = parent.reason if parent.state in ("waiting", "blocked") else f"is {parent.state}"
+    how = f"failed: {parent.reason}" if parent.state == "failed" else how
+    state: State = "blocked" if hopeless else "waiting"
     return replace(status, state=state, reason=f"needs {name}, which {how}", waits_for=tuple(missing))
 
 

@@ -8,7 +8,6 @@ the one before.
 import errno
 import hashlib
 import os
-import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,11 @@ from suite.base.files import disk_error, write_atomically
 from suite.spec.resources import Resources
 from suite.store.attempts import record_fallback
 from suite.store.run_directory import RunDirectory
-from suite.training.checkpoint_files import CheckpointManifest, DamageError, Layout, Origin
+from suite.training.checkpoint_files import UNREADABLE, CheckpointManifest, DamageError, Layout, Origin
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _NUM_KEPT = 2
 _LAYOUT_OF_OLD = "layout.json"  # of a checkpoint from before digests
-_UNREADABLE = (  # what torch and DeepSpeed say of files that are no checkpoint
-    *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError, AssertionError),
-    pickle.UnpicklingError,
-)
 
 
 @watch_for_lost_peers()
@@ -102,7 +97,7 @@ def load_newest(engine: Any, run: RunDirectory, ranks: Ranks, resources: Resourc
     path = run.checkpoint_at(step)
     try:
         loaded, client_state = engine.load_checkpoint(str(path.parent), tag=path.name)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         loaded, client_state = None, {"error": f"{type(error).__name__}: {error}"}
     if loaded is None:
         raise RunError(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self, cast
 
 import torch
 from pydantic import Field
+from safetensors import SafetensorError
 
 from suite.base.files import read_file, sha256_of
 from suite.base.frozen import Frozen
@@ -16,6 +18,10 @@ from suite.base.reading import describe, read_model
 from suite.spec.resources import Resources
 
 _MANIFEST = "manifest.json"
+UNREADABLE = (  # what torch, DeepSpeed, timm and safetensors say of files that are no weights
+    *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError, AssertionError),
+    *(pickle.UnpicklingError, SafetensorError),
+)
 
 
 class HashedFiles:

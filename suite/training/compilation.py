@@ -15,7 +15,7 @@ from filelock import FileLock
 from torch import Tensor, nn
 
 from suite.base.errors import RunError
-from suite.base.files import cache_folder, disk_error
+from suite.base.files import cache_folder, naming_disk_errors
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.training.distributed import Ranks
@@ -73,15 +73,13 @@ def _code_folder() -> Path:
 
 def _pass_once(model: nn.Module, images_BCHW: Tensor, recipe: Recipe, made: Path) -> None:
     """Pass alone if nobody has done so before; ``made`` is there from then on."""
-    try:
+    with naming_disk_errors(made):
         made.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(made.with_suffix(".lock")):
             is_first = not made.exists()
             if is_first:
                 _pass(model, images_BCHW, recipe)
                 made.touch()
-    except OSError as error:
-        raise disk_error(made, error) from error
     if not is_first:  # outside of the lock: all that wait go on together
         _pass(model, images_BCHW, recipe)
 

@@ -6,13 +6,11 @@ without a distillation token: Table 4's DeiT rows are those of the DeiT paper wi
 augmented images, normalized as those that it was trained on.
 """
 
-import pickle
 from pathlib import Path
 
 import timm
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError
 from timm.models import load_checkpoint
 from torch import Tensor, nn
 
@@ -22,12 +20,8 @@ from suite.base.files import sha256_of
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
+from suite.training.checkpoint_files import UNREADABLE
 from suite.training.start import choose_parent, set_memory_format, trained_network
-
-_UNREADABLE = (  # what timm, torch and safetensors say of files that are no weights
-    *(OSError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError),
-    *(pickle.UnpicklingError, SafetensorError),
-)
 
 
 class Teacher:
@@ -91,7 +85,7 @@ def _from_timm(name: str, weights: str | None, num_classes: int) -> nn.Module:
     network: nn.Module = timm.create_model(name, num_classes=num_classes)
     try:
         load_checkpoint(network, weights, weights_only=True)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise DataError(
             f"{weights} are no weights of {name} for {num_classes} classes: {reason}. Expected a state dict in a .pth "

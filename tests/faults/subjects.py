@@ -30,7 +30,7 @@ from launchers.core.plan import Job, read_progress
 from launchers.slurm.grid_status import JobStatus
 from launchers.slurm.lost_starts import LostStart, read_starts
 from launchers.slurm.status_table import duration
-from launchers.slurm.submission import read_submission
+from launchers.slurm.submission_record import read_submission
 from launchers.tracking.follower import flatten
 from leaderboards.figures.parts.logged import read_curve, read_layers, read_paths
 from leaderboards.figures.parts.recorded import read_recorded

@@ -13,7 +13,7 @@ import torch
 from safetensors.numpy import save_file
 
 from imagesets.prepare.__main__ import main as prepare
-from launchers.slurm.submission import Submission, write_submission
+from launchers.slurm.submission_record import Submission, write_submission
 from suite.base.files import sha256_of
 from suite.models.registry import build_model
 from suite.papers.shared.deit import DEIT_LAPTOP

@@ -13,8 +13,6 @@ from imagesets.decode import (
     decode_centered,
     decode_window,
     read_size,
-    resize_centered,
-    resize_window,
 )
 from imagesets.fetch import ensure
 from imagesets.fetch.storage import open_arrays
@@ -114,9 +112,9 @@ def test_a_centered_window_follows_torchvisions_resize_and_center_crop(photograp
 
 def test_pixels_decoded_before_give_the_same_windows(photograph):
     data, out, again = encode(photograph), *np.empty((2, SIZE, SIZE, 3), np.uint8)
-    resize_window(decode(data), (20, 31, 150, 201), SIZE, out)
+    decode_window(decode(data), (20, 31, 150, 201), SIZE, out)
     np.testing.assert_array_equal(out, window(data, (20, 31, 150, 201)))
-    resize_centered(decode(data), 72, SIZE, out)
+    decode_centered(decode(data), 72, SIZE, out)
     decode_centered(data, 72, SIZE, again)
     np.testing.assert_array_equal(out, again)
 
@@ -234,7 +232,7 @@ def test_of_a_thread_of_an_image_only_the_middle_is_resized(shape, monkeypatch):
     resize, areas = module._resize, []
     monkeypatch.setattr(module, "_resize", lambda image, out: (areas.append(out.size), resize(image, out)))
     found = np.empty((SIZE, SIZE, 3), np.uint8)
-    resize_centered(pixels, 72, SIZE, found)
+    decode_centered(pixels, 72, SIZE, found)
     assert areas == [16 * 72 * 72 * 3]
     long, short = max(shape) * 72 // min(shape), 72
     resized = Image.fromarray(pixels).resize((long, short) if shape[1] > 2 else (short, long), Image.Resampling.BICUBIC)

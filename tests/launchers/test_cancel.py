@@ -10,7 +10,7 @@ import pytest
 from launchers.grid import main
 from launchers.slurm import queries as slurm
 from launchers.slurm import train_on_slurm as on_slurm
-from launchers.slurm.submission import Submission, cancel_mark, submissions_folder, write_submission
+from launchers.slurm.submission_record import Submission, cancel_mark, submissions_folder, write_submission
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from launchers.core.plan import make_plan
-from launchers.slurm import batch
+from launchers.slurm import batch_script
 from launchers.slurm import queries as slurm
-from launchers.slurm.submission import array_name, find_submissions, task_number, write_submission
+from launchers.slurm.submission_record import find_submissions, task_number, write_submission
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
 from suite.base.errors import RunError, SpecError
 from suite.papers import get_suite
@@ -61,8 +61,9 @@ def test_every_run_is_found_in_its_task(tmp_path, tools):
     assert all(experiment in found.tasks[found.task_of[experiment.id]] for experiment in EXPERIMENTS)
 
 
-def test_a_job_s_name_says_which_task_it_is():
-    assert task_number(array_name("suite-smoke-5f", 1000), 7) == ("suite-smoke-5f", 1007)
+def test_a_job_s_name_says_which_task_it_is(tmp_path):
+    submission = submitter(tmp_path).submission
+    assert task_number(submission.array_name(1000), 7) == (submission.name, 1007)
     assert task_number("somebody-else", 7) is None
 
 
@@ -147,7 +148,7 @@ def test_a_job_that_slurm_has_taken_is_known_whatever_sbatch_said(tmp_path, tool
     tools("sbatch", f"{take.replace('$2', '$file')}; file=$2; grep -q leaderboards.build $2 && exit 1; {says}")
     tools("squeue", f"cat {queue}")
     tools("scancel", f'for id in "$@"; do sed -i "/^$id|/d" {queue}; done')
-    monkeypatch.setattr(batch, "_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(batch_script, "_TIMEOUT_S", 0.5)
     found = submitter(tmp_path)
     found.submit()
     assert found.job_ids == ids

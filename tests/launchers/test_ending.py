@@ -3,7 +3,7 @@
 import pytest
 
 from launchers.slurm import requeue as ending
-from launchers.slurm.submission import Submission, write_submission
+from launchers.slurm.submission_record import Submission, write_submission
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources
 

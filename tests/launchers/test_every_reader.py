@@ -8,7 +8,7 @@ from launchers.core.plan import Job, make_plan
 from launchers.local.pool import LocalRun
 from launchers.slurm import requeue as ending
 from launchers.slurm.grid_status import read_status
-from launchers.slurm.submission import Submission, write_submission
+from launchers.slurm.submission_record import Submission, write_submission
 from leaderboards.boards.collect import collect
 from suite.base.exit_codes import Exit
 from suite.execute import run as execute

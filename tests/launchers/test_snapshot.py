@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from launchers.slurm.submission import Submission, read_submission, submissions_folder, write_submission
+from launchers.slurm.submission_record import Submission, read_submission, submissions_folder, write_submission
 from suite.base.errors import RecordError
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

@@ -10,7 +10,7 @@ from launchers.slurm.grid_status import JobStatus
 from launchers.slurm.job import _write_to_log, run_task
 from launchers.slurm.lost_starts import judge_start, note_start, read_starts
 from launchers.slurm.status_table import find_troubles
-from launchers.slurm.submission import Submission, cancel_mark, submissions_folder, write_submission
+from launchers.slurm.submission_record import Submission, cancel_mark, submissions_folder, write_submission
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.spec.resources import Resources

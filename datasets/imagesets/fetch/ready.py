@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import filelock
 import platformdirs
 from rich.console import Console
 
@@ -20,6 +19,7 @@ from imagesets.fetch import storage
 from imagesets.fetch.downloads import find_local_sources, find_sources, npm_pattern
 from suite.base.arguments import program
 from suite.base.errors import DataError
+from suite.base.files import wait_for_lock
 
 _PACKAGED = Path(__file__).parents[1] / "samples"
 
@@ -99,19 +99,10 @@ def _make(path: Path, info: ImageSetInfo, source_folder: Path | None, console: C
     raise _unavailable(source_folder or path.parent, path, info, answers)
 
 
-@contextlib.contextmanager
-def lock(path: Path, console: Console) -> Iterator[None]:
-    """Held by the one process that makes the file. The kernel drops it when its owner dies."""
-    lock = filelock.FileLock(path)
-    try:
-        lock.acquire(blocking=False)
-    except filelock.Timeout:
-        console.print(f"waiting for another process that makes the same images ({path} is locked)")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+def lock(path: Path, console: Console) -> contextlib.AbstractContextManager[object]:
+    """Be the one process that makes the file."""
+    what = f"waiting for another process that makes the same images ({path} is locked)"
+    return wait_for_lock(path, console.print, what)
 
 
 @contextlib.contextmanager

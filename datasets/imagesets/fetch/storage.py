@@ -8,7 +8,7 @@ its metadata are the set's name, where it came from, and the SHA-256 of each arr
 import contextlib
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ import numpy.typing as npt
 import safetensors.numpy
 
 from imagesets.catalog import ImageSetInfo
+from suite.base import files
 from suite.base.errors import DataError, RunError
-from suite.base.files import write_atomically
 from suite.base.reading import read_json
 
 Array = npt.NDArray[Any]
@@ -80,7 +80,7 @@ def write_file(path: Path, data: bytes) -> None:
         DataError: if the disk is full or the folder cannot be written.
     """
     try:
-        write_atomically(path, data)
+        files.write_atomically(path, data)
     except RunError as error:  # its advice is about runs, ours is about data
         raise disk_error(path, error.__cause__) from error
 
@@ -93,13 +93,9 @@ def disk_error(path: Path, error: BaseException | None) -> DataError:
     )
 
 
-@contextlib.contextmanager
-def naming_disk_errors(path: Path) -> Iterator[None]:
+def naming_disk_errors(path: Path) -> contextlib.AbstractContextManager[None]:
     """Raise ``disk_error`` where a write fails."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(path, error) from error
+    return files.naming_disk_errors(path, disk_error)
 
 
 def open_arrays(path: Path) -> dict[str, Array]:

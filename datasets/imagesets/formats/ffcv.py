@@ -96,7 +96,7 @@ class EncodedBeton(Beton):
             for _, image in images:
                 assert isinstance(image.data, bytes)
                 lengths.append(file.write(image.data))
-        return Written({"length": lengths}, file=describe_file(path))
+        return Written(places={"length": lengths}, file=describe_file(path))
 
     def _read_all(self, split: Split, collected: Collected) -> Iterator[bytes | Pixels]:
         for portion, finished in collected.portions:

@@ -55,7 +55,7 @@ class FilesInPlace(Sink):
         self.root = str(train.root)
 
     def write(self, portion: Portion, images: Images) -> Written:
-        return Written({"num_bytes": [image.num_bytes for _, image in images]})
+        return Written(places={"num_bytes": [image.num_bytes for _, image in images]})
 
 
 class Files(Sink):
@@ -75,7 +75,7 @@ class Files(Sink):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(image.data)
             num_bytes.append(len(image.data))
-        return Written({"num_bytes": num_bytes}, names)
+        return Written(places={"num_bytes": num_bytes}, names=names)
 
 
 def _make_sink(original: Original, output: Output) -> Sink:

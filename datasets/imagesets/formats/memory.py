@@ -13,7 +13,7 @@ from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, Written, flush
 from imagesets.formats.stored import Pixels, StoredImages
-from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
 from imagesets.originals.samples import Original
 from suite.base.errors import DataError
 
@@ -64,7 +64,7 @@ class Rows(Sink):
                 num_rows += 1
             flush(file)
         self._num_rows[portion.split] += num_rows
-        return Written({"side": [self._side] * num_rows})
+        return Written(places={"side": [self._side] * num_rows})
 
     def has(self, portion: Portion, finished: Finished) -> bool:
         if finished.num_kept:
@@ -110,12 +110,9 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Memor
     try:
         pixels = np.load(path, mmap_mode="r")
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} is no array of images: {error}. Prepare the image set again.") from error
+        raise stale(f"{path} is no array of images: {error}") from error
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
-        raise DataError(
-            f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images. "
-            "Prepare the image set again."
-        )
+        raise stale(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images")
     return MemoryImages(pixels, index, path)
 
 

@@ -8,7 +8,7 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO, ClassVar
 
@@ -42,22 +42,30 @@ class Portion:
 _Pixels = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class Finished(Frozen):
-    """The outcome of a portion. Lists have one entry for each image that was kept.
+class Written(Frozen):
+    """A sink's account of a portion. Lists have one entry for each image that was kept.
 
     Attributes:
-        skipped: the reason for each corrupt image, by its index among the split's samples.
-        sizes: original height and width.
         places: the numbers that the index is to hold.
         names: new names, if they differ from the source's.
         file: the file that has just this portion, if there is one.
     """
 
-    skipped: dict[int, str]
-    sizes: list[tuple[_Pixels, _Pixels]]
-    places: dict[str, list[int]]
+    places: dict[str, list[int]] = Field(default_factory=dict)
     names: list[str] | None = None
     file: StoredFile | None = None
+
+
+class Finished(Written):
+    """The outcome of a portion.
+
+    Attributes:
+        skipped: the reason for each corrupt image, by its index among the split's samples.
+        sizes: original height and width.
+    """
+
+    skipped: dict[int, str]
+    sizes: list[tuple[_Pixels, _Pixels]]
 
     @property
     def num_kept(self) -> int:
@@ -115,15 +123,6 @@ class Output:
     target: Path
     ready: Path
     changes_images: bool
-
-
-@dataclass
-class Written:
-    """A sink's account of a portion: see ``Finished``."""
-
-    places: dict[str, list[int]] = field(default_factory=dict)
-    names: list[str] | None = None
-    file: StoredFile | None = None
 
 
 class Sink(ABC):

@@ -7,20 +7,11 @@ that stores it smaller scales the box, so that augmentation parameters do not de
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from imagesets.decode import (
-    Interpolation,
-    decode,
-    decode_centered,
-    decode_window,
-    read_size,
-    resize_centered,
-    resize_window,
-)
+from imagesets.decode import Interpolation, decode, decode_centered, decode_window, is_decoded, read_size
 from imagesets.manifest import Index
 from suite.base.errors import DataError
 
@@ -71,8 +62,7 @@ class StoredImages(ABC):
     def whole(self, index: int) -> Pixels:
         """All pixels of one image, as stored."""
         try:
-            data = self.read(index)
-            return data if _is_decoded(data) else decode(data)
+            return decode(self.read(index))
         except ValueError as error:
             raise self._corrupt(index, error) from error
 
@@ -94,10 +84,7 @@ class StoredImages(ABC):
         """
         try:
             data = self.read(index)
-            if _is_decoded(data):
-                resize_window(data, scale_box(box, self.sizes[index], data.shape[:2]), size, out, interpolation)
-            else:
-                decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
+            decode_window(data, scale_box(box, self.sizes[index], read_size(data)), size, out, interpolation)
         except ValueError as error:
             raise self._corrupt(index, error) from error
 
@@ -111,10 +98,8 @@ class StoredImages(ABC):
         """
         try:
             data, (height, width) = self.read(index), self.sizes[index].tolist()
-            if not _is_decoded(data):
+            if not is_decoded(data) or data.shape[:2] == (height, width):
                 decode_centered(data, resize, size, out)
-            elif data.shape[:2] == (height, width):
-                resize_centered(data, resize, size, out)
             else:  # stored as a square: the same window, but for rounding
                 side = round(min(height, width) * size / resize)
                 box = np.array([(height - side) // 2, (width - side) // 2, side, side])
@@ -139,10 +124,6 @@ class StoredImages(ABC):
             f"{self.name(index)} (image {index}) cannot be decoded: {error}. Replace it and prepare the image set "
             "again, which says what to delete first, or go on without it: --skip-corrupt."
         )
-
-
-def _is_decoded(data: Encoded | Pixels) -> TypeGuard[Pixels]:
-    return isinstance(data, np.ndarray) and data.ndim == 3
 
 
 def scale_box(

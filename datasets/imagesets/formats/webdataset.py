@@ -19,7 +19,7 @@ import numpy as np
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
 from imagesets.formats.stored import StoredImages
-from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
 from imagesets.originals.samples import MemberSamples, Original, OriginalSamples
 from imagesets.originals.tars import list_members
 from imagesets.originals.treatment import Wanted
@@ -38,10 +38,7 @@ class ShardImages(StoredImages):
         self._places = np.stack([index.places[name] for name in _PLACE], axis=1)
         self._descriptors: dict[int, int] = {}
         if self._places[:, 0].max(initial=-1) >= len(self._shards):
-            raise DataError(
-                f"{folder} has {len(self._shards)} {split} shards by its manifest, its index names more. "
-                "Prepare the image set again."
-            )
+            raise stale(f"{folder} has {len(self._shards)} {split} shards by its manifest, its index names more")
         self._opening = threading.Lock()
         _allow_files(len(manifest.files))
 
@@ -125,7 +122,7 @@ class Shards(Sink):
                 tar.write({"__key__": f"{index:09d}", **sample})
         members = [member for member in list_members(path) if not member.name.endswith(".cls")]
         places = [(portion.number, member.offset, member.length) for member in members]
-        return Written(_by_name(places), file=describe_file(path))
+        return Written(places=_by_name(places), file=describe_file(path))
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         finished = [pair for collected in splits.values() for pair in collected.portions]
@@ -150,7 +147,7 @@ class ShardsInPlace(Shards):
         samples = self.original.samples[portion.split]
         assert isinstance(samples, MemberSamples)
         places = [samples.places[index].tolist() for index, _ in images]
-        return Written(_by_name(places), file=describe_file(self.path(portion)))
+        return Written(places=_by_name(places), file=describe_file(self.path(portion)))
 
     def path(self, portion: Portion) -> Path:
         samples = self.original.samples[portion.split]

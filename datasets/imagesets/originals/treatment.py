@@ -6,7 +6,7 @@ Runs in worker processes, on a few images at a time. The same image always gives
 import io
 import zlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -133,11 +133,8 @@ def resize(pixels: Pixels, height: int, width: int) -> Pixels:
 def _encode(pixels: Pixels, quality: int | None) -> bytes:
     """A JPEG, or without a quality a PNG."""
     file = io.BytesIO()
-    image = Image.fromarray(pixels)
-    if quality is None:
-        image.save(file, "PNG")
-    else:
-        image.save(file, "JPEG", quality=quality)
+    options: dict[str, Any] = {"format": "PNG"} if quality is None else {"format": "JPEG", "quality": quality}
+    Image.fromarray(pixels).save(file, **options)
     return file.getvalue()
 
 

@@ -17,7 +17,7 @@ from imagesets.prepare.conversion import check_prepared, prepare
 from imagesets.prepare.settings import Prepared, PrepareSettings
 from suite.base.arguments import a_path, positive, program
 from suite.base.endings import ends_in_message
-from suite.base.errors import DataError, SpecError
+from suite.base.errors import SpecError
 from suite.base.exit_codes import Exit
 from suite.spec.resources import StorageFormat
 
@@ -42,9 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             _print_prepared(prepare(settings, console), time.monotonic() - started)
     except SpecError as error:
         parser.error(str(error))
-    except DataError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return Exit.FAILED
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return Exit.INTERRUPTED
@@ -62,28 +59,15 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=a_path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
     shrinks = "shrink images whose longer side has more pixels (default: none)"
     parser.add_argument("--max-side", type=positive, metavar="N", help=shrinks)
-    parser.add_argument(
-        "--quality",
-        type=_quality,
-        metavar="N",
-        help="encode every JPEG again with this quality (default: keep its bytes; 90 for those that are shrunk)",
-    )
+    encodes = "encode every JPEG again with this quality (default: keep its bytes; 90 for those that are shrunk)"
+    parser.add_argument("--quality", type=_quality, metavar="N", help=encodes)
     num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    parser.add_argument(
-        "--workers",
-        type=positive,
-        dest="num_workers",
-        default=num_cores,
-        metavar="N",
-        help="processes (default: one per core)",
-    )
+    per_core = "processes (default: one per core)"
+    parser.add_argument("--workers", dest="num_workers", type=positive, default=num_cores, metavar="N", help=per_core)
     parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
     parser.add_argument("--samples-per-shard", type=positive, default=PrepareSettings.samples_per_shard, metavar="N")
-    parser.add_argument(
-        "--shards-url",
-        metavar="URL",
-        help="where readers get the shards of format webdataset that are not in their folder, such as https://HOST/DIR",
-    )
+    served = "where readers get the shards of format webdataset that are not in their folder, such as https://HOST/DIR"
+    parser.add_argument("--shards-url", metavar="URL", help=served)
     parser.add_argument("--check", action="store_true", help="hold every byte of a prepared set against its manifest")
     return parser
 

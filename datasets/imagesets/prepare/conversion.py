@@ -15,25 +15,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from imagesets import manifest as manifests
 from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
-from imagesets.fetch.storage import disk_error
+from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
 from imagesets.formats.sinks import Collected, Output
-from imagesets.manifest import (
-    INDEX,
-    MANIFEST,
-    SPLITS,
-    Manifest,
-    Split,
-    check_bytes,
-    describe_file,
-    partial_folder,
-    read_index,
-    read_manifest,
-    write_index,
-    write_manifest,
-)
 from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
@@ -71,23 +58,21 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
         console.print(note)
     if found := _find_same(settings, target, original, inputs):  # not locked: it may lie where nobody can write
         return found
-    try:
+    with naming_disk_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with lock(target.with_name(f".{target.name}.lock"), console):
             found = _find_same(settings, target, original, inputs)
             return found or _convert(settings, target, original, inputs, console)
-    except OSError as error:
-        raise disk_error(target, error) from error
 
 
 def _find_same(settings: PrepareSettings, target: Path, original: Original, inputs: dict[str, Any]) -> Prepared | None:
     """The set that is there already, if it is the one that is asked for; None where there is none."""
-    if not (target / MANIFEST).exists():
+    if not (target / manifests.MANIFEST).exists():
         return None
     is_source = Path(original.source).resolve() == target
-    stale = f"{target / MANIFEST}, which indexes these shards," if is_source else settings.target
+    stale = f"{target / manifests.MANIFEST}, which indexes these shards," if is_source else settings.target
     try:
-        manifest = read_manifest(target)
+        manifest = manifests.read_manifest(target)
     except DataError as error:
         raise DataError(f"{str(error).rpartition('. ')[0]}. Delete {stale} and prepare it again.") from error
     options = {
@@ -103,24 +88,24 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
             f"{settings.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
             "the same command again, or choose another folder: --out."
         )
-    shutil.rmtree(partial_folder(target), ignore_errors=True)
+    shutil.rmtree(manifests.partial_folder(target), ignore_errors=True)
     if settings.shards_url not in (None, manifest.shards_url):
         manifest = manifest.model_copy(update={"shards_url": settings.shards_url})
-        write_manifest(target, manifest)
+        manifests.write_manifest(target, manifest)
     return Prepared(settings.target, manifest, was_there=True)
 
 
 def _convert(
     settings: PrepareSettings, target: Path, original: Original, inputs: dict[str, Any], console: Console
 ) -> Prepared:
-    journal = Journal(partial_folder(target))
+    journal = Journal(manifests.partial_folder(target))
     output = Output(target, journal.ready, settings.changes_images)
     sink = find_format(settings.storage_format).make_sink(original, output)
     is_taken = any(target.iterdir()) or target.is_mount() if target.is_dir() else os.path.lexists(target)
     if is_taken and not sink.in_place:
         raise DataError(
-            f"{target} is a file, a mounted disk, a link to itself, or has files but no {MANIFEST}: it was not made "
-            "here. Move it away or choose --out."
+            f"{target} is a file, a mounted disk, a link to itself, or has files but no {manifests.MANIFEST}: it was "
+            "not made here. Move it away or choose --out."
         )
     _check_pixels(settings.dataset, original, console)
     if changed := journal.open(inputs):
@@ -129,11 +114,11 @@ def _convert(
     _check_classes(original, splits)
     files = sink.finish(splits)
     folder = target if sink.in_place else journal.ready
-    write_index(folder, {split: collected.index for split, collected in splits.items()})
-    files[INDEX] = describe_file(folder / INDEX)
+    manifests.write_index(folder, {split: collected.index for split, collected in splits.items()})
+    files[manifests.INDEX] = manifests.describe_file(folder / manifests.INDEX)
     packages = ("convolutional-prior-suite", "numpy", "pillow", *find_format(settings.storage_format).packages)
     skipped = tuple(pair for collected in splits.values() for pair in collected.skipped)
-    manifest = Manifest(
+    manifest = manifests.Manifest(
         dataset=settings.dataset,
         format=settings.storage_format,
         classes=original.classes,
@@ -149,7 +134,7 @@ def _convert(
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=", ".join(f"{name} {version(name)}" for name in packages),
     )
-    write_manifest(folder, manifest)
+    manifests.write_manifest(folder, manifest)
     if not sink.in_place:
         journal.ready.rename(target)
     shutil.rmtree(journal.folder, ignore_errors=True)
@@ -191,7 +176,7 @@ def _fingerprints(original: Original) -> dict[str, str]:
     return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
 
 
-def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:
+def _check_classes(original: Original, splits: dict[manifests.Split, Collected]) -> None:
     """A class whose images were all skipped is an error; one that never had any was one before."""
     for split, collected in splits.items():
         counts = np.bincount(collected.index.labels, minlength=len(original.classes))
@@ -203,7 +188,7 @@ def _check_classes(original: Original, splits: dict[Split, Collected]) -> None:
                 )
 
 
-def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
+def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, int]:
     """Hold every byte of a prepared set against its manifest.
 
     Returns:
@@ -212,18 +197,18 @@ def check_prepared(folder: Path, console: Console) -> tuple[Manifest, int]:
     Raises:
         DataError: at the first file that is not what the manifest says.
     """
-    manifest = read_manifest(folder)
+    manifest = manifests.read_manifest(folder)
     paths = [folder / name for name in manifest.files if (folder / name).exists()]
     with show_progress("checking files", 0, len(paths), console) as advance:
         for path in paths:
-            check_bytes(path, manifest.files[path.relative_to(folder).as_posix()])
+            manifests.check_bytes(path, manifest.files[path.relative_to(folder).as_posix()])
             advance(1)
     storage = find_format(manifest.format)
     if not storage.has_apart:
         return manifest, len(paths)
     with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
-        for split in SPLITS:
-            images = storage.open(folder, split, read_index(folder, split), manifest)
+        for split in manifests.SPLITS:
+            images = storage.open(folder, split, manifests.read_index(folder, split), manifest)
             for index in range(len(images)):
                 images.read(index)
                 advance(1)

@@ -1,6 +1,5 @@
 """All samples through the workers and into the sink, portion by portion, from where an earlier process was killed."""
 
-import collections
 import contextlib
 import functools
 import itertools
@@ -12,7 +11,7 @@ import signal
 import threading
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -27,6 +26,7 @@ from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect,
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
 from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
+from imagesets.prefetch import in_order
 from imagesets.prepare.settings import PrepareSettings
 from suite.base.errors import DataError
 from suite.base.reading import read_model, read_object
@@ -183,14 +183,8 @@ def map_in_order(function: Callable[[Task], Returned], tasks: Iterable[Task], nu
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks
     pool = ProcessPoolExecutor(num_workers, context, initializer=_start_worker)
-    waiting: collections.deque[Future[Returned]] = collections.deque()
     try:
-        for task in tasks:
-            waiting.append(pool.submit(function, task))
-            if len(waiting) > num_workers * _TASKS_AHEAD_PER_WORKER:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from in_order((pool.submit(function, task) for task in tasks), num_workers * _TASKS_AHEAD_PER_WORKER)
     except BrokenProcessPool as error:
         raise DataError(
             "a worker process was killed, perhaps for want of memory. Run the same command with fewer --workers: it "

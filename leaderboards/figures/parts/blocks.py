@@ -97,16 +97,6 @@ def _gate_note(one: ShownMaps, layer: int, head: int) -> tuple[str, str] | None:
 # -- the same, averaged over images
 
 
-def average_blocks(shown: Sequence[ShownMaps]) -> Blocks:
-    """A grid of layers and heads for each one."""
-    return _averages(shown, frame)
-
-
-def zoomed_blocks(shown: Sequence[ShownMaps]) -> Blocks:
-    """The same, zoomed to the tokens around the query."""
-    return _averages(shown, zoom)
-
-
 def query_blocks(shown: Sequence[ShownMaps]) -> Blocks:
     """The same as averages, for each one and each of its recorded queries."""
     blocks = []
@@ -131,7 +121,8 @@ def zoom(pixels: Array, query: tuple[int, int]) -> Tile:
     return Tile(near, (Box(query[0] - top, query[1] - left, 1, 1, "black"),))
 
 
-def _averages(shown: Sequence[ShownMaps], make_tile: Callable[[Array, tuple[int, int]], Tile]) -> Blocks:
+def average_blocks(shown: Sequence[ShownMaps], make_tile: Callable[[Array, tuple[int, int]], Tile] = frame) -> Blocks:
+    """A grid of layers and heads for each one: whole maps, or by ``zoom`` the tokens around the query."""
     blocks = []
     for one in shown:
         layers = one.layers or range(min(MOST_LAYERS, len(one.maps.layers)))
@@ -174,18 +165,9 @@ def _name_cut(nums_heads: Iterable[int]) -> str:
 # -- the average map between patches
 
 
-def between_blocks(shown: Sequence[ShownMaps]) -> Blocks:
-    """A column for each one, a row for each layer."""
-    return _between(shown, corner=0)
-
-
-def corner_blocks(shown: Sequence[ShownMaps]) -> Blocks:
-    """The same with the upper left corner of each map enlarged, and white squares where a row of patches looks at
-    itself."""
-    return _between(shown, CORNER)
-
-
-def _between(shown: Sequence[ShownMaps], corner: int) -> Blocks:
+def between_blocks(shown: Sequence[ShownMaps], corner: int = 0) -> Blocks:
+    """A column for each one, a row for each layer. With a ``corner``, so many patches in the upper left of each map are
+    enlarged, with white squares where a row of patches looks at itself."""
     blocks, sides = [], set()
     for one in shown:
         num_layers, columns = len(one.maps.layers), one.maps.grid[1]

@@ -140,9 +140,7 @@ def _draw_panel(axes: Axes, panel: Panel, half: float) -> None:
     axes.set_title(panel.title, fontsize=9)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.set_xlim(-half, half)
-    axes.set_ylim(half, -half)  # rows count downwards
-    axes.set_aspect("equal")
+    axes.set(xlim=(-half, half), ylim=(half, -half), aspect="equal")  # rows count downwards
 
 
 def _draw_head(axes: Axes, panel: Panel, head: int, color: str, marker: str) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from leaderboards.boards.board import Leaderboard
 from suite.base.errors import RecordError
+from suite.base.files import mark_of
 from suite.spec.profile import Place
 from suite.store.run_directory import RunDirectory
 
@@ -99,15 +100,11 @@ def count_seeds(curves: Iterable[Curve]) -> str:
 
 def _read_scalars(run: RunDirectory) -> Mapping[str, Floats]:
     """(epoch, value) of each metric that a run has logged, (times, 2). All figures and pages share one parsed log."""
-    try:
-        found = run.metrics_path.stat()
-    except OSError:  # there is none, or its reading says why
-        return _parse_scalars(run.path, ())
-    return _parse_scalars(run.path, (found.st_mtime_ns, found.st_size, found.st_ino))
+    return _parse_scalars(run.path, mark_of(run.metrics_path))
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)
-def _parse_scalars(path: Path, version: tuple[int, ...]) -> Mapping[str, Floats]:
+def _parse_scalars(path: Path, version: object) -> Mapping[str, Floats]:
     """Parse a log; another ``version`` of the file is parsed again."""
     by_step: dict[int, dict[str, Any]] = {}
     for line in RunDirectory(path).read_metrics():

@@ -20,6 +20,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts.recorded import Array
+from leaderboards.significance.rules import Interval
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import Figure
 
@@ -142,9 +143,24 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def write_no_data(axes: Axes, text: str = "no finished run yet") -> None:
-    """Write a text into a panel that has no runs yet."""
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL)
+def draw_interval(axes: Axes, x: float, mean: float, interval: Interval, **look: Any) -> None:
+    """Draw an interval around a mean, which rounding may have put at one of its ends.
+
+    Args:
+        axes: axes to draw in.
+        x, mean: place of the mean.
+        interval: interval to draw.
+        look: options of Matplotlib's ``errorbar``.
+    """
+    reach = [[max(0.0, mean - interval.low)], [max(0.0, interval.high - mean)]]
+    axes.errorbar([x], [mean], yerr=reach, **look)
+
+
+def write_no_data(axes: Axes) -> None:
+    """Say in a panel that it has no runs yet."""
+    axes.text(
+        0.5, 0.5, "no finished run yet", transform=axes.transAxes, ha="center", va="center", fontsize=9, color=NEUTRAL
+    )
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
 
 

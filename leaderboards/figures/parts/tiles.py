@@ -122,9 +122,7 @@ def draw_sheet(canvas: Canvas, blocks: Sequence[MapBlock]) -> None:
     canvas.set_layout_engine("none")
     axes = canvas.add_axes((0, 0, 1, height / canvas.get_figheight()))
     used = max(x + block.width for (x, _), block in zip(_arrange(blocks), blocks, strict=True)) + style.MARGIN_IN
-    axes.set_xlim((used - width) / 2, (used + width) / 2)
-    axes.set_ylim(height, 0)
-    axes.set_autoscale_on(False)
+    axes.set(xlim=((used - width) / 2, (used + width) / 2), ylim=(height, 0), autoscale_on=False)
     axes.set_axis_off()
     shared = style.log_scale(_shared_maps(blocks))
     for (x, y), block in zip(_arrange(blocks), blocks, strict=True):

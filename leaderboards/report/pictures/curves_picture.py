@@ -39,8 +39,7 @@ def _draw_panel(panel: Axes, chart: Chart, metric: str) -> None:
         x, low, high = _columns(own, "x", "low", "high")
         panel.fill_between(x, low, high, color=line.color, alpha=0.2, linewidth=0)
         panel.plot(*_columns(own, "x", "paper"), color=line.color, linestyle="--", linewidth=1)
-    panel.set_xlabel(chart.spec["encoding"]["x"]["title"])
-    panel.set_ylabel(metric)
+    panel.set(xlabel=chart.spec["encoding"]["x"]["title"], ylabel=metric)
     panel.grid(color=GRID)
 
 

@@ -25,15 +25,7 @@ from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
 from suite.base.files import write_atomically
-from suite.models.convit.probes import (
-    attention_centers,
-    attention_layers,
-    between_patches,
-    gating_values,
-    gaussian_heads,
-    probe,
-    token_grid,
-)
+from suite.models.convit import probes
 
 NUM_IMAGES = 100  # Figure 15 of arXiv:2103.10697 and Figure 6 of arXiv:1911.03584 average over as many
 _SHOWN = 4
@@ -51,7 +43,7 @@ def record_maps(networks: Mapping[str, nn.Module], images: ImageLoader, path: Pa
     tensors["images"] = images.spread_pixels(NUM_IMAGES)[:_SHOWN]
     rows, columns = _grid(network, batch)
     about = {
-        "layers": list(attention_layers(network)),
+        "layers": list(probes.attention_layers(network)),
         "grid": [rows, columns],
         "num_images": len(batch),
         "queries": choose_queries(rows, columns),
@@ -74,18 +66,18 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
 
     def cut(map_BHNN: Tensor) -> Tensor:
         """Of each image the queries' rows: (B, H, Q, L)."""
-        return between_patches(map_BHNN, rows * columns)[:, :, queries]
+        return probes.between_patches(map_BHNN, rows * columns)[:, :, queries]
 
     def add(map_BHNN: Tensor) -> Tensor:
         """Summed over the images, since a chunk may be smaller, and averaged over the heads: (n, n)."""
-        patches_BHLL = between_patches(map_BHNN, rows * columns)
+        patches_BHLL = probes.between_patches(map_BHNN, rows * columns)
         return patches_BHLL[:, :, :_MOST_PATCHES, :_MOST_PATCHES].mean(1).sum(0)
 
     found: dict[str, Tensor] = {}
-    cuts = [probe(network, chunk, cut) for chunk in images.split(_CHUNK)]
-    sums = [probe(network, chunk, add) for chunk in images.split(_CHUNK)]
-    centers = [attention_centers(network, chunk) for chunk in images.split(_CHUNK)]
-    for number, (name, layer) in enumerate(attention_layers(network).items()):
+    cuts = [probes.probe(network, chunk, cut) for chunk in images.split(_CHUNK)]
+    sums = [probes.probe(network, chunk, add) for chunk in images.split(_CHUNK)]
+    centers = [probes.attention_centers(network, chunk) for chunk in images.split(_CHUNK)]
+    for number, (name, layer) in enumerate(probes.attention_layers(network).items()):
         single_BHQRC = torch.cat([part[name] for part in cuts]).unflatten(-1, (rows, columns))
         found[f"{number:02d}/images"] = single_BHQRC[:_SHOWN, :, 0]
         found[f"{number:02d}/central"] = single_BHQRC[:, :, 0].mean(0)
@@ -98,13 +90,13 @@ def describe_maps(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
 
 def _parameters(layer: nn.Module) -> dict[str, Tensor]:
     """Read where a layer looks from its own parameters."""
-    found = {"gates": gating_values(layer)[""]} if gating_values(layer) else {}
-    for centers_H2, precision_H22 in gaussian_heads(layer).values():
+    found = {"gates": probes.gating_values(layer)[""]} if probes.gating_values(layer) else {}
+    for centers_H2, precision_H22 in probes.gaussian_heads(layer).values():
         found |= {"gaussian_centers": centers_H2, "gaussian_precision": precision_H22}
     return found
 
 
 def _grid(network: nn.Module, images: Tensor) -> tuple[int, int]:
     """(rows, columns) of patches, from the first layer's map of one image."""
-    sizes = probe(network, images[:1], lambda map_BHNN: torch.tensor(map_BHNN.shape[-1]))
-    return token_grid(network, int(next(iter(sizes.values()))))
+    sizes = probes.probe(network, images[:1], lambda map_BHNN: torch.tensor(map_BHNN.shape[-1]))
+    return probes.token_grid(network, int(next(iter(sizes.values()))))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from imagesets import manifest
 from imagesets.manifest import read_manifest
 from imagesets.prepare import conversion, work
 from suite.base.errors import DataError
@@ -44,7 +45,7 @@ def test_an_image_that_is_replaced_between_two_halves_of_a_conversion_is_convert
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(conversion, "write_index", stop)
+        patch.setattr(manifest, "write_index", stop)
         with pytest.raises(KeyboardInterrupt):
             run()
     (folder / "train" / "n01440764" / "n01440764_3.JPEG").write_bytes(photos[28])

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from imagesets import manifest
 from imagesets.manifest import read_manifest
 from imagesets.prepare import __main__ as command
-from imagesets.prepare import conversion, work
+from imagesets.prepare import work
 from imagesets.prepare.work import Journal
 from suite.base.errors import DataError
 
@@ -33,8 +34,8 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 MOMENTS = [
     (work, "treat_all", 4),
     (Journal, "write", 3),
-    (conversion, "write_index", 1),
-    (conversion, "write_manifest", 1),
+    (manifest, "write_index", 1),
+    (manifest, "write_manifest", 1),
 ]
 
 
@@ -57,7 +58,7 @@ def stop_before_index(monkeypatch: pytest.MonkeyPatch, run: Run, *arguments: Any
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(conversion, "write_index", stop)
+        patch.setattr(manifest, "write_index", stop)
         with pytest.raises(KeyboardInterrupt):
             run(*arguments, **options)
 

@@ -6,11 +6,11 @@ from matplotlib.figure import Figure as Canvas
 
 from leaderboards.figures.attention_sheets import draw_maps
 from leaderboards.figures.parts.blocks import (
+    CORNER,
     ShownMaps,
     average_blocks,
     between_blocks,
     compared_layers,
-    corner_blocks,
     image_blocks,
     query_blocks,
     zoom,
@@ -128,7 +128,7 @@ def test_the_map_between_patches_is_shown_whole_in_every_layer_before_and_after(
 
 def test_the_corner_is_outlined_in_the_whole_map_and_enlarged_beside_it(record):
     maps = record(2, 8)
-    (block,), note = corner_blocks([ShownMaps("ViT", "before", maps)])
+    (block,), note = between_blocks([ShownMaps("ViT", "before", maps)], CORNER)
     whole, corner = block.tiles[1, 0], block.tiles[1, 1]
     np.testing.assert_array_equal(whole.pixels, maps.arrays["before/01/between"])
     np.testing.assert_array_equal(corner.pixels, whole.pixels[:48, :48])
@@ -140,7 +140,7 @@ def test_the_corner_is_outlined_in_the_whole_map_and_enlarged_beside_it(record):
 def test_a_map_that_is_no_larger_than_the_corner_is_not_shown_twice(record):
     maps = record(1, 1)
     maps.arrays["after/00/between"] = maps.arrays["after/00/between"][:48, :48]
-    (block,), note = corner_blocks([ShownMaps("ViT", "after", maps)])
+    (block,), note = between_blocks([ShownMaps("ViT", "after", maps)], CORNER)
     assert list(block.tiles) == [(0, 0)]
     assert block.tiles[0, 0].boxes == ()
     assert "the first 48 of 64" in note

@@ -108,5 +108,6 @@ def test_points_are_the_rows_that_have_both_numbers(table2, finish, tmp_path):
     board = make_leaderboard(table2, "laptop", tmp_path).board()
     (point,) = find_points(board, figure)
     assert (point.group, point.label, point.x, point.y, point.is_complete) == ("5", "5", 40.0, 51.0, True)
-    assert point.reach == pytest.approx((2.484, 2.484), abs=0.001)
+    reach = (51.0 - point.interval.low, point.interval.high - 51.0)
+    assert reach == pytest.approx((2.484, 2.484), abs=0.001)
     assert [(paper.x, paper.y) for paper in find_paper_points(board, figure)][:2] == [(34.8, 47.8), (48.0, 59.6)]

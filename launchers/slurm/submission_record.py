@@ -56,6 +56,15 @@ class Submission(Frozen):
         ids = self.ids or tuple(tuple(experiment.id for experiment in task) for task in self.tasks)
         return {name: number for number, task in enumerate(ids) for name in task}
 
+    @property
+    def leaderboard_name(self) -> str:
+        """Name of the job that builds the leaderboard."""
+        return f"{self.name}.leaderboard"
+
+    def array_name(self, first_task: int) -> str:
+        """Name of the array of jobs that begins with this task."""
+        return f"{self.name}.{first_task}"
+
     def experiments(self, task: int) -> tuple[Experiment, ...]:
         """Look up what a task trains.
 
@@ -115,14 +124,6 @@ def owner_of(store: Path, submission: str) -> int:
 def find_users(store: Path, submissions: Iterable[Submission]) -> set[int]:
     """This user, and all who have submitted to this store."""
     return {os.getuid(), *(owner_of(store, submission.name) for submission in submissions)}
-
-
-def array_name(submission: str, first_task: int) -> str:
-    return f"{submission}.{first_task}"
-
-
-def leaderboard_name(submission: str) -> str:
-    return f"{submission}.leaderboard"
 
 
 def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:
