@@ -4,6 +4,7 @@ What is drawn is data, ``suite.spec.figures``; each kind has a module here:
 
     lines, heatmaps, scatter                      of a table's numbers
     curves, pairs, shares, attention_by_layer     of what trainings log
+    classes                                       of what runs predict for each test image
     attention_sheets, centers                      of recorded attention, and of how heads moved
 
 They share ``parts/``: the look, and the runs behind a cell with what these have logged and recorded.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.cell_values import competitors_of
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
 from leaderboards.text.frozen_plan import describe_plan
@@ -30,7 +31,7 @@ def find_notes(leaderboard: Leaderboard) -> dict[str, list[Note]]:
         "Best of several evaluations": _by_cell(leaderboard, _best),
         "Failed": _by_cell(leaderboard, _failures),
         "Waiting": _waiting(leaderboard),
-        "Mixed": [*_commits(leaderboard), *mixed],
+        "Mixed": [*_commits(leaderboard), *_draws(leaderboard), *mixed],
     }
     return {title: notes for title, notes in found.items() if notes}
 
@@ -102,6 +103,17 @@ def _commits(leaderboard: Leaderboard) -> list[Note]:
         return []
     names = ", ".join(f"{commit} ({count} cell{'s' if count > 1 else ''})" for commit, count in counts.items())
     return [Note("", f"versions of the code, all valid under this protocol: {names}")]
+
+
+def _draws(leaderboard: Leaderboard) -> list[Note]:
+    """The groups of competitors of which some draw their images by seed, and others do not."""
+    draws: dict[tuple[str, Row], set[bool]] = {}
+    for name, board in leaderboard.tables.items():
+        for cell in board.cells.values():
+            group = draws.setdefault((name, competitors_of(board.table, cell)), set())
+            group |= {experiment.images_drawn_by_seed for experiment in cell.provenance.experiments}
+    text = "some draw their images by seed, others have the same in all seeds: an interval of both holds for neither"
+    return [Note(_place(leaderboard, *group), text) for group, found in draws.items() if len(found) > 1]
 
 
 def _waiting(leaderboard: Leaderboard) -> list[Note]:

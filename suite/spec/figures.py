@@ -154,11 +154,16 @@ class ProgressFigure(ModelsFigure):
     shares: tuple[float, ...]
 
 
-class Pair(Frozen):
-    """Two models to compare, and the column that holds by how much the better one exceeds the other, in percent."""
+class TwoModels(Frozen):
+    """Two models to compare."""
 
     baseline: Place
     better: Place
+
+
+class Pair(TwoModels):
+    """Two models, and the column that holds by how much the better one exceeds the other, in percent."""
+
     gain: Place
 
 
@@ -184,6 +189,21 @@ class PairFigure(RunFigure):
     @property
     def places(self) -> list[Place]:
         return [place for pair in self.pairs.values() for place in (pair.baseline, pair.better, pair.gain)]
+
+
+class ClassFigure(RunFigure):
+    """Of pairs of models, from the predictions that their runs keep: the difference in accuracy by class, the images on
+    which the better one helps and hurts most, and how often two runs agree."""
+
+    drawn_by: ClassVar[str] = "classes.draw_classes"
+
+    pairs: dict[str, TwoModels]  # panel title -> pair
+    baseline: str  # what the two models of each pair are called
+    better: str
+
+    @property
+    def places(self) -> list[Place]:
+        return [place for pair in self.pairs.values() for place in (pair.baseline, pair.better)]
 
 
 class LayerFigure(ModelsFigure):

@@ -7,6 +7,7 @@ stands beside its prediction, so that the file can be read without the images.
 import hashlib
 import io
 import zipfile
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,11 +57,16 @@ def read_predictions(run: RunDirectory) -> Predictions | None:
             raise ValueError("its SHA-256 is not the one in result.json")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = Predictions(arrays["predicted"], arrays["labels"])
-        right = 100 * found.is_right.sum() / (found.predicted != NOT_COUNTED).sum()
+        if not all(of.ndim == 1 and of.dtype == np.int16 for of in (found.predicted, found.labels)):
+            raise ValueError("expected a class of type int16 for each image")
+        counted = found.predicted != NOT_COUNTED
+        if not counted.any() or found.predicted[counted].min() < 0 or found.labels.min() < 0:
+            raise ValueError("expected classes from 0 on")
+        right = 100 * found.is_right.sum() / counted.sum()
         if abs(right - result.top1_percent) > 1e-9:
             raise ValueError(f"{right:.2f} % of them are right, result.json has {result.top1_percent:.2f}")
         return found
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         raise RecordError(
             f"cannot read {run.predictions_path}: {error}. Bring the file that was written with the result."
         ) from error

@@ -69,6 +69,7 @@ SUITE = Suite(
         better=Place(row=("patches permuted",), column="convit_top1"),
         baseline=Place(row=("patches permuted",), column="deit_top1"),
     ),
+    figures=(recipes.class_figure({row[0].upper() + row[1:]: (row,) for row in _IMAGES}),),
     footnotes=(
         "10 % of the images of each class. Images are permuted after all augmentation, in training and test alike.",
         *DEIT_NOTES,

@@ -9,7 +9,7 @@ from suite.base.frozen import Scalar
 from suite.papers.shared.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE, DEIT_SMALL_IMAGES
 from suite.papers.shared.weight_scale import weight_std
 from suite.spec.experiment import Experiment
-from suite.spec.figures import Pair, PairFigure
+from suite.spec.figures import ClassFigure, Pair, PairFigure, TwoModels
 from suite.spec.model_options import changed_options
 from suite.spec.profile import Place, Row
 from suite.spec.recipe import Recipe
@@ -71,6 +71,20 @@ def gain_figure(
         baseline="DeiT",
         better="ConViT",
         over_whole_sets=over_whole_sets,
+    )
+
+
+def class_figure(rows: dict[str, Row]) -> ClassFigure:
+    """A figure of ours: the classes and images on which ConViT helps and hurts, in some rows by their titles."""
+    return ClassFigure(
+        name="classes",
+        item="classes and images, a figure of ours",
+        pairs={
+            title: TwoModels(baseline=Place(row=row, column="deit_top1"), better=Place(row=row, column="convit_top1"))
+            for title, row in rows.items()
+        },
+        baseline="DeiT",
+        better="ConViT",
     )
 
 

@@ -120,6 +120,7 @@ SUITE = Suite(
             pairs_label="Images in training set",
             over_whole_sets=True,
         ),
+        recipes.class_figure({f"{row} % of the images": (row,) for row in ("5", "100")}),
     ),
     footnotes=(
         BEST_NOTE,
