@@ -113,7 +113,7 @@ def interval(d: Sequence[float], least_sd: float = 0.0, widening: float = 1.0) -
 
 
 def above(d: Sequence[float], limit: float = 0.0, least_sd: float = 0.0, widening: float = 1.0) -> Sides:
-    """Test whether the mean is above a limit, and whether it is below."""
+    """Test whether the mean is above a limit, and whether it is below; the limit of "no worse" is minus its margin."""
     error = widening * standard_error(d, least_sd)
     if error == 0:
         return Sides(1.0, 1.0)
@@ -128,11 +128,6 @@ def within(d: Sequence[float], margin: float, least_sd: float = 0.0) -> Sides:
     on one side of the margin."""
     low, high = above(d, -margin, least_sd), above(d, margin, least_sd)
     return Sides(max(low.holds, high.fails), min(low.fails, high.holds))
-
-
-def no_worse(d: Sequence[float], margin: float, least_sd: float = 0.0) -> Sides:
-    """Test whether the mean is not so far below zero as a margin, and whether it is farther."""
-    return above(d, -margin, least_sd)
 
 
 def passes_control(d: Sequence[float], least_sd: float = 0.0) -> bool:

@@ -21,7 +21,7 @@ from typing import Literal
 
 from leaderboards.significance.estimates import Estimate
 from leaderboards.significance.power import seeds_needed
-from leaderboards.significance.rules import FEWEST_JUDGED, SIGNIFICANCE, Sides, adjust, all_of, no_worse, within
+from leaderboards.significance.rules import FEWEST_JUDGED, SIGNIFICANCE, Sides, adjust, all_of, within
 
 Verdict = Literal["reproduced", "contradicted", "undecided"]
 ClaimVerdict = Literal[
@@ -97,11 +97,10 @@ class Measured:
     @property
     def sides(self) -> Sides:
         """The one-sided p-values of what the claim says, and of its opposite."""
-        vector, least_sd = self.estimate.vector, self.estimate.least_sd
         if self.relation == "equal":
-            return within(vector, self.margin, least_sd)
+            return within(self.estimate.vector, self.margin, self.estimate.least_sd)
         if self.relation == "no worse":
-            return no_worse(vector, self.margin, least_sd)
+            return self.estimate.above(-self.margin)
         sides = self.estimate.above()
         if not self.is_at_papers_scale:
             return sides
@@ -191,9 +190,9 @@ class Question:
             return self.settled
         if all(effect.estimate.mean is None for effect in self.effects):
             return "no runs"
-        if not self.testable:
-            return "not testable here"
-        return "too few seeds" if min(effect.num_seeds for effect in self.effects) < FEWEST_JUDGED else None
+        if min(effect.num_seeds for effect in self.effects) < FEWEST_JUDGED:
+            return "too few seeds"
+        return None if self.testable else "not testable here"
 
 
 @dataclass(frozen=True)

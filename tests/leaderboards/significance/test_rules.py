@@ -105,7 +105,7 @@ def test_equal_is_that_the_interval_lies_within_the_margin_and_no_worse_that_it_
     sides = rules.within(values, 1.5)
     assert (2 * sides.holds < 0.05) == (reach.low > -1.5 and reach.high < 1.5)
     assert (2 * sides.fails < 0.05) == (reach.low > 1.5 or reach.high < -1.5)
-    assert (2 * rules.no_worse(values, 1.5).holds < 0.05) == (reach.low > -1.5)
+    assert (2 * rules.above(values, -1.5).holds < 0.05) == (reach.low > -1.5)
 
 
 def test_a_positive_control_needs_five_seeds_and_one_in_two_hundred():
