@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from timing import describe_machine, load, report, time_in_turn
 
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.compilation import compile_training, make_code

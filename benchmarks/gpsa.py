@@ -19,7 +19,7 @@ from torch import nn
 
 from suite.models.convit.gpsa import GatedPositionalSelfAttention
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT
+from suite.papers.shared.deit_recipes import DEIT
 from suite.training.optim import build_optimizer
 
 import timm  # isort: skip  (after suite.models, which makes torchvision importable)

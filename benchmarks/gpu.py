@@ -45,7 +45,7 @@ from suite.base.files import write_atomically
 from suite.models.flops import count_flops
 from suite.models.registry import build_model
 from suite.papers.convit import recipes as convit
-from suite.papers.shared.deit import DEIT, DEIT_CIFAR
+from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources

@@ -31,7 +31,7 @@ from suite.base.errors import SpecError
 from suite.base.frozen import Scalar
 from suite.models.registry import build_model
 from suite.papers.convit.recipes import Family
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.training.learning_rate import LearningRate
 from suite.training.optim import build_optimizer

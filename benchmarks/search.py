@@ -64,7 +64,7 @@ def _cmhsa() -> Iterable[tuple[str, str, tuple[Experiment, ...]]]:
     """Twelve trainings a method: of two phases each rate of the first, then from its best each rate of the second."""
     for scale, rate in product(SCALES, _RATES):
         for warmup in (0.04, 0.08):
-            setting = (cmhsa.Setting(rate, warmup),)
+            setting = (cmhsa.PhaseSetting(rate, warmup),)
             names = ("convolution", "attention", "vit_base", "deit_small", "deit_base")
             at = cmhsa.small_scale(dict.fromkeys(names, setting), scale)
             column = f"rate {rate:g}, warm-up {warmup:g} epochs, weights x {scale:g}"
@@ -75,7 +75,7 @@ def _cmhsa() -> Iterable[tuple[str, str, tuple[Experiment, ...]]]:
             yield "CMHSA-5 (1st phase)", column, at.one_phase("convolution", kernel_size=5)
             yield "CMHSA (2nd phase)", column, at.one_phase("attention")
         first = cmhsa.small_scale(
-            {"convolution": tuple(map(cmhsa.Setting, _RATES)), "attention": (cmhsa.Setting(rate),)}, scale
+            {"convolution": tuple(map(cmhsa.PhaseSetting, _RATES)), "attention": (cmhsa.PhaseSetting(rate),)}, scale
         )
         column = f"rate {rate:g}, warm-up 0.04 epochs, weights x {scale:g}"
         for kernel_size in (3, 5):

@@ -36,7 +36,7 @@ from timing import Contender, describe_machine, load, rates_in_turn
 
 from imagesets.loader import ImageLoader
 from suite.base.torchvision_ops import make_torchvision_importable
-from suite.papers.shared.deit import DEIT
+from suite.papers.shared.deit_recipes import DEIT
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources

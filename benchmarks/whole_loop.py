@@ -29,7 +29,7 @@ from imagesets.prepared import find_info
 from imagesets.stored_split import open_splits
 from suite.models.registry import build_model
 from suite.papers.convit.recipes import micro
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.predictions import Predictions

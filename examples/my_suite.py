@@ -3,7 +3,7 @@
 convolutional-prior grid --suite my_suite.py:SUITE
 """
 
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

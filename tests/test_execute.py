@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from suite.base.exit_codes import Exit
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.store.run_directory import RunDirectory
 

@@ -12,7 +12,7 @@ import pytest
 from suite.base.errors import RecordError, RunError
 from suite.base.files import open_to_append, write_atomically
 from suite.base.reading import seal
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.store.attempts import read_attempts, record_start
 from suite.store.heartbeat import Heartbeat

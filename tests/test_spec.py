@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from suite.papers import get_suite
-from suite.papers.shared.deit import DEIT, DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT, DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 

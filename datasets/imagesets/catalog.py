@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from suite.base.errors import SpecError, check_name
-from suite.plugins.entry_points import list_plugins, load_plugin
+from suite.plugins.find_plugin import list_plugins, load_plugin
 from suite.spec.experiment import Normalization
 
 RGB = tuple[float, float, float]

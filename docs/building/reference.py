@@ -24,7 +24,7 @@ PAGES = {
         "suite.spec.profile",
         "suite.spec.figures",
         "suite.spec.custom_entries",
-        "suite.plugins.entry_points",
+        "suite.plugins.find_plugin",
     ),
     "models": ("suite.models.*",),
     "images": ("imagesets.catalog", "imagesets.prepared", "imagesets.loader", "imagesets.randomness"),

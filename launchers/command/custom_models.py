@@ -14,13 +14,13 @@ from rich.table import Column, Table
 
 from imagesets.prepared import find_info
 from launchers.command.options import GridOptions
-from launchers.core.plan_cost import count_flops
+from launchers.core.cost_estimate import count_flops
 from suite.base.errors import SpecError, check_name
 from suite.base.exit_codes import Exit
 from suite.base.frozen import Scalar
 from suite.cost.costs import options_to_count
 from suite.papers import get_suite
-from suite.plugins.entry_points import find_model
+from suite.plugins.find_plugin import find_model
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import NAME, CustomModel
 from suite.spec.experiment import Experiment

@@ -10,12 +10,12 @@ from rich.progress import track
 from rich.table import Column, Table
 from rich.text import Text
 
+from launchers.core.cost_estimate import count_run_flops, estimate_hours
 from launchers.core.plan import Job, PlannedRun, count
-from launchers.core.plan_cost import run_flops
 from launchers.core.run_names import describe
 from suite.cost.costs import images_seen, models_to_count, write_hours
 from suite.papers import get_suite, list_suites
-from suite.plugins.entry_points import Kind, list_plugins
+from suite.plugins.find_plugin import Kind, list_plugins
 from suite.spec.experiment import Experiment
 from suite.spec.model_options import BATCH_NORMED
 from suite.spec.profile import Profile, ProfileName
@@ -66,8 +66,8 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
     total = 0.0
     for run in plan:
         experiment = run.job.experiment
-        flops = run_flops(experiment, run.job.resources)
-        hours = flops / profile.sustained_flops / 3600
+        flops = count_run_flops(experiment, run.job.resources)
+        hours = estimate_hours(experiment, run.job.resources, profile)
         total += 0.0 if run.status.state == "done" else hours
         table.add_row(
             names[experiment.id],
@@ -113,7 +113,7 @@ def print_suites(console: Console) -> None:
 
 
 def _size(profile: Profile, experiments: Collection[Experiment], separator: str = ", ") -> str:
-    hours = sum(run_flops(experiment, Resources()) for experiment in experiments) / profile.sustained_flops / 3600
+    hours = sum(estimate_hours(experiment, Resources(), profile) for experiment in experiments)
     return f"{len(experiments)} runs{separator}{write_hours(hours)} {_unit(profile)}-h"
 
 
@@ -127,7 +127,7 @@ def _count_models(console: Console, experiments: Iterable[Experiment], resources
     if new:
         console.print(f"Counting the operations of {len(new)} models, once.")
     for experiment in track(new, "", console=console, transient=True, disable=not console.is_terminal):
-        run_flops(experiment, resources)
+        count_run_flops(experiment, resources)
 
 
 def print_failures(console: Console, failed: Sequence[tuple[Job, str]]) -> None:

@@ -20,9 +20,9 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
-from launchers.slurm.batch_script import BatchScript, UnknownError
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
+from launchers.slurm.sbatch import BatchScript, UnknownError
 from launchers.slurm.submission_record import Submission, submissions_folder, write_submission
 from suite.base.arguments import spell_seeds
 from suite.base.errors import RunError, SpecError, unknown_name

@@ -23,7 +23,7 @@ from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_val
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import naming_disk_errors, wait_for_lock
-from suite.plugins.entry_points import list_plugins
+from suite.plugins.find_plugin import list_plugins
 from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from suite.base.errors import FOREIGN_ERRORS, SpecError, check_name
-from suite.plugins.entry_points import check_version, load_builder
+from suite.plugins.find_plugin import check_version, load_builder
 from suite.spec.custom_model import ModelSource
 
 _FIXED = ("num_classes", "image_size")

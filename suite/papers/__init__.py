@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from suite.base.errors import SpecError, check_name, unknown_name
-from suite.plugins.entry_points import list_plugins, load_plugin
+from suite.plugins.find_plugin import list_plugins, load_plugin
 from suite.spec.claims import NotJudged, PaperClaims
 from suite.spec.experiment import Experiment
 from suite.spec.suite import Paper, Suite

@@ -1,4 +1,4 @@
-"""What was to be shown and by which runs, written down before the first of them began: ``RUNS/plans/NAME.json``.
+"""A plan of what is to be shown, by which runs, written before the first of them: ``RUNS/plans/NAME.json``.
 
 ``grid.py --freeze`` -> this file, whose digest stands in the result of each run that began under it -> the board, which
 says whether it is as frozen. Records that are packed for others carry it along.

@@ -5,7 +5,7 @@ import torch
 
 from suite.models.registry import build_model
 from suite.papers import get_suite
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.store.results import PROTOCOL_VERSION, Result
 from suite.store.run_directory import RunDirectory

@@ -8,7 +8,7 @@ from suite.api import load_model
 from suite.base.errors import SpecError
 from suite.export.__main__ import main
 from suite.export.folder import export, load_folder
-from suite.plugins.entry_points import find_model
+from suite.plugins.find_plugin import find_model
 from suite.store.run_directory import RunDirectory
 from suite.training.checkpoint import save_weights
 from suite.training.start import start_network

@@ -12,7 +12,7 @@ from whole_files import EXPERIMENT, MADE, make_begun_run, make_result
 
 from suite.base.files import sha256_of
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status

@@ -21,7 +21,7 @@ import pytest
 from campaign import Fault
 
 from suite.base.exit_codes import Exit
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store import heartbeat

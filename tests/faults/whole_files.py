@@ -16,7 +16,7 @@ from imagesets.prepare.__main__ import main as prepare
 from launchers.slurm.submission_record import Submission, write_submission
 from suite.base.files import sha256_of
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.attempts import record_end, record_start

@@ -23,7 +23,7 @@ from imagesets.loader import ImageLoader
 from suite.models.registry import build_model, list_models, reference_input
 from suite.papers import get_suite
 from suite.papers.convit import recipes as convit
-from suite.papers.shared.deit import DEIT, DEIT_CIFAR
+from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

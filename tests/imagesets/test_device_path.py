@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 from imagesets import prefetch
 from imagesets.loader import ImageLoader
 from imagesets.prefetch import Packed, side_stream, stream_batches
-from suite.papers.shared.deit import DEIT, DEIT_CIFAR
+from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR
 from suite.papers.structured_init.recipes import CIFAR
 from suite.spec.experiment import Experiment
 

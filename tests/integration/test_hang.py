@@ -10,7 +10,7 @@ import pytest
 from launchers import grid
 from launchers.core.plan import make_plan
 from launchers.local.pool import LocalPool
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store import heartbeat

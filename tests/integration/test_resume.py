@@ -7,7 +7,7 @@ import time
 import pytest
 from safetensors.torch import load_file
 
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.attempts import read_attempts

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from launchers.core.plan import make_plan
-from launchers.slurm import batch_script
 from launchers.slurm import queries as slurm
+from launchers.slurm import sbatch
 from launchers.slurm.submission_record import find_submissions, task_number, write_submission
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
 from suite.base.errors import RunError, SpecError
@@ -148,7 +148,7 @@ def test_a_job_that_slurm_has_taken_is_known_whatever_sbatch_said(tmp_path, tool
     tools("sbatch", f"{take.replace('$2', '$file')}; file=$2; grep -q leaderboards.build $2 && exit 1; {says}")
     tools("squeue", f"cat {queue}")
     tools("scancel", f'for id in "$@"; do sed -i "/^$id|/d" {queue}; done')
-    monkeypatch.setattr(batch_script, "_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(sbatch, "_TIMEOUT_S", 0.5)
     found = submitter(tmp_path)
     found.submit()
     assert found.job_ids == ids

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from launchers.core.plan_cost import run_flops
+from launchers.core.cost_estimate import count_run_flops
 from launchers.count_models import all_experiments
 from suite.cost import known_flops
 from suite.cost.costs import images_seen, models_to_count, write_hours
@@ -31,28 +31,28 @@ def test_a_run_that_only_measures_costs_its_evaluation(graph):
     trained, masked = graph["first"], graph["mask_tuned"]
     assert images_seen(masked, RESOURCES) == 0
     forward = count_flops(masked.model, num_classes=10, image_size=32, **masked.model_options).total
-    assert run_flops(masked, RESOURCES) == forward * 100
-    assert run_flops(trained, RESOURCES) == 3 * forward * 60 * 32
+    assert count_run_flops(masked, RESOURCES) == forward * 100
+    assert count_run_flops(trained, RESOURCES) == 3 * forward * 60 * 32
 
 
 def test_a_teacher_adds_its_count_pass_to_every_image(graph):
     teacher = graph["second"]
     student = graph["first"].model_copy(update={"kind": "distillation", "parents": (teacher,)})
-    alone, forward = run_flops(graph["first"], RESOURCES), run_flops(teacher, RESOURCES) / 3
-    assert run_flops(student, RESOURCES) == alone + forward
+    alone, forward = count_run_flops(graph["first"], RESOURCES), count_run_flops(teacher, RESOURCES) / 3
+    assert count_run_flops(student, RESOURCES) == alone + forward
 
 
 def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, graph):
     experiment = graph["first"]
     assert models_to_count([experiment, graph["tuned"]], RESOURCES) == [graph["tuned"]]
-    expected = run_flops(experiment, RESOURCES)
+    expected = count_run_flops(experiment, RESOURCES)
     assert models_to_count([experiment], RESOURCES) == []
     (kept,) = cache.glob("suite-flops/*.json")
     for broken in (b"", b"[]", b'{"total": "many", "linear": 1}', kept.read_bytes()[:20]):
         kept.write_bytes(broken)
         for remembered in (known_flops._read, flops._count_once):
             remembered.cache_clear()
-        assert run_flops(experiment, RESOURCES) == expected
+        assert count_run_flops(experiment, RESOURCES) == expected
         size, options = {"num_classes": 10, "image_size": 32}, experiment.model_options
         counted = flops.count_anew(experiment.model, *size.values(), options)  # type: ignore[call-arg]
         assert find_flops(experiment.model, **size, **options) == counted
@@ -61,7 +61,7 @@ def test_a_count_is_kept_and_a_broken_file_is_counted_and_written_again(cache, g
 def test_a_cache_that_cannot_be_written_costs_only_time(cache, graph, monkeypatch):
     (cache / "file").touch()
     monkeypatch.setenv("SUITE_CACHE_DIR", str(cache / "file"))
-    assert run_flops(graph["first"], RESOURCES) > 0
+    assert count_run_flops(graph["first"], RESOURCES) > 0
 
 
 def test_every_suites_models_come_counted_from_the_source_that_is_here(tmp_path, monkeypatch):

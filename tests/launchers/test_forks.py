@@ -15,7 +15,7 @@ from launchers.core.fork_server import ForkServer, process_state
 from launchers.core.plan import make_plan
 from launchers.local.pool import LocalPool, environment_of_runs
 from suite.base.exit_codes import Exit
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

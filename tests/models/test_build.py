@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from suite.models.flops import count_anew, count_flops
 from suite.models.layers import Block
 from suite.models.registry import build_model, count_parameters, find_builder, list_models, reference_input
-from suite.plugins.entry_points import find_model
+from suite.plugins.find_plugin import find_model
 
 PARAMETERS = {  # at 1000 classes
     "convit_ti": 5_710_512,

@@ -13,7 +13,7 @@ from suite.base.errors import SpecError
 from suite.models.custom import takes_drop_path
 from suite.models.flops import count_flops
 from suite.models.registry import build_model
-from suite.plugins.entry_points import find_model, list_plugins, load_plugin
+from suite.plugins.find_plugin import find_model, list_plugins, load_plugin
 from suite.spec.custom_model import ModelSource
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe

@@ -17,7 +17,7 @@ from suite.models.deit import MODELS as DEIT_MODELS
 from suite.models.registry import build_model
 from suite.papers import get_suite, list_suites
 from suite.papers.convit import recipes as convit
-from suite.papers.shared.deit import DEIT
+from suite.papers.shared.deit_recipes import DEIT
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure, LayerFigure, MapsFigure, PairFigure, ProgressFigure, RunFigure
 from suite.spec.profile import ProfileName

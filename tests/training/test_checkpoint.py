@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from suite.base.errors import RunError
 from suite.base.files import sha256_of
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store import attempts
 from suite.store.run_directory import RunDirectory

@@ -20,7 +20,7 @@ from suite.execute import run
 from suite.models.convit.masking import masked
 from suite.models.convit.probes import gating_values, nonlocality, probe
 from suite.models.cordonnier.head_pruning import degenerate_heads
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment, with_ancestors
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources

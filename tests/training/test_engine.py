@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.training import distributed
 from suite.training.distributed import Ranks

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.store.run_directory import RunDirectory
 

@@ -10,7 +10,7 @@ from timm.scheduler import CosineLRScheduler
 from suite.models.registry import build_model
 from suite.papers.cmhsa.recipes import CMHSA
 from suite.papers.cordonnier.recipes import ATTENTION, FINE_TUNING
-from suite.papers.shared.deit import DEIT
+from suite.papers.shared.deit_recipes import DEIT
 from suite.papers.structured_init.recipes import CIFAR
 from suite.spec.recipe import Recipe
 from suite.training.learning_rate import LearningRate

@@ -7,7 +7,7 @@ import torch
 from imagesets.loader import ImageLoader
 from suite.base.errors import RecordError
 from suite.base.exit_codes import Exit
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.predictions import read_predictions, write_predictions

@@ -9,7 +9,7 @@ from torch.func import functional_call
 from imagesets.loader import ImageLoader
 from suite.base.exit_codes import Exit
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

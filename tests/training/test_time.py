@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from suite.cost.known_flops import Flops
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.store.heartbeat import Heartbeat
 from suite.training import loop

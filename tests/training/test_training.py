@@ -12,7 +12,7 @@ from imagesets.loader import ImageLoader
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.custom_model import ModelSource, hash_source
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -102,7 +102,7 @@ ONE_STEP = """
 import sys, torch, torch.nn.functional as F
 from safetensors.torch import save_file
 from suite.models.registry import build_model
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.training import distributed
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from suite.base.frozen import Scalar
-from suite.papers.shared.deit import DEIT, DEIT_LAPTOP, WITHOUT_AUGMENTATION
+from suite.papers.shared.deit_recipes import DEIT, DEIT_LAPTOP, WITHOUT_AUGMENTATION
 from suite.papers.shared.weight_scale import weight_std
 from suite.spec.experiment import Experiment, Normalization
 from suite.spec.recipe import Recipe
@@ -41,16 +41,16 @@ Size = Literal["base", "small"]
 Candidates = tuple[Experiment, ...]
 
 
-class Setting(NamedTuple):
-    """What a search chooses for a training; None: the scale's warm-up."""
+class PhaseSetting(NamedTuple):
+    """A training's learning rate and warm-up; None: the scale's warm-up."""
 
     learning_rate: float
     warmup_epochs: float | None = None
 
 
 _PAPERS_SEARCH = {
-    "convolution": tuple(map(Setting, (1e-4, 3e-4, 5e-4))),
-    "attention": tuple(map(Setting, (1e-5, 3e-5, 5e-5, 7e-5))),
+    "convolution": tuple(map(PhaseSetting, (1e-4, 3e-4, 5e-4))),
+    "attention": tuple(map(PhaseSetting, (1e-5, 3e-5, 5e-5, 7e-5))),
 }
 
 
@@ -80,7 +80,7 @@ class Scale:
     deit: Recipe = DEIT_CIFAR100
     vit: Recipe = VIT_CIFAR100
     schedule_unit: Literal["step", "epoch"] = "epoch"
-    settings: Mapping[str, tuple[Setting, ...]] = field(default_factory=lambda: _PAPERS_SEARCH)
+    settings: Mapping[str, tuple[PhaseSetting, ...]] = field(default_factory=lambda: _PAPERS_SEARCH)
     models: Mapping[Phase, str] = field(default_factory=lambda: {"convolution": "cmhsa_conv", "attention": "cmhsa"})
     size: Mapping[Phase, Mapping[str, Scalar]] = field(default_factory=lambda: {"convolution": {}, "attention": {}})
     deit_models: Mapping[Size, tuple[str, Mapping[str, Scalar]]] = field(
@@ -92,7 +92,7 @@ class Scale:
         model, options = self.deit_models[size]
         recipe = self.deit if with_deits_recipe else self.vit
         settings = self.settings.get(
-            f"{'deit' if with_deits_recipe else 'vit'}_{size}", (Setting(recipe.learning_rate),)
+            f"{'deit' if with_deits_recipe else 'vit'}_{size}", (PhaseSetting(recipe.learning_rate),)
         )
         return self._candidates(model, recipe, settings, options)
 
@@ -127,7 +127,7 @@ class Scale:
         self,
         model: str,
         recipe: Recipe,
-        settings: tuple[Setting, ...],
+        settings: tuple[PhaseSetting, ...],
         options: Mapping[str, Scalar],
         with_warmup: bool = True,
     ) -> Candidates:
@@ -176,7 +176,7 @@ _LAPTOP_PHASE = DEIT_LAPTOP.model_copy(
 _LAPTOP_DEIT = _LAPTOP_PHASE.model_copy(update={"name": "deit_cmhsa_laptop", "epochs": 400, "learning_rate": 3e-3})
 
 
-def small_scale(settings: Mapping[str, tuple[Setting, ...]], weight_factor: float = 1.0) -> Scale:
+def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]], weight_factor: float = 1.0) -> Scale:
     """CIFAR-10 at 16 pixels in patches of 4, three layers of width 48 beside DeiT's six; a phase is 0.4 epochs.
 
     Left out of DeiT's recipe: RandAugment, colour jitter, mixup, cutmix, repeated augmentation, the crop and stochastic
@@ -210,5 +210,5 @@ def small_scale(settings: Mapping[str, tuple[Setting, ...]], weight_factor: floa
     )
 
 
-LAPTOP = small_scale({"convolution": (Setting(3e-3),), "attention": (Setting(1e-3),)})
-"""Each training by the setting that ``benchmarks/search.py`` has chosen for it."""
+LAPTOP = small_scale({"convolution": (PhaseSetting(3e-3),), "attention": (PhaseSetting(1e-3),)})
+"""Each training at a rate that was set by hand; ``benchmarks/search.py`` tries twelve settings for each."""

@@ -14,7 +14,7 @@ images no network differed from DeiT-S+ over five seeds.
 from collections.abc import Iterable
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile, Row
 from suite.spec.suite import Headline, Suite, Table

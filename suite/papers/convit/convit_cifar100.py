@@ -8,7 +8,7 @@ border of 16, as in DeiT's code; the laptop shows whole images in training and t
 """
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.shared.deit_recipes import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

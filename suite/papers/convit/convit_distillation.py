@@ -14,8 +14,8 @@ all train on a tenth of the images, so that there are epochs to follow nonlocali
 from collections.abc import Callable
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
-from suite.papers.shared.resnet import resnet18
+from suite.papers.shared.deit_recipes import DEIT_NOTES
+from suite.papers.shared.resnet_recipes import resnet18
 from suite.spec.experiment import Experiment
 from suite.spec.figures import CurveFigure, LayerFigure
 from suite.spec.profile import Entry, Place, Profile

@@ -12,7 +12,7 @@ Not covered: Fig. 2b's models of other papers; Figs 1 and 4, which are sketches.
 """
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.shared.deit_recipes import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import Pair, ScatterFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, RankedWithin, Suite, Table

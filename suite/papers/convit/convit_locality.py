@@ -10,7 +10,7 @@ given; it is 1, the ConViT's own.
 """
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.figures import CurveFigure, HeatmapFigure, ProgressFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

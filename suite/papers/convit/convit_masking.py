@@ -8,7 +8,7 @@ the first ones, from the input; the text's "first" and "last GPSA layers" can on
 """
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table
 

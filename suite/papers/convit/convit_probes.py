@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from suite.base.frozen import Scalar
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import LayerFigure, MapsFigure
 from suite.spec.profile import Entry, Place, Profile

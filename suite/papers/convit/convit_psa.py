@@ -7,7 +7,7 @@ Where text and code leave room: the authors' code has no vanilla PSA. It starts 
 """
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.shared.deit_recipes import BEST_NOTE, DEIT_NOTES
 from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table

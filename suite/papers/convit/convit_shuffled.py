@@ -11,7 +11,7 @@ Images as they are are the experiments of ``sample_efficiency``, whose runs serv
 """
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import DEIT_NOTES
+from suite.papers.shared.deit_recipes import DEIT_NOTES
 from suite.spec.experiment import Experiment, Shuffled
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Gain, Headline, Suite, Table

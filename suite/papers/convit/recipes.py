@@ -6,7 +6,7 @@ Suites that ask for the same family, size, fraction and switches get the same ex
 from typing import Literal, NamedTuple, Protocol
 
 from suite.base.frozen import Scalar
-from suite.papers.shared.deit import DEIT, DEIT_CIFAR, DEIT_SCARCE, DEIT_SMALL_IMAGES
+from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR, DEIT_SCARCE, DEIT_SMALL_IMAGES
 from suite.papers.shared.weight_scale import weight_std
 from suite.spec.experiment import Experiment
 from suite.spec.figures import ClassFigure, Pair, PairFigure, TwoModels

@@ -14,7 +14,7 @@ three, in 91 runs a third longer, the last was the best in each.
 from collections.abc import Callable
 
 from suite.papers.convit import PAPER, recipes
-from suite.papers.shared.deit import BEST_NOTE, DEIT_NOTES
+from suite.papers.shared.deit_recipes import BEST_NOTE, DEIT_NOTES
 from suite.spec.experiment import Experiment
 from suite.spec.figures import LineFigure
 from suite.spec.profile import Entry, Place, Profile

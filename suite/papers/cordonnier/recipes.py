@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from suite.base.frozen import Scalar
-from suite.papers.shared.resnet import RESNET
+from suite.papers.shared.resnet_recipes import RESNET
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 

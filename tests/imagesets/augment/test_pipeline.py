@@ -15,7 +15,7 @@ from imagesets.augment.pipeline import Augmentation
 from imagesets.augment.policies import RandAugment, rand_augment
 from imagesets.randomness import Samples
 from suite.base.errors import SpecError
-from suite.papers.shared.deit import DEIT, DEIT_CIFAR
+from suite.papers.shared.deit_recipes import DEIT, DEIT_CIFAR
 
 MEAN, STD = (0.49, 0.48, 0.45), (0.25, 0.24, 0.26)
 LABELS = torch.arange(12) % 10

@@ -10,7 +10,7 @@ from torch import nn
 from imagesets.augment.shuffling import Shuffle
 from imagesets.loader import ImageLoader
 from imagesets.randomness import Purpose, random_order
-from suite.papers.shared.deit import DEIT
+from suite.papers.shared.deit_recipes import DEIT
 from suite.spec.experiment import Experiment
 
 RECIPE = DEIT.model_copy(update={"batch_size": 24, "epochs": 9.0, "mix_group": 0})

@@ -24,7 +24,7 @@ from imagesets.manifest import INDEX, read_manifest, write_manifest
 from imagesets.prepare.__main__ import main as prepare
 from imagesets.prepared import find_info
 from suite.base.errors import DataError, SpecError
-from suite.papers.shared.deit import DEIT
+from suite.papers.shared.deit_recipes import DEIT
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 

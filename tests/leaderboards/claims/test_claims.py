@@ -13,7 +13,7 @@ from leaderboards.boards.metrics import in_points
 from suite.models.convit.probes import attention_layers
 from suite.models.registry import build_model
 from suite.papers import get_suite, list_claims
-from suite.papers.shared.deit import DEIT_LAPTOP
+from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory

@@ -1,4 +1,4 @@
-"""The floating-point operations of a run, before it starts. Imports torch only to count a new model."""
+"""The cost of a run, estimated before it starts. Imports torch only to count a new model."""
 
 from typing import Any
 
@@ -6,14 +6,20 @@ from suite.base.errors import FOREIGN_ERRORS, SpecError
 from suite.cost import costs
 from suite.cost.known_flops import Flops, find_flops
 from suite.spec.experiment import Experiment
+from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 
 
-def run_flops(experiment: Experiment, resources: Resources) -> float:
+def count_run_flops(experiment: Experiment, resources: Resources) -> float:
     """Operations of a whole run, see ``suite.cost.costs``; a model that is new is counted."""
     flops = costs.run_flops(experiment, resources, count_flops)
     assert flops is not None
     return flops
+
+
+def estimate_hours(experiment: Experiment, resources: Resources, profile: Profile) -> float:
+    """Hours of a whole run on one core or GPU, at the profile's stated rate."""
+    return count_run_flops(experiment, resources) / profile.sustained_flops / 3600
 
 
 def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:
