@@ -100,11 +100,11 @@ class Measured:
         if self.relation == "equal":
             return within(self.estimate.vector, self.margin, self.estimate.least_sd)
         if self.relation == "no worse":
-            return self.estimate.above(-self.margin)
-        sides = self.estimate.above()
+            return self.estimate.t_test(-self.margin)
+        sides = self.estimate.t_test()
         if not self.is_at_papers_scale:
             return sides
-        return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.above(self._half).fails)
+        return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.t_test(self._half).fails)
 
     @property
     def _half(self) -> float:
@@ -114,7 +114,7 @@ class Measured:
     @property
     def is_smaller(self) -> bool:
         """Whether it is significantly less than half the paper's."""
-        return self.relation == "greater" and 2 * self.estimate.above(self._half).fails < SIGNIFICANCE
+        return self.relation == "greater" and 2 * self.estimate.t_test(self._half).fails < SIGNIFICANCE
 
     @property
     def passes(self) -> bool:

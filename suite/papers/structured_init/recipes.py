@@ -143,7 +143,7 @@ every step; fp32, the faster one for small matrices on a CPU.
 """
 
 TUNED: dict[str, Setting] = dict.fromkeys(METHODS, Setting())
-"""Each method's setting at the profile ``laptop``: the same for all, set by hand. ``benchmarks/search.py`` tries twelve."""
+"""Each method's setting at the profile ``laptop``: all the same, set by hand. ``benchmarks/search.py`` tries twelve."""
 
 NUM_TRIES = 1  # settings that were tried for each method
 
