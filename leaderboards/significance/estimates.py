@@ -15,11 +15,11 @@ from leaderboards.significance.rules import (
     SIGNIFICANCE,
     Interval,
     Sides,
-    t_test,
     holm,
     interval,
     linearized,
     standard_error,
+    t_test,
 )
 
 Formula = Callable[[Sequence[float]], float | None]
