@@ -130,7 +130,14 @@ def papers(grids: int, n: int, null: float, num_claims: int = 28) -> tuple[float
 
 
 def until(grids: int, sd: float, target: float, most: int = 30) -> tuple[float, float, float]:
-    """``--seeds until``: coverage of the interval that it prints, size of its test, and the mean number of seeds."""
+    """Play ``--seeds until``: coverage of the interval that it prints, size of its test, and the mean number of seeds.
+
+    Args:
+        grids: number of grids.
+        sd: deviation of one seed's difference.
+        target: half-width that is asked for.
+        most: the most seeds.
+    """
     covered, rejected, spent = [], [], []
     for v in effects(grids, most, sd=(sd, sd)).tolist():
         n = next((n for n in range(5, most) if is_decided(single(dict(enumerate(v[:n]))), target)), most)
