@@ -1,6 +1,6 @@
 """A leaderboard, or all of them -> the files of its folder: CSV, Markdown, figures and pages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from leaderboards.boards.board import Leaderboard
@@ -63,19 +63,32 @@ def make_folder(out: Path) -> None:
 
 
 def _write_figures(leaderboard: Leaderboard, out: Path) -> None:
-    """Draw the figures that have data; remove old files of those that have none."""
+    """Draw the figures that have data."""
     if not leaderboard.suite.figures:
         return
     from leaderboards.figures import draw
 
     for figure in leaderboard.suite.figures:
-        pictures = draw(figure, leaderboard)
-        for suffix in FIGURE_FORMATS:
-            path = out / f"{leaderboard.profile_name}.{figure.name}.{suffix}"
-            if suffix in pictures:
-                write_atomically(path, pictures[suffix])
-            else:
-                path.unlink(missing_ok=True)
+        _write_pictures(draw(figure, leaderboard), out / f"{leaderboard.profile_name}.{figure.name}", FIGURE_FORMATS)
+
+
+def write_effects(claims: Sequence[JudgedClaim], out: Path) -> None:
+    """Draw each scale's claims as ``effects.<scale>.png`` and ``.svg``."""
+    from leaderboards.figures import draw_claims
+
+    for scale in dict.fromkeys(judged.scale for judged in claims):
+        pictures = draw_claims([judged for judged in claims if judged.scale == scale])
+        _write_pictures(pictures, out / f"effects.{scale}", ("png", "svg"))
+
+
+def _write_pictures(pictures: Mapping[str, bytes], stem: Path, suffixes: Iterable[str]) -> None:
+    """Write a figure's files; remove old ones where nothing is drawn."""
+    for suffix in suffixes:
+        path = stem.with_name(f"{stem.name}.{suffix}")
+        if suffix in pictures:
+            write_atomically(path, pictures[suffix])
+        else:
+            path.unlink(missing_ok=True)
 
 
 # -- the pages
@@ -114,8 +127,9 @@ def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: 
     for line in lines:
         if line.leaderboard and line.cost:
             write_page(line.leaderboard, out / line.suite.name, claims, has_index=True)
+    pictures = {path.name: path.read_bytes() for path in sorted((out / "claims").glob("effects.*.svg"))}
     for paper in list_claims():
-        page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper])
+        page = render_claims_html(paper, [judged for judged in claims if judged.paper is paper], pictures=pictures)
         write_atomically(out / "claims" / f"{paper.name}.html", page.encode())
     write_atomically(out / "findings.html", render_findings_html().encode())
     write_atomically(out / "index.html", render_index_html(lines, claims).encode())

@@ -13,7 +13,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from leaderboards.board_files import make_folder, write_leaderboard, write_page, write_pages, write_records
+from leaderboards.board_files import (
+    make_folder,
+    write_effects,
+    write_leaderboard,
+    write_page,
+    write_pages,
+    write_records,
+)
 from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.boards.joined_stores import joined
 from leaderboards.packed_records import unpacked
@@ -107,6 +114,7 @@ def build_all(
     for paper in list_claims():
         page = render_claims_page(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
+    write_effects(claims, out / "claims")
     write_pages(lines, claims, out)
     print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
     return not any(line.error for line in lines)

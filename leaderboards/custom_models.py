@@ -75,7 +75,7 @@ def _opponents(entry: Entry, metric: str, entries: Iterable[Entry]) -> list[str]
 
 def _adjust(family: list[ModelComparison]) -> list[ModelComparison]:
     estimates = [comparison.difference.estimate for comparison in family]
-    p_values = [one.above().p if len(one.values) >= FEWEST_SHOWN else None for one in estimates]
+    p_values = [one.t_test().p if len(one.values) >= FEWEST_SHOWN else None for one in estimates]
     adjusted = iter(adjust([p for p in p_values if p is not None]))
     return [
         comparison if p is None else replace(comparison, p_value=next(adjusted))

@@ -155,7 +155,7 @@ def _fails_control(effect: Effect, find_leaderboard: FindLeaderboard) -> str:
     control = _estimate(effect.control, cells[0])
     if passes_control(control.vector, control.least_sd):
         return ""
-    found = "no runs" if control.mean is None else f"{control.mean:+.2g}, one-sided p {control.above().holds:.2g}"
+    found = "no runs" if control.mean is None else f"{control.mean:+.2g}, one-sided p {control.t_test().holds:.2g}"
     return f"Its positive control is not above zero ({found})."
 
 

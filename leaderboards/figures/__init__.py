@@ -6,13 +6,14 @@ What is drawn is data, ``suite.spec.figures``; each kind has a module here:
     curves, pairs, shares, attention_by_layer     of what trainings log
     classes                                       of what runs predict for each test image
     attention_sheets, centers                      of recorded attention, and of how heads moved
+    claim_effects                                  of judged claims, which no suite names
 
 They share ``parts/``: the look, and the runs behind a cell with what these have logged and recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
     from leaderboards.boards.board import Leaderboard
+    from leaderboards.judged_claims import JudgedClaim
 
 
 def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png", "svg", "pdf")) -> dict[str, bytes]:
@@ -37,6 +39,16 @@ def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png"
 
     with style.default_style():
         canvas = _find_drawer(type(figure))(figure, leaderboard)
+        return {} if canvas is None else {kind: style.write(canvas, kind) for kind in kinds}
+
+
+def draw_claims(claims: Sequence[JudgedClaim], kinds: Iterable[str] = ("png", "svg")) -> dict[str, bytes]:
+    """Draw the effects of one scale's claims; {} where none of them is judged or unresolved."""
+    from leaderboards.figures.claim_effects import draw_effects
+    from leaderboards.figures.parts import style
+
+    with style.default_style():
+        canvas = draw_effects(claims)
         return {} if canvas is None else {kind: style.write(canvas, kind) for kind in kinds}
 
 

@@ -55,7 +55,7 @@ def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str,
     pixels, so that nothing moves when it is drawn."""
     file = f"{leaderboard.profile_name}.{figure.name}"
     kind = type(figure).__name__.removesuffix("Figure").lower()
-    width, height = _size_of(pictures["svg"])
+    width, height = size_of(pictures["svg"])
     return {
         "item": figure.item,
         "alt": f"{figure.item} of {leaderboard.suite.paper}, ours: {kind} figure",
@@ -66,7 +66,7 @@ def view_figure(figure: Figure, leaderboard: Leaderboard, pictures: Mapping[str,
     }
 
 
-def _size_of(svg: bytes) -> tuple[int, int]:
+def size_of(svg: bytes) -> tuple[int, int]:
     """Read the width and height of Matplotlib's SVG, written in points, in a page's pixels: 96 an inch."""
     _, root = next(iter(ElementTree.iterparse(io.BytesIO(svg), events=["start"])))
     width, height = (float(root.attrib[side].removesuffix("pt")) * 96 / 72 for side in ("width", "height"))

@@ -15,11 +15,11 @@ from leaderboards.significance.rules import (
     SIGNIFICANCE,
     Interval,
     Sides,
-    above,
     holm,
     interval,
     linearized,
     standard_error,
+    t_test,
 )
 
 Formula = Callable[[Sequence[float]], float | None]
@@ -61,9 +61,9 @@ class Estimate:
         """The 95 % interval; None below three seeds, and if no seed changes the number."""
         return interval(self.vector, self.least_sd)
 
-    def above(self, limit: float = 0.0) -> Sides:
+    def t_test(self, limit: float = 0.0) -> Sides:
         """Test whether the number is above a limit, and whether it is below."""
-        return above(self.vector, limit, self.least_sd)
+        return t_test(self.vector, limit, self.least_sd)
 
 
 def single(values: Mapping[int, float], least_sd: float = 0.0) -> Estimate:
@@ -95,7 +95,7 @@ def rank_intervals(estimates: Sequence[Estimate]) -> list[tuple[int, int]]:
     significantly better to k - the number that are significantly worse, by seed with Holm over all pairs."""
     pairs = [(i, j) for i in range(len(estimates)) for j in range(i)]
     gaps = [difference(estimates[i], estimates[j]) for i, j in pairs]
-    sides = [gap.above() for gap in gaps]
+    sides = [gap.t_test() for gap in gaps]
     adjusted = holm([of.p if len(gap.values) >= FEWEST_SHOWN else 1.0 for gap, of in zip(gaps, sides, strict=True)])
     num_better, num_worse = [0] * len(estimates), [0] * len(estimates)
     for (i, j), of, p in zip(pairs, sides, adjusted, strict=True):

@@ -112,8 +112,15 @@ def interval(d: Sequence[float], least_sd: float = 0.0, widening: float = 1.0) -
     return Interval(mean - half_width, mean + half_width)
 
 
-def above(d: Sequence[float], limit: float = 0.0, least_sd: float = 0.0, widening: float = 1.0) -> Sides:
-    """Test whether the mean is above a limit, and whether it is below."""
+def t_test(d: Sequence[float], limit: float = 0.0, least_sd: float = 0.0, widening: float = 1.0) -> Sides:
+    """Test by Student's t whether the mean is above a limit, and whether it is below.
+
+    Args:
+        d: one number a seed.
+        limit: the limit; that of "no worse" is minus its margin.
+        least_sd: the smallest deviation that is believed.
+        widening: factor on the standard error.
+    """
     error = widening * standard_error(d, least_sd)
     if error == 0:
         return Sides(1.0, 1.0)
@@ -126,19 +133,14 @@ def above(d: Sequence[float], limit: float = 0.0, least_sd: float = 0.0, widenin
 def within(d: Sequence[float], margin: float, least_sd: float = 0.0) -> Sides:
     """Test whether the mean is within a margin of zero, and whether it is beyond: p < 0.05 where the 95 % interval lies
     on one side of the margin."""
-    low, high = above(d, -margin, least_sd), above(d, margin, least_sd)
+    low, high = t_test(d, -margin, least_sd), t_test(d, margin, least_sd)
     return Sides(max(low.holds, high.fails), min(low.fails, high.holds))
-
-
-def no_worse(d: Sequence[float], margin: float, least_sd: float = 0.0) -> Sides:
-    """Test whether the mean is not so far below zero as a margin, and whether it is farther."""
-    return above(d, -margin, least_sd)
 
 
 def passes_control(d: Sequence[float], least_sd: float = 0.0) -> bool:
     """Whether a positive control is above zero. It must be orthogonal to the effect that it stands for, such as the
     mean of both models where the effect is their difference: else it biases that effect."""
-    return len(d) >= FEWEST_JUDGED and above(d, least_sd=least_sd).holds < CONTROL
+    return len(d) >= FEWEST_JUDGED and t_test(d, least_sd=least_sd).holds < CONTROL
 
 
 # -- several tests

@@ -21,7 +21,7 @@ from typing import Literal
 
 from leaderboards.significance.estimates import Estimate
 from leaderboards.significance.power import seeds_needed
-from leaderboards.significance.rules import FEWEST_JUDGED, SIGNIFICANCE, Sides, adjust, all_of, no_worse, within
+from leaderboards.significance.rules import FEWEST_JUDGED, SIGNIFICANCE, Sides, adjust, all_of, within
 
 Verdict = Literal["reproduced", "contradicted", "undecided"]
 ClaimVerdict = Literal[
@@ -97,15 +97,14 @@ class Measured:
     @property
     def sides(self) -> Sides:
         """The one-sided p-values of what the claim says, and of its opposite."""
-        vector, least_sd = self.estimate.vector, self.estimate.least_sd
         if self.relation == "equal":
-            return within(vector, self.margin, least_sd)
+            return within(self.estimate.vector, self.margin, self.estimate.least_sd)
         if self.relation == "no worse":
-            return no_worse(vector, self.margin, least_sd)
-        sides = self.estimate.above()
+            return self.estimate.t_test(-self.margin)
+        sides = self.estimate.t_test()
         if not self.is_at_papers_scale:
             return sides
-        return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.above(self._half).fails)
+        return Sides(sides.holds, 1.0 if 2 * sides.holds < SIGNIFICANCE else self.estimate.t_test(self._half).fails)
 
     @property
     def _half(self) -> float:
@@ -115,7 +114,7 @@ class Measured:
     @property
     def is_smaller(self) -> bool:
         """Whether it is significantly less than half the paper's."""
-        return self.relation == "greater" and 2 * self.estimate.above(self._half).fails < SIGNIFICANCE
+        return self.relation == "greater" and 2 * self.estimate.t_test(self._half).fails < SIGNIFICANCE
 
     @property
     def passes(self) -> bool:
@@ -191,9 +190,9 @@ class Question:
             return self.settled
         if all(effect.estimate.mean is None for effect in self.effects):
             return "no runs"
-        if not self.testable:
-            return "not testable here"
-        return "too few seeds" if min(effect.num_seeds for effect in self.effects) < FEWEST_JUDGED else None
+        if min(effect.num_seeds for effect in self.effects) < FEWEST_JUDGED:
+            return "too few seeds"
+        return None if self.testable else "not testable here"
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def store(tmp_path_factory):
     """A store with all runs of all suites at all scales, each written once."""
     store = tmp_path_factory.mktemp("every")
     for name, profile in CASES:
-        for experiment in get_suite(name).profile(profile).experiments(NUM_SEEDS):
+        for experiment in get_suite(name).profile(profile).experiments(range(NUM_SEEDS)):
             run = RunDirectory.of(store, experiment)
             if not run.path.exists():
                 run.path.mkdir(parents=True)

@@ -96,9 +96,8 @@ def test_only_the_unit_of_training_time_and_its_like_are_without_a_search(profil
     assert (derived.metric, derived.baseline[0]) == ("lineage_train_s", "DeiT-base")
 
 
-def test_on_a_laptop_each_row_had_as_many_tries_on_held_out_images():
-    entries = CIFAR100.profile("laptop").entries
-    assert {(len(entry.candidates), entry.num_tries) for entry in entries} == {(1, 12)}
+def test_the_search_tries_as_many_settings_of_each_row_on_held_out_images():
+    assert {len(entry.candidates) for entry in CIFAR100.profile("laptop").entries} == {1}
     tried = Counter(entry.row[0] for entry in search.CMHSA.profile("laptop").entries)
     two_phases = ("CMHSA-3 (both phases)", "CMHSA-5 (both phases)")
     first = Counter(

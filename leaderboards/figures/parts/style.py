@@ -68,8 +68,19 @@ def new_canvas(leaderboard: Leaderboard, figure: Figure, width: float, height: f
         width, height: the size in inches of the content below the header.
         notes: sentences for the header; empty ones are left out.
     """
-    title = textwrap.wrap(leaderboard.suite.question, int(11 * width))
     paragraphs = (f"{leaderboard.suite.paper}, {figure.item}", scale_title(leaderboard), " ".join(filter(None, notes)))
+    return titled_canvas(leaderboard.suite.question, paragraphs, width, height)
+
+
+def titled_canvas(heading: str, paragraphs: Iterable[str], width: float, height: float) -> Canvas:
+    """Make a canvas with a header.
+
+    Args:
+        heading: the header's title.
+        paragraphs: texts below it.
+        width, height: the size in inches of the content below the header.
+    """
+    title = textwrap.wrap(heading, int(11 * width))
     below = [line for text in paragraphs for line in textwrap.wrap(text, int(15 * width))]
     title_in = 0.2 * len(title)
     header_in = MARGIN_IN + title_in + _LINE_IN * len(below) + 0.1

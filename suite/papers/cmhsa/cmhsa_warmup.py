@@ -28,11 +28,10 @@ def _starts(scale: recipes.Scale) -> dict[tuple[str, str], recipes.Candidates]:
     return {(start, warmup): runs[start, warmup] for start in _INITIALIZATIONS for warmup in _WARMUPS}
 
 
-def _entries(scale: recipes.Scale, num_tries: int = 1) -> list[Entry]:
+def _entries(scale: recipes.Scale) -> list[Entry]:
     starts = _starts(scale)
     in_text = [_entry((CMHSA_5, warmup), starts["convolutional", warmup]) for warmup in _WARMUPS]
-    found = [*in_text, *(_entry(row, candidates, FIGURE) for row, candidates in starts.items())]
-    return [entry.model_copy(update={"num_tries": num_tries}) for entry in found]
+    return [*in_text, *(_entry(row, candidates, FIGURE) for row, candidates in starts.items())]
 
 
 def _entry(row: tuple[str, str], candidates: recipes.Candidates, table: str = "") -> Entry:
@@ -58,7 +57,7 @@ SUITE = Suite(
     ),
     profiles={
         "laptop": Profile.laptop(
-            _entries(recipes.LAPTOP, num_tries=3),
+            _entries(recipes.LAPTOP),
             "CIFAR-10 at 16 pixels in patches of 4, three layers of width 48, phases of "
             "0.4 epochs, a tenth of each for the warm-up",
             num_evaluations=5,

@@ -211,4 +211,4 @@ def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]], weight_factor:
 
 
 LAPTOP = small_scale({"convolution": (PhaseSetting(3e-3),), "attention": (PhaseSetting(1e-3),)})
-"""Each training by the setting that ``benchmarks/search.py`` has chosen for it."""
+"""Each training at a rate that was set by hand; ``benchmarks/search.py`` tries twelve settings for each."""

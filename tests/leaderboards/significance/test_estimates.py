@@ -34,13 +34,13 @@ def test_two_models_are_compared_by_their_common_seeds_alone():
     found = difference(model(A), model(B))
     expected = stats.ttest_rel(A, B[:3])
     assert (found.mean, found.num_unmatched) == (pytest.approx(numpy.mean(A) - numpy.mean(B[:3])), 1)
-    assert found.above().p == pytest.approx(expected.pvalue)
+    assert found.t_test().p == pytest.approx(expected.pvalue)
     assert found.interval.low == pytest.approx(expected.confidence_interval().low)
 
 
 def test_models_without_a_common_seed_have_their_difference_and_no_interval():
     found = difference(model({0: 5.0, 1: 6.0}), model({2: 4.0, 3: 8.0}))
-    assert (found.mean, found.interval, found.above().p, found.num_unmatched) == (-0.5, None, 1.0, 4)
+    assert (found.mean, found.interval, found.t_test().p, found.num_unmatched) == (-0.5, None, 1.0, 4)
 
 
 def test_a_relative_gain_is_that_of_the_means_with_an_interval_of_what_each_seed_adds():
@@ -56,7 +56,7 @@ def test_a_relative_gain_is_that_of_the_means_with_an_interval_of_what_each_seed
 def test_a_number_over_itself_has_no_interval():
     hours = model([0.5123, 0.6331, 0.4127])
     found = derive([hours, hours], lambda pair: pair[0] / pair[1])
-    assert (found.mean, found.interval, found.above().p) == (1.0, None, 1.0)
+    assert (found.mean, found.interval, found.t_test().p) == (1.0, None, 1.0)
 
 
 def test_a_number_derived_from_derived_ones_follows_all_their_seeds():
@@ -69,7 +69,7 @@ def test_equal_seeds_are_believed_only_to_the_accuracys_step():
     step = 0.01  # of 10,000 test images
     found = difference(*(model([70.0] * 3, step / math.sqrt(12)) for _ in "ab"))
     assert found.interval.half_width == pytest.approx(4.302652730 * math.sqrt(2 / 3) * step / math.sqrt(12))
-    assert found.above().p == 1
+    assert found.t_test().p == 1
 
 
 def test_what_no_seed_changes_has_no_interval():

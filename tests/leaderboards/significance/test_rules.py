@@ -78,9 +78,9 @@ def test_the_interval_and_the_test_of_an_effect_are_students_by_seed():
     found, expected = rules.interval(D), stats.ttest_1samp(D, 0)
     reach = expected.confidence_interval()
     assert (found.low, found.high) == pytest.approx((reach.low, reach.high))
-    assert rules.above(D).p == pytest.approx(expected.pvalue)
-    assert rules.above(D, 0.5).holds == pytest.approx(stats.ttest_1samp(D, 0.5, alternative="greater").pvalue)
-    assert rules.above(D, 0.5).fails == pytest.approx(stats.ttest_1samp(D, 0.5, alternative="less").pvalue)
+    assert rules.t_test(D).p == pytest.approx(expected.pvalue)
+    assert rules.t_test(D, 0.5).holds == pytest.approx(stats.ttest_1samp(D, 0.5, alternative="greater").pvalue)
+    assert rules.t_test(D, 0.5).fails == pytest.approx(stats.ttest_1samp(D, 0.5, alternative="less").pvalue)
 
 
 def test_three_seeds_show_an_interval_and_two_none():
@@ -89,13 +89,13 @@ def test_three_seeds_show_an_interval_and_two_none():
 
 
 def test_what_nothing_scatters_has_no_test_but_to_the_step_that_is_believed():
-    assert (rules.interval([1.0] * 5), rules.above([1.0] * 5)) == (None, (1.0, 1.0))
+    assert (rules.interval([1.0] * 5), rules.t_test([1.0] * 5)) == (None, (1.0, 1.0))
     assert rules.interval([1.0] * 4, least_sd=0.1).half_width == pytest.approx(stats.t.isf(0.025, 3) * 0.05)
 
 
 def test_a_widened_interval_and_its_test_say_the_same():
     limit = rules.interval(D, widening=rules.WIDENING).low
-    assert rules.above(D, limit, widening=rules.WIDENING).p == pytest.approx(0.05)
+    assert rules.t_test(D, limit, widening=rules.WIDENING).p == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("shift", [-2.0, -0.5, 0.0, 0.6, 3.0])
@@ -105,7 +105,7 @@ def test_equal_is_that_the_interval_lies_within_the_margin_and_no_worse_that_it_
     sides = rules.within(values, 1.5)
     assert (2 * sides.holds < 0.05) == (reach.low > -1.5 and reach.high < 1.5)
     assert (2 * sides.fails < 0.05) == (reach.low > 1.5 or reach.high < -1.5)
-    assert (2 * rules.no_worse(values, 1.5).holds < 0.05) == (reach.low > -1.5)
+    assert (2 * rules.t_test(values, -1.5).holds < 0.05) == (reach.low > -1.5)
 
 
 def test_a_positive_control_needs_five_seeds_and_one_in_two_hundred():

@@ -60,7 +60,7 @@ def test_the_markdown_has_the_verdicts_and_says_what_they_mean(on_paper, finish_
     deit = on_paper.profile("paper").entries[0].experiment
     for seed in range(3, 8):
         finish_experiment(deit.with_seed(seed), 30.0)
-    markdown = render_markdown(make_leaderboard(on_paper, "paper", tmp_path, 3))
+    markdown = render_markdown(make_leaderboard(on_paper, "paper", tmp_path, range(3)))
     row = next(line for line in markdown.splitlines() if line.startswith("|") and "30.00" in line)
     cells = [text.strip() for text in row.split("|")[2:-1]]
     assert cells[:4] == ["30.00 ± 0.45 (n=8) #2", "34.8", "-4.8", "contradicted"]
