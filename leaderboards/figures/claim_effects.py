@@ -17,7 +17,6 @@ from matplotlib.figure import Figure as Canvas
 from leaderboards.figures.parts import style
 from leaderboards.judged_claims import JudgedClaim
 from leaderboards.text.notation import format_signed
-from suite.spec.claims import Claim
 
 LIMIT = 8.0  # of the axis; what lies beyond is an arrow at its edge
 SAME, OPPOSITE, OPEN = style.COLORS[1], style.COLORS[0], "#777777"
@@ -98,11 +97,12 @@ def count_others(claims: Sequence[JudgedClaim]) -> str:
     return f"Not drawn: {counts} (of {len(claims)} claims)." if others else ""
 
 
-def name_claim(claim: Claim) -> str:
-    """The claim's name as a sentence, with ConViT and the like spelt as in its statement."""
-    proper = (word for word in re.findall("[A-Za-z]+", claim.statement) if word.isupper() or re.search(".[A-Z]", word))
+def name_claim(judged: JudgedClaim) -> str:
+    """The claim's name as a sentence, with ConViT and the like spelt as the paper's claims spell them."""
+    words = re.findall("[A-Za-z]+", " ".join(claim.statement for claim in judged.paper.claims))
+    proper = (word for word in words if (word.isupper() and word != "A") or re.search(".[A-Z]", word))
     spelt = {word.lower() + plural: word + plural for word in proper for plural in ("", "s")}
-    name = re.sub("[a-z]+", lambda word: spelt.get(word[0], word[0]), claim.name).replace("_", " ")
+    name = re.sub("[a-z]+", lambda word: spelt.get(word[0], word[0]), judged.claim.name).replace("_", " ")
     return name[0].upper() + name[1:]
 
 
@@ -120,7 +120,7 @@ def _lay_out(axes: Axes, lines: Sequence[EffectRow | str], below: str) -> None:
     axes.grid(axis="x", color=style.GRID, linewidth=0.7)
     axes.axvline(0, color=style.NEUTRAL, linewidth=0.9, zorder=2)
     axes.set_axisbelow(True)
-    axes.set_yticks(list(rows), labels=[name_claim(row.judged.claim) for row in rows.values()])
+    axes.set_yticks(list(rows), labels=[name_claim(row.judged) for row in rows.values()])
     for label, row in zip(axes.get_yticklabels(), rows.values(), strict=True):
         label.set_fontweight("bold" if row.judged.claim.primary else "normal")
     seeds = axes.twinx()
