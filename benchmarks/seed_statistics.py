@@ -149,7 +149,14 @@ def until(grids: int, sd: float, target: float, most: int = 30) -> tuple[float, 
 
 
 def after_a_look(grids: int, looks: tuple[int, int], effect: float, levels: tuple[float, ...]) -> float:
-    """How often one of two looks finds something."""
+    """Count how often one of two looks finds something.
+
+    Args:
+        grids: number of grids.
+        looks: seeds at each look.
+        effect: the true mean.
+        levels: level of each look.
+    """
     d = effects(grids, looks[1], effect).tolist()
     return percent(any(rules.t_test(v[:n]).p < p for n, p in zip(looks, levels, strict=True)) for v in d)
 
