@@ -189,7 +189,14 @@ def over_images(grids: int, num_images: int = 1000) -> tuple[float, float]:
 
 
 def ranks(grids: int, gap: float, n: int, num_models: int = 7) -> tuple[float, float]:
-    """Models some deviations from one to the next: the pairs that ranks tell apart, and grids with a wrong one."""
+    """Rank models in a row: the share of pairs that are told apart, and of grids with a wrong rank.
+
+    Args:
+        grids: number of grids.
+        gap: deviations from one model to the next.
+        n: number of seeds.
+        num_models: number of models.
+    """
     rng, told, wrong = np.random.default_rng(2), [], []
     pairs = [(i, j) for i in range(num_models) for j in range(i)]
     for _ in range(grids):
