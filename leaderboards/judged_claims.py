@@ -14,7 +14,7 @@ from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import in_points, is_accuracy
 from leaderboards.significance.estimates import Estimate, derive, single
-from leaderboards.significance.rules import passes_control, to_log_odds
+from leaderboards.significance.rules import SIGNIFICANCE, levels, passes_control, to_log_odds
 from leaderboards.significance.verdicts import ClaimVerdict, Judgment, Measured, Question, judge_claims
 from suite.papers import list_claims
 from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term
@@ -119,29 +119,37 @@ def _judge_paper(paper: PaperClaims, find_leaderboard: FindLeaderboard, scale: s
                 known.append((claim, _ask(claim, cells, find_leaderboard, scale)))
     judgments = judge_claims([question for _, question in known], scale == "paper")
     for (claim, question), judgment in zip(known, judgments, strict=True):
-        suites = tuple(dict.fromkeys(term.suite for effect in claim.effects for term in effect.terms))
-        yield JudgedClaim(paper, claim, scale, question, judgment, suites)
+        yield JudgedClaim(paper, claim, scale, question, judgment, claim.suites)
+
+
+def _level(claim: Claim, num_seeds: int, find_leaderboard: FindLeaderboard) -> float:
+    """The level of a claim's test by the looks of its suites' frozen plans: of the first that has so many seeds."""
+    plans = [found.plan for suite in claim.suites if (found := find_leaderboard(suite)) and found.plan]
+    of_looks = (zip(plan.looks, levels(plan.looks), strict=True) for plan in plans)
+    return min((level for looks in of_looks for seeds, level in looks if seeds >= num_seeds), default=SIGNIFICANCE)
 
 
 def _ask(claim: Claim, cells: Sequence[Sequence[Cell]], find_leaderboard: FindLeaderboard, scale: str) -> Question:
     """Measure a claim's effects. It is settled where a run failed, or where the claim says that it is not testable."""
     failed = any(cell.status in ("failed", "void") for of_effect in cells for cell in of_effect)
+    effects = [
+        Measured(
+            estimate=_estimate(effect, of_effect),
+            paper=_size_in_paper(effect, of_effect),
+            relation=claim.relation,
+            margin=claim.margin,
+            is_at_papers_scale=scale == "paper",
+            why_untestable=_find_late(effect, of_effect) or _fails_control(effect, find_leaderboard),
+        )
+        for effect, of_effect in zip(claim.effects, cells, strict=True)
+    ]
     return Question(
         name=claim.name,
-        effects=[
-            Measured(
-                estimate=_estimate(effect, of_effect),
-                paper=_size_in_paper(effect, of_effect),
-                relation=claim.relation,
-                margin=claim.margin,
-                is_at_papers_scale=scale == "paper",
-                why_untestable=_find_late(effect, of_effect) or _fails_control(effect, find_leaderboard),
-            )
-            for effect, of_effect in zip(claim.effects, cells, strict=True)
-        ],
+        effects=effects,
         settled="failed runs" if failed else "not testable here" if scale in claim.not_testable else None,
         is_primary=bool(claim.primary),
         after=claim.after,
+        level=_level(claim, min(effect.num_seeds for effect in effects), find_leaderboard),
     )
 
 

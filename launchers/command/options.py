@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from launchers.command.address import Address
-from leaderboards.significance.rules import FIRST_LOOK
+from leaderboards.significance.rules import FIRST_LOOK, MOST_LOOKS
 from suite.base.errors import SpecError
 from suite.papers import are_shown_with_best, get_suite
 from suite.spec.profile import Profile
@@ -95,12 +95,7 @@ class GridOptions:
             raise SpecError("--seeds until=… trains all configurations of the headline together: it takes no --only")
         if self.until is not None and self.max_seeds < FIRST_LOOK:
             raise SpecError(f"--max-seeds {self.max_seeds}: --seeds until=… first looks at {FIRST_LOOK}; expected more")
-        if self.freeze is not None and self.only:
-            raise SpecError("--freeze writes down all of a profile: it takes no --only")
-        if self.looks and (self.freeze is None or self.until is not None):
-            raise SpecError("--looks goes with --freeze and a fixed number of --seeds")
-        if self.looks and (list(self.looks) != sorted(set(self.looks)) or self.looks[-1] != len(self.seeds)):
-            raise SpecError(f"--looks: expected rising numbers of seeds, the last of them {len(self.seeds)}")
+        self._check_freeze()
         if self.runs_per_gpu and (self.cluster == "slurm" or self.max_parallel or (self.ranks_per_node or 1) > 1):
             raise SpecError(
                 "--runs-per-gpu is for runs of one rank on this machine, as many at once as the GPUs take: "
@@ -110,6 +105,16 @@ class GridOptions:
             raise SpecError("--compile goes with --zero-stage 0, 1 or 2: stage 3 gathers weights layer by layer")
         if self.teacher_weights is not None and not self.teacher_weights.is_file():
             raise SpecError(f"--teacher-weights {self.teacher_weights}: there is no such file")
+
+    def _check_freeze(self) -> None:
+        if self.freeze is not None and self.only:
+            raise SpecError("--freeze writes down all of a profile: it takes no --only")
+        if self.looks and (self.freeze is None or self.until is not None):
+            raise SpecError("--looks goes with --freeze and a fixed number of --seeds")
+        rising = sorted(set(self.looks))
+        if self.looks and (list(self.looks) != rising or rising[-1] != len(self.seeds) or len(rising) > MOST_LOOKS):
+            last = f"the last of them {len(self.seeds)}"
+            raise SpecError(f"--looks: expected at most {MOST_LOOKS} rising numbers of seeds, {last}")
 
     @property
     def profile_name(self) -> str:

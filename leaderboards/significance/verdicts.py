@@ -155,6 +155,7 @@ class Question:
         settled: a verdict that no number can change, such as "failed runs"; None: it is judged if there are seeds.
         is_primary: whether it is tested by itself.
         after: name of the claim that must hold before; "" for none.
+        level: level of its test: lower than 0.05 where a frozen plan has several looks at the result.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Question:
     settled: ClaimVerdict | None = None
     is_primary: bool = False
     after: str = ""
+    level: float = SIGNIFICANCE
 
     @property
     def testable(self) -> list[Measured]:
@@ -169,7 +171,8 @@ class Question:
 
     @property
     def sides(self) -> Sides:
-        return all_of([effect.sides for effect in self.testable], len(self.effects) - len(self.testable))
+        found = all_of([effect.sides for effect in self.testable], len(self.effects) - len(self.testable))
+        return Sides(*(min(1.0, p * SIGNIFICANCE / self.level) for p in found))
 
     @property
     def deciding(self) -> tuple[Measured, float]:

@@ -1,16 +1,21 @@
 """Plans that are frozen before their runs: what stands in them, and what a board says of runs that differ."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from launchers.command.command_line import parse_options
 from launchers.command.options import make_resources
 from launchers.grid import main
+from leaderboards import judged_claims
 from leaderboards.boards.board import make_leaderboard
+from leaderboards.significance.estimates import single
+from leaderboards.significance.verdicts import Measured, Question
 from leaderboards.text.frozen_plan import describe_plan
 from suite.base.errors import RecordError, SpecError
 from suite.papers import get_suite
+from suite.papers.convit.claims import CLAIMS
 from suite.store.frozen_plan import read_plan
 
 SUITE = get_suite("sample_efficiency")
@@ -108,7 +113,21 @@ def test_nothing_is_frozen_after_a_run_of_it_has_begun_or_twice(store, tmp_path_
     assert "1 of the 20 runs of this plan have begun" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("looks", [["2", "1"], ["1"], ["1", "1", "2"]])
+@pytest.mark.parametrize("looks", [["2", "1"], ["1"], ["1", "1", "2"], ["1", "2", "3"]])
 def test_looks_rise_to_the_number_of_seeds(tmp_path, looks):
-    with pytest.raises(SpecError, match="expected rising numbers of seeds, the last of them 2"):
+    with pytest.raises(SpecError, match="expected at most 2 rising numbers of seeds, the last of them 2"):
         parse_options(command(tmp_path, "--looks", *looks))
+
+
+@pytest.mark.parametrize(
+    ("looks", "seeds", "level"), [((5, 8), 5, 0.01), ((5, 8), 8, 0.045), ((8,), 8, 0.05), ((4, 9), 9, 0.0294)]
+)
+def test_a_claim_is_tested_at_the_level_of_its_plans_look(tmp_path, looks, seeds, level):
+    command = ["--suite", "sample_efficiency", "--seeds", str(looks[-1]), "--runs", str(tmp_path)]
+    assert main([*command, "--freeze", str(tmp_path / "plan.json"), "--looks", *map(str, looks)]) == 0
+    board = SimpleNamespace(plan=read_plan(tmp_path, "sample_efficiency", "laptop"))
+    (claim,) = (one for one in CLAIMS.claims if one.name == "convit_gains_over_all_shares")
+    assert judged_claims._level(claim, seeds, lambda suite: board) == level
+    effect = Measured(single({0: 1.0, 1: 2.0, 2: 3.5, 3: 2.0, 4: 1.0}))
+    plain, strict = Question("a", [effect]), Question("a", [effect], level=level)
+    assert strict.sides.holds == pytest.approx(plain.sides.holds * 0.05 / level)

@@ -290,7 +290,8 @@ def test_the_build_of_all_suites_judges_all_claims(finish_experiment, tmp_path, 
     assert {line["scale"] for line in lines.values()} == {"laptop"}
     pages = {path.name for path in (tmp_path / "leaderboards/claims").iterdir()}
     papers = ("convit", "cordonnier", "cmhsa", "structured_init")
-    assert pages == {f"{paper}.{suffix}" for paper in papers for suffix in ("md", "html")}
+    pictures = {f"effects.laptop.{suffix}" for suffix in ("png", "svg")}
+    assert pages == {f"{paper}.{suffix}" for paper in papers for suffix in ("md", "html")} | pictures
     assert main(["--suite", "sample_efficiency", "--runs", str(tmp_path)]) == 0
     assert "at laptop scale: " in capsys.readouterr().out
 
