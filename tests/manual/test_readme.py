@@ -76,7 +76,7 @@ def test_a_board_s_runs_are_counted_by_commit_with_the_command_that_makes_it(tmp
     headline = BoardHeadline(told="", ours="", mean=-2.0, variances=(1.0, 1.0), num_cells=9, num_missing=0)
     board.with_suffix(".headline.json").write_text(headline.model_dump_json())
     assert render_origins(tmp_path, tmp_path).splitlines()[2] == (
-        "| [init_heads, gpu](init_heads/gpu.md) | 2 for 1 seed, 1 of further seeds, 1 of custom models | 6 "
+        "| [init_heads, gpu](init_heads/gpu.md) | 2 for 1 seed, 1 of further seeds, 1 of custom models | 7 "
         "| `python launchers/grid.py --suite init_heads --profile gpu` | 2 of 1234567, 1 of abcdefg | 1.3 |"
     )
 
