@@ -36,7 +36,10 @@ def render_findings_html(grid: str = "") -> str:
 
 
 def _name_files(tokens: Sequence[Token]) -> None:
-    """Write the name of a link's file after its text."""
+    """Write the name of a link's file after its text, and a picture's file by its name."""
+    for picture in (token for block in tokens for token in block.children or () if token.type == "image"):
+        picture.content = f"{escape(picture.content)} <small>({_FOLDER}/{escape(str(picture.attrs['src']))})</small>"
+        picture.type = "html_inline"
     for link in (token for block in tokens for token in block.children or () if token.type.startswith("link_")):
         if link.type == "link_open":
             place = f"{_FOLDER}/{link.attrs['href']}"

@@ -39,7 +39,7 @@ def tools(tmp_path, monkeypatch):
 
 def submitter(tmp_path, allocation=None, experiments=EXPERIMENTS, **options):
     plan = make_plan(experiments, tmp_path, Resources())
-    return Submitter(plan, tmp_path, SUITE, "smoke", 3, allocation or Allocation(), **options)
+    return Submitter(plan, tmp_path, SUITE, "smoke", range(3), allocation or Allocation(), **options)
 
 
 def test_many_runs_are_one_array_of_jobs_that_train_several_each(tmp_path, tools):
@@ -97,7 +97,9 @@ def test_an_option_of_sbatch_that_needs_no_value_is_given_without_one(tmp_path, 
 @pytest.mark.parametrize("name", ["a\\b", "a%j", "a:b", "a\nb", "a\udcffb"])
 def test_a_store_whose_jobs_could_not_log_or_import_there_is_refused(tmp_path, tools, name):
     with pytest.raises(SpecError, match="could not write logs or import code"):
-        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", 3, Allocation())
+        Submitter(
+            make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", range(3), Allocation()
+        )
 
 
 HOSTILE = {

@@ -34,7 +34,7 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     monkeypatch.setattr(cluster, "PYTHON", str(tools / "python"))
     plan = make_plan(SUITE.profile("smoke").experiments()[:2], store, Resources())
-    submitter = cluster.Submitter(plan, store, SUITE, "smoke", 1, cluster.Allocation())
+    submitter = cluster.Submitter(plan, store, SUITE, "smoke", range(1), cluster.Allocation())
     folder = store / "slurm" / submitter.submission.name
     folder.mkdir(parents=True)
     (folder / "70_1_0_log.out").touch()

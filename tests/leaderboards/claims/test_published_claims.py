@@ -26,7 +26,7 @@ JUDGED = [(paper, scale) for paper in list_claims() for scale in ("laptop", "des
 
 def judged_anew(paper, scale):
     boards = boards_of(paper, scale)
-    suites = {board.parent.name for board in boards}
+    suites = {name for name in list_suites() if scale in get_suite(name).profiles}
     with contextlib.ExitStack() as stack:
         records = [stack.enter_context(unpacked(board.with_suffix(f".{SUFFIX}"))) for board in boards]
         store = stack.enter_context(joined(records))
