@@ -20,11 +20,12 @@ from leaderboards.significance import rules
 from leaderboards.significance.estimates import rank_intervals, single
 from leaderboards.significance.power import is_decided, widened
 from leaderboards.significance.verdicts import Measured, Printed, Question, judge_claims, judge_table
+from suite.spec.claims import slope_weights
 
 Array = npt.NDArray[np.float64]
 SHARES = (0.05, 0.1, 0.3, 0.5, 1.0)
 LOGS = -np.log(SHARES)
-SLOPE = np.array(rules.slope_weights(SHARES))
+SLOPE = np.array(slope_weights(SHARES))
 ACCURACIES = np.array([34.0, 40.0, 49.0, 52.0, 55.0])  # of the baseline, by share
 SIGNS = {"same direction": 1, "opposite direction": -1, "unresolved": 0}
 

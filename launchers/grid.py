@@ -82,7 +82,7 @@ def _run(options: GridOptions, console: Console) -> int:
         print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
         return Exit.DONE
     if options.freeze is not None:
-        freeze(grid, console)
+        freeze(grid, options.freeze, console)
         return Exit.DONE
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit

@@ -1,6 +1,7 @@
 """``--freeze``: write down what is to be shown, and by which runs, before the first of them begins."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.console import Console
 
@@ -12,8 +13,8 @@ from suite.store.frozen_plan import FrozenPlan, plan_path, write_plan
 from suite.store.run_directory import RunDirectory
 
 
-def freeze(grid: GridRequest, console: Console) -> None:
-    """Write the grid's plan to the file of ``--freeze`` and to the run store.
+def freeze(grid: GridRequest, file: Path, console: Console) -> None:
+    """Write the grid's plan to a file and to the run store.
 
     Raises:
         SpecError: A run of the plan has begun.
@@ -39,11 +40,7 @@ def freeze(grid: GridRequest, console: Console) -> None:
         configurations=tuple(sorted({experiment.configuration for experiment in grid.experiments})),
         claims=tuple(claims),
     )
-    for path in (options.freeze, plan_path(options.runs, suite.name, grid.profile_name)):
-        if path is not None:
-            write_plan(path, plan)
-            console.print(
-                f"{path}: {len(plan.configurations)} configurations, {len(plan.claims)} claims, "
-                f"{len(plan.seeds)} seeds; SHA-256 {plan.sha256}",
-                soft_wrap=True,
-            )
+    size = f"{len(plan.configurations)} configurations, {len(plan.claims)} claims, {len(plan.seeds)} seeds"
+    for path in (file, plan_path(options.runs, suite.name, grid.profile_name)):
+        write_plan(path, plan)
+        console.print(f"{path}: {size}; SHA-256 {plan.sha256}", soft_wrap=True)

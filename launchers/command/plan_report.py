@@ -10,7 +10,7 @@ from rich.progress import track
 from rich.table import Column, Table
 from rich.text import Text
 
-from launchers.core.cost_estimate import count_run_flops, estimate_hours
+from launchers.core.cost_estimate import count_run_flops
 from launchers.core.plan import Job, PlannedRun, count
 from launchers.core.run_names import describe
 from suite.cost.costs import images_seen, models_to_count, write_hours
@@ -67,7 +67,7 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
     for run in plan:
         experiment = run.job.experiment
         flops = count_run_flops(experiment, run.job.resources)
-        hours = estimate_hours(experiment, run.job.resources, profile)
+        hours = profile.hours(flops)
         total += 0.0 if run.status.state == "done" else hours
         table.add_row(
             names[experiment.id],
@@ -113,7 +113,7 @@ def print_suites(console: Console) -> None:
 
 
 def _size(profile: Profile, experiments: Collection[Experiment], separator: str = ", ") -> str:
-    hours = sum(estimate_hours(experiment, Resources(), profile) for experiment in experiments)
+    hours = profile.hours(sum(count_run_flops(experiment, Resources()) for experiment in experiments))
     return f"{len(experiments)} runs{separator}{write_hours(hours)} {_unit(profile)}-h"
 
 

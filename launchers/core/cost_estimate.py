@@ -6,7 +6,6 @@ from suite.base.errors import FOREIGN_ERRORS, SpecError
 from suite.cost import costs
 from suite.cost.known_flops import Flops, find_flops
 from suite.spec.experiment import Experiment
-from suite.spec.profile import Profile
 from suite.spec.resources import Resources
 
 
@@ -15,11 +14,6 @@ def count_run_flops(experiment: Experiment, resources: Resources) -> float:
     flops = costs.run_flops(experiment, resources, count_flops)
     assert flops is not None
     return flops
-
-
-def estimate_hours(experiment: Experiment, resources: Resources, profile: Profile) -> float:
-    """Hours of a whole run on one core or GPU, at the profile's stated rate."""
-    return count_run_flops(experiment, resources) / profile.sustained_flops / 3600
 
 
 def count_flops(model: str, *, num_classes: int, image_size: int, **options: Any) -> Flops:

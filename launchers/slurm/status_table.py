@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from launchers.core.console import Excerpt
-from launchers.core.cost_estimate import estimate_hours
+from launchers.core.cost_estimate import count_run_flops
 from launchers.core.plan import LONGEST_S
 from launchers.core.run_names import describe
 from launchers.slurm.grid_status import JobState, JobStatus
@@ -48,7 +48,7 @@ def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
         elif status.state != "done":
             configuration = experiment.configuration_id
             if configuration not in by_flops:
-                by_flops[configuration] = estimate_hours(experiment, resources, profile)
+                by_flops[configuration] = profile.hours(count_run_flops(experiment, resources))
             needed += by_flops[configuration]
     return needed
 

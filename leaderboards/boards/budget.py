@@ -45,7 +45,7 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
         known = hours_of[configuration] or [h * _length(experiment) for h in of_family[_family(experiment)]]
         flops = None if known else _flops(experiment)
         if flops is not None:
-            known = [flops / profile.sustained_flops / 3600]
+            known = [profile.hours(flops)]
         if known:
             to_go += left * statistics.fmean(known)
         else:

@@ -63,10 +63,10 @@ def _add_plans(store: Path, joined_store: Path) -> None:
     """Copy the frozen plans of one more store, unless another store has another plan of the same suite."""
     (joined_store / PLANS).mkdir(exist_ok=True)
     for path in sorted((store / PLANS).glob("*.json")):
-        copy = joined_store / PLANS / path.name
-        if copy.exists() and copy.read_bytes() != read_file(path):
+        copy, plan = joined_store / PLANS / path.name, read_file(path)
+        if copy.exists() and read_file(copy) != plan:
             raise RecordError(f"{path} and another store's plan of this name differ: build their boards apart")
-        write_atomically(copy, read_file(path))
+        write_atomically(copy, plan)
 
 
 def _runs_by_id(stores: Sequence[Path]) -> dict[str, list[RunDirectory]]:

@@ -27,7 +27,7 @@ def render_claims_html(
 
     Args:
         paper, claims: the paper, and its judged claims.
-        grid: as in ``render_index_html``.
+        grid: the address of the page of the grid at work; "": a file.
         pictures: ``effects.<scale>.svg``, the effects of all papers' claims, by this name.
     """
     scales: dict[str, list[JudgedClaim]] = {}

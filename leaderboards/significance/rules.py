@@ -68,21 +68,13 @@ def by_seed(frame: pd.DataFrame, weights: Mapping[str, float], log_odds: bool = 
 
     Args:
         frame: columns configuration, seed and value.
-        weights: weight of each configuration: 1 and -1 for an effect, ``slope_weights`` for a trend.
+        weights: weight of each configuration: 1 and -1 for an effect, for a trend ``suite.spec.claims.slope_weights``.
         log_odds: whether values are accuracies in percent that count as log odds.
     """
     wide = frame.pivot(index="seed", columns="configuration", values="value")[list(weights)]
     paired = wide.dropna()
     found = (paired.map(to_log_odds) if log_odds else paired).mul(list(weights.values()))
     return found.sum(axis="columns"), int(wide.count().sum() - paired.size)
-
-
-def slope_weights(shares: Sequence[float]) -> list[float]:
-    """Weights of the least-squares slope on -ln(share), positive where a number rises as images get scarce."""
-    logs = [-math.log(share) for share in shares]
-    center = statistics.fmean(logs)
-    total = sum((x - center) ** 2 for x in logs)
-    return [(x - center) / total for x in logs]
 
 
 def to_log_odds(percent: float) -> float:

@@ -81,7 +81,7 @@ class Measured:
     Args:
         estimate: ours.
         paper: the paper's; None where only its direction is known.
-        relation: what the claim says: "greater" than zero, "equal" to it, "no worse".
+        relation: relation that the claim states: "greater" than zero, "equal" to it, "no worse".
         margin: the margin of the two others.
         is_at_papers_scale: whether the effect's size is judged by the paper's.
         why_untestable: why this effect can say nothing for the claim, nor against it; "" if it can.

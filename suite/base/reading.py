@@ -138,7 +138,7 @@ def unreadable(path: Path, error: Exception, advice: str) -> RecordError:
 def describe(error: Exception) -> str:
     """Say in one line what is wrong with a file; of a record's fields the first: "top1_percent is 150: Input ..."."""
     if not isinstance(error, ValidationError):
-        return str(error).splitlines()[0]
+        return (str(error).splitlines() or [type(error).__name__])[0]
     first = error.errors(include_url=False)[0]
     name, found = ".".join(map(str, first["loc"])), first["input"]
     if not name:

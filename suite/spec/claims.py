@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -49,7 +49,7 @@ class Effect(Frozen):
     Args:
         terms: the weighted numbers.
         constant: the number that is added to them.
-        paper: what the paper finds, where its tables do not print all of the numbers; None: it is computed from them;
+        paper: the paper's effect, where its tables do not print all of the numbers; None: it is computed from them;
             where they print none either, only the effect's direction is known.
         log_odds: whether each accuracy counts as its log odds, ln(p / (1 - p)), instead of in points.
         control: the positive control: an effect that must be above zero for this one to be testable.
@@ -170,6 +170,14 @@ def mean_of(effects: Iterable[Effect]) -> Effect:
     return scaled(total, 1 / (1 + len(others)))
 
 
+def slope_weights(shares: Sequence[float]) -> list[float]:
+    """Weights of the least-squares slope on -ln(share), positive where a number rises as images get scarce."""
+    logs = [-math.log(share) for share in shares]
+    center = statistics.fmean(logs)
+    total = sum((x - center) ** 2 for x in logs)
+    return [(x - center) / total for x in logs]
+
+
 def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
     """Make the least-squares slope of effects on -ln(share), by an e-fold, in points and in log odds.
 
@@ -178,14 +186,8 @@ def trend(effects: Mapping[float, Effect]) -> tuple[Effect, Effect]:
     Args:
         effects: effects by the share of the images.
     """
-    logs = [-math.log(share) for share in effects]
-    center = statistics.fmean(logs)
-    total = sum((x - center) ** 2 for x in logs)
-    parts = [
-        scaled(effect, round(len(logs) * (x - center) / total, 12))
-        for x, effect in zip(logs, effects.values(), strict=True)
-    ]
-    slope = mean_of(parts)
+    weights = zip(slope_weights(list(effects)), effects.values(), strict=True)
+    slope = mean_of(scaled(effect, round(len(effects) * weight, 12)) for weight, effect in weights)
     return slope, slope.model_copy(update={"log_odds": True})
 
 

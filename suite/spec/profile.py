@@ -95,6 +95,10 @@ class Profile(Frozen):
         candidates = [candidate for entry in self.entries for candidate in entry.candidates]
         return with_ancestors(e.with_seed(seed) for seed in seeds for e in candidates)
 
+    def hours(self, flops: float) -> float:
+        """Hours that one worker takes for so many operations, at the stated rate."""
+        return flops / self.sustained_flops / 3600
+
     def map_experiments(self, change: Callable[[Experiment], Experiment]) -> Profile:
         """Fill the same places in the tables by changed experiments, whose parents are changed too."""
 

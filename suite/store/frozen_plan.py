@@ -8,10 +8,10 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
-from suite.base.errors import RecordError, RunError
-from suite.base.files import disk_error, read_file, write_atomically
+from suite.base.errors import RunError
+from suite.base.files import naming_disk_errors, read_file, write_atomically
 from suite.base.frozen import Frozen
-from suite.base.reading import describe, read_model, seal, unseal
+from suite.base.reading import read_model, seal, unreadable, unseal
 from suite.spec.claims import Claim
 
 FOLDER = "plans"
@@ -59,13 +59,11 @@ def plan_path(store: Path, suite: str, profile: str) -> Path:
 
 def write_plan(path: Path, plan: FrozenPlan) -> None:
     """Write a plan; RunError where the disk refuses, or where another one is there."""
-    try:
+    with naming_disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             raise RunError(f"{path} is there already: a plan is frozen once. Name another file, or another --runs")
         write_atomically(path, plan.as_record())
-    except OSError as error:
-        raise disk_error(path, error) from error
 
 
 def read_plan(store: Path, suite: str, profile: str) -> FrozenPlan | None:
@@ -80,7 +78,5 @@ def read_plan(store: Path, suite: str, profile: str) -> FrozenPlan | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise RecordError(
-            f"cannot read the frozen plan {path}: {describe(error)}. Bring the file that `--freeze` wrote, or "
-            "delete it: then no board of these runs is as frozen."
-        ) from error
+        advice = "Bring the file that `--freeze` wrote, or delete it: then no board of these runs is as frozen."
+        raise unreadable(path, error, advice) from error

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from suite.base.errors import RecordError
 from suite.base.files import read_file, write_atomically
+from suite.base.reading import unreadable
 from suite.store.run_directory import RunDirectory
 
 NOT_COUNTED = -1  # predicted for a test image that could not be decoded
@@ -67,6 +67,5 @@ def read_predictions(run: RunDirectory) -> Predictions | None:
             raise ValueError(f"{right:.2f} % of them are right, result.json has {result.top1_percent:.2f}")
         return found
     except (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
-        raise RecordError(
-            f"cannot read {run.predictions_path}: {error}. Bring the file that was written with the result."
-        ) from error
+        advice = "Bring the file that was written with the result."
+        raise unreadable(run.predictions_path, error, advice) from error

@@ -7,7 +7,7 @@ from scipy import stats
 
 from leaderboards.significance import rules
 from leaderboards.significance.rules import Sides
-from suite.spec.claims import number, trend
+from suite.spec.claims import number, slope_weights, trend
 
 D = [1.3, 0.2, 2.1, 0.9, -0.4, 1.7]
 SHARES = (0.05, 0.1, 0.3, 0.5, 1.0)
@@ -48,7 +48,7 @@ def test_a_mean_over_shares_and_a_slope_are_one_number_a_seed_too(frame):
     wide = frame.pivot(index="seed", columns="configuration", values="value").dropna()
     gain = np.stack([wide[f"convit {s}"] - wide[f"deit {s}"] for s in SHARES])
     mean, num_unmatched = rules.by_seed(frame, gains([0.2] * 5))
-    slope, _ = rules.by_seed(frame, gains(rules.slope_weights(SHARES)))
+    slope, _ = rules.by_seed(frame, gains(slope_weights(SHARES)))
     assert mean.tolist() == pytest.approx(gain.mean(axis=0))
     assert slope.tolist() == pytest.approx(np.polyfit(-np.log(SHARES), gain, 1)[0])
     assert num_unmatched == 9
@@ -61,13 +61,13 @@ def test_a_slope_in_log_odds_is_that_of_each_accuracys_log_odds(frame):
         .map(lambda p: math.log(p / (100 - p)))
     )
     gain = np.stack([wide[f"convit {s}"] - wide[f"deit {s}"] for s in SHARES])
-    found, _ = rules.by_seed(frame, gains(rules.slope_weights(SHARES)), log_odds=True)
+    found, _ = rules.by_seed(frame, gains(slope_weights(SHARES)), log_odds=True)
     assert found.tolist() == pytest.approx(np.polyfit(-np.log(SHARES), gain, 1)[0])
 
 
 def test_a_claims_trend_has_the_same_weights():
     points, log_odds = trend({share: number("any", str(share), "top1") for share in SHARES})
-    assert [term.weight for term in points.terms] == pytest.approx(rules.slope_weights(SHARES))
+    assert [term.weight for term in points.terms] == pytest.approx(slope_weights(SHARES))
     assert (points.log_odds, log_odds.log_odds, log_odds.terms) == (False, True, points.terms)
 
 
