@@ -69,6 +69,7 @@ def _structured_init() -> Iterable[_Cell]:
 
 
 _RATES = (7e-4, 2e-3, 6e-3)
+_RATES_BETWEEN = (4e-4, 1.2e-3, 3.5e-3)  # of what has neither a second phase nor a warm-up to be searched
 
 
 def _cmhsa() -> Iterable[_Cell]:
@@ -88,16 +89,14 @@ def _cmhsa() -> Iterable[_Cell]:
         first = cmhsa.small_scale(
             {"convolution": tuple(map(cmhsa.PhaseSetting, _RATES)), "attention": (cmhsa.PhaseSetting(rate),)}, scale
         )
-        column = f"rate {rate:g}, warm-up 0.04 epochs, weights x {scale:g}"
+        column = f"rate {rate:g}, weights x {scale:g}"
         for kernel_size in (3, 5):
             yield f"CMHSA-{kernel_size} (both phases)", column, first.two_phases(kernel_size)
         yield "CMHSA-5 (both phases, no warm-up)", column, first.two_phases(5, with_warmup=False)
-        for with_warmup in (True, False):
-            yield (
-                f"random attention, {'with' if with_warmup else 'without'} warm-up",
-                column,
-                first.random_attention(with_warmup),
-            )
+    for scale, rate in product(SCALES, (*_RATES, *_RATES_BETWEEN)):
+        at = cmhsa.small_scale({"attention": (cmhsa.PhaseSetting(rate),)}, scale)
+        for row, with_warmup in {"random attention": True, "random attention, no warm-up": False}.items():
+            yield row, f"rate {rate:g}, weights x {scale:g}", at.random_attention(with_warmup)
 
 
 def _drop_path() -> Iterable[_Cell]:
@@ -133,15 +132,22 @@ def _finalists(name: str, cells: Iterable[_Cell]) -> Iterable[_Cell]:
             yield method, setting, candidates
 
 
+def read_top1(path: Path) -> float:
+    """The accuracy of a finished run, in percent."""
+    return float(json.loads(path.read_text())["top1_percent"])
+
+
 def write_tried(name: str, suite: Suite, store: Path) -> None:
     """Write the accuracies of the runs that are finished."""
     lines: list[tuple[str | int, ...]] = [("method", "setting", "seed", "top1_percent")]
     for entry, seed in product(suite.profile("laptop").entries, SEEDS):
-        results = [store / "experiments" / one.with_seed(seed).id / "result.json" for one in entry.candidates]
-        if all(path.exists() for path in results):
-            best = max(json.loads(path.read_text())["top1_percent"] for path in results)
-            (setting,) = entry.columns
-            lines.append((*entry.row, setting, seed, f"{best:.2f}"))
+        (method,), (setting,), (experiment,) = entry.row, entry.columns, entry.candidates
+        firsts = {f"rate {one.recipe.learning_rate:g}, {setting.partition(', ')[2]}": one for one in experiment.parents}
+        tried = {(method, setting): experiment, **{(f"{method}: first", at): one for at, one in firsts.items()}}
+        for (of, at), one in tried.items():
+            path = store / "experiments" / one.with_seed(seed).id / "result.json"
+            if path.exists() and (line := (of, at, seed, f"{read_top1(path):.2f}")) not in lines:
+                lines.append(line)
     with (FOLDER / f"{name}.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(lines)
 
