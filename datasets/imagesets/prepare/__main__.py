@@ -54,7 +54,7 @@ def _make_parser() -> argparse.ArgumentParser:
         description="Convert an image set for training. A command that was killed goes on where it ended.",
     )
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
-    parser.add_argument("--source", metavar="DIR", help="the originals; needless for sets that can be fetched")
+    parser.add_argument("--source", metavar="PATH", help="the originals; needless for sets that can be fetched")
     parser.add_argument("--format", required=True, choices=get_args(StorageFormat), dest="storage_format")
     parser.add_argument("--out", type=a_path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
     shrinks = "shrink images whose longer side has more pixels (default: none)"
