@@ -133,7 +133,7 @@ def _sources(
     if isinstance(derived, ChangeFrom):
         rows = [] if row == derived.baseline else [row, derived.baseline]
         return [found.get((of, derived.of)) for of in rows], _change
-    return [found.get((row, column)) for column in derived.columns], _mean
+    return [found.get((row, column)) for column in derived.columns], statistics.fmean
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
@@ -154,7 +154,7 @@ def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, pa
     return Cell(
         row=row,
         column=column,
-        metric=metrics.pop() if formula is _mean and len(metrics) == 1 else "",
+        metric=metrics.pop() if formula is statistics.fmean and len(metrics) == 1 else "",
         estimate=derive([source.estimate for source in sources], formula),
         paper=paper,
         coverage=coverage,
@@ -181,10 +181,6 @@ def _change(pair: Sequence[float]) -> float | None:
 
 def _ratio(pair: Sequence[float]) -> float | None:
     return pair[0] / pair[1] if pair[1] else None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values)
 
 
 def _worst(statuses: Sequence[CellStatus]) -> CellStatus:

@@ -147,7 +147,7 @@ def read_configuration(
         status = read_run_status(run, _parents(experiment, seed, read))
         kept.statuses[seed] = replace(status, result=None)
         if status.result is None:
-            kept.device_hours[seed] = _hours(run)
+            kept.device_hours[seed] = device_hours(read_attempts(run))
         elif status.state == "done":
             _keep(kept, status.result, metrics)
         else:
@@ -183,11 +183,3 @@ def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:
         kept.batch_norm_images[seed] = micro
     if result.num_corrupt_images:
         kept.num_corrupt_images[seed] = result.num_corrupt_images
-
-
-def _hours(run: RunDirectory) -> float:
-    """The device hours of an unfinished run; 0 where its attempts cannot be read."""
-    try:
-        return device_hours(read_attempts(run))
-    except (OSError, UnicodeDecodeError):
-        return 0.0

@@ -9,7 +9,7 @@ from leaderboards.figures.parts.heads import QUERY_NOTE, Group, Heads, Panel, dr
 from leaderboards.figures.parts.logged import HeadPaths, read_paths
 from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
 from leaderboards.figures.parts.runs import read_first_runs
-from suite.spec.figures import CentersFigure, PathsFigure
+from suite.spec.figures import CentersFigure, ModelsFigure, PathsFigure
 
 _LAYERS_IN_ROW = 6
 _LAYER_SIDE_IN, _MOMENT_SIDE_IN = 1.6, 2.3
@@ -32,11 +32,7 @@ def draw_centers(figure: CentersFigure, leaderboard: Leaderboard) -> Canvas | No
 
 
 def _draw(
-    figure: CentersFigure | PathsFigure,
-    leaderboard: Leaderboard,
-    groups: list[Group],
-    side: float,
-    notes: tuple[str, ...],
+    figure: ModelsFigure, leaderboard: Leaderboard, groups: list[Group], side: float, notes: tuple[str, ...]
 ) -> Canvas:
     columns = min(_LAYERS_IN_ROW, max(len(group.panels) for group in groups))
     canvas = style.new_canvas(leaderboard, figure, *sheet_size(groups, columns, side), *notes)

@@ -106,9 +106,6 @@ def name_claim(judged: JudgedClaim) -> str:
     return name[0].upper() + name[1:]
 
 
-# -- on the axes
-
-
 def _lay_out(axes: Axes, lines: Sequence[EffectRow | str], below: str) -> None:
     """Draw the axis with the rows' labels on the left and their seeds on the right."""
     rows = {y: line for y, line in enumerate(lines) if isinstance(line, EffectRow)}

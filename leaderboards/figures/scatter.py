@@ -133,7 +133,8 @@ def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: di
     half = 4.5 * canvas.dpi / 72
     at = [axes.transData.transform((point.x, point.y)) for point in points]
     taken: list[Bbox] = [Bbox.from_extents(x - half, y - half, x + half, y + half) for x, y in at]
-    taken += [_error_bar(axes, point, point.interval) for point in points if point.interval is not None]
+    bars = [[(point.x, point.interval.low), (point.x, point.interval.high)] for point in points if point.interval]
+    taken += [Bbox(axes.transData.transform(ends)).padded(1, 0) for ends in bars]
     for point in points:
         options = []
         for horizontal, vertical, dx, dy in _SIDES:
@@ -151,9 +152,3 @@ def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: di
             if option is not best:
                 option[1].remove()
         taken.append(best[2])
-
-
-def _error_bar(axes: Axes, point: Point, interval: Interval) -> Bbox:
-    x, low = axes.transData.transform((point.x, interval.low))
-    _, high = axes.transData.transform((point.x, interval.high))
-    return Bbox.from_extents(x - 1, low, x + 1, high)

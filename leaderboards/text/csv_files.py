@@ -87,8 +87,6 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
     }
 
 
-# -- what each finished run was and cost
-
 RUN_COLUMNS = (
     "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
     "best_top1_percent", "num_evaluations", "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes",

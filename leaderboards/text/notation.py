@@ -96,13 +96,9 @@ def scale_title(leaderboard: Leaderboard) -> str:
     return f"Profile {leaderboard.profile_name}: another scale than the paper's, not comparable with its numbers."
 
 
-def format_headline(leaderboard: Leaderboard) -> str:
-    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
-    return make_headline(leaderboard).told
-
-
 def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
-    """The headline in words and numbers, as it stands beside a board in ``<profile>.headline.json``."""
+    """The headline in words and numbers, as it stands beside a board in ``<profile>.headline.json``: ``ConViT over
+    DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
     cell = leaderboard.headline
     number = format_difference(cell) if cell else "not in this profile"
     paper = f" (paper: {format_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""

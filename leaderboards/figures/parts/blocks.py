@@ -162,9 +162,6 @@ def _name_cut(nums_heads: Iterable[int]) -> str:
     return f"The first {MOST_HEADS} of {most} heads." if most > MOST_HEADS else ""
 
 
-# -- the average map between patches
-
-
 def between_blocks(shown: Sequence[ShownMaps], corner: int = 0) -> Blocks:
     """A column for each one, a row for each layer. With a ``corner``, so many patches in the upper left of each map are
     enlarged, with white squares where a row of patches looks at itself."""

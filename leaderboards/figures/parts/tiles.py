@@ -45,10 +45,6 @@ class Tile:
     boxes: tuple[Box, ...] = ()
     note: tuple[str, str] | None = None
 
-    @property
-    def is_map(self) -> bool:
-        return self.pixels.ndim == 2
-
 
 @dataclass
 class MapBlock:
@@ -63,7 +59,7 @@ class MapBlock:
 
     @property
     def maps(self) -> list[Array]:
-        return [tile.pixels for tile in self.tiles.values() if tile.is_map]
+        return [tile.pixels for tile in self.tiles.values() if tile.pixels.ndim == 2]
 
     @property
     def width(self) -> float:
@@ -177,7 +173,7 @@ def _draw_tile(axes: Axes, tile: Tile, x: float, y: float, side: float, norm: Lo
     """Draw a tile so that its longer side fills the place."""
     rows, columns = tile.pixels.shape[:2]
     scale = side / max(rows, columns)
-    pixels = colormaps[style.DEPTH_COLORS](norm(tile.pixels), bytes=True) if tile.is_map else tile.pixels
+    pixels = colormaps[style.DEPTH_COLORS](norm(tile.pixels), bytes=True) if tile.pixels.ndim == 2 else tile.pixels
     extent = (x, x + columns * scale, y + rows * scale, y)
     axes.imshow(pixels, extent=extent, interpolation="nearest", aspect="auto")
     halo = [withStroke(linewidth=2.0, foreground="white")]

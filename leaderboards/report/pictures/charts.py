@@ -49,9 +49,6 @@ def find_charts(leaderboard: Leaderboard) -> list[Chart]:
     return [chart for chart in (*lines, curves) if chart is not None]
 
 
-# -- learning curves
-
-
 def _curves(leaderboard: Leaderboard) -> Chart | None:
     names = _name_configurations(leaderboard)
     found: dict[str, dict[str, Curve]] = {}
@@ -114,9 +111,6 @@ def _papers_accuracies(
             ends = (float(curve.epochs[0]), float(curve.epochs[-1]))
             levels += [{"line": name, "metric": METRICS["top1_percent"], "x": x, "paper": cell.paper} for x in ends]
     return levels
-
-
-# -- the papers' line figures
 
 
 def chart_lines(figure: LineFigure, leaderboard: Leaderboard) -> Chart | None:
