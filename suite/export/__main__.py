@@ -7,7 +7,7 @@ from pathlib import Path
 
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
-from suite.base.errors import RecordError, RunError, SpecError
+from suite.base.errors import RecordError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
 from suite.export.timm_results import render_timm_results
@@ -57,10 +57,7 @@ def _write_results(store: Path, path: Path) -> None:
             f"there is no run store {store}: expected a folder that holds experiments/; name it with --runs"
         )
     results = list(_finished(store))
-    try:
-        write_atomically(path, render_timm_results(results).encode())
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}. Name another file.") from error
+    write_atomically(path, render_timm_results(results).encode())
     print(f"{path}: {len(results)} runs")
 
 
