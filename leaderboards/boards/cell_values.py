@@ -28,7 +28,7 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
     for entry in entries:
         candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
         shown, search = choose(candidates)
-        coverage = _cover(candidates, shown, search, collection.num_planned)
+        coverage = _cover(candidates, shown, search, len(collection.seeds))
         for column, metric in entry.columns.items():
             runs = pick({seed: shown.runs for seed, values in shown.values.items() if metric in values})
             covered = _cover_metric(coverage, len(runs.values))
@@ -92,9 +92,6 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
     if not shown.values:
         return "missing"
     return "done" if all(len(candidate.values) >= num_planned for candidate in candidates) else "partial"
-
-
-# -- cells that the paper derives from others
 
 
 def add_derived(
@@ -196,9 +193,6 @@ def _measure(
     asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in ours]
     cells = measured_cells(asked, paper, collection)
     return {row: cell for (row, _), cell in cells.items()}
-
-
-# -- how cells compare with each other, and with the paper's numbers
 
 
 def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tuple[Row, str], Cell]:

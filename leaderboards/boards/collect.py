@@ -91,10 +91,6 @@ class Collection:
     runs: dict[str, SeedRuns]
     seeds: Sequence[int]  # that are planned for each configuration
 
-    @property
-    def num_planned(self) -> int:
-        return len(self.seeds)
-
 
 def collect(
     profile: Profile, store: Path, seeds: Sequence[int] | None = None, tables: Iterable[Table] = ()
@@ -164,7 +160,6 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, SeedRuns]) ->
 
 
 def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:
-    """Keep the part of a result that is shown."""
     seed, micro = result.experiment.seed, result.micro_batch_size
     found = {metric: read_metric(result, metric) for metric in metrics}
     kept.values[seed] = {metric: value for metric, value in found.items() if value is not None}

@@ -19,9 +19,6 @@ _MARKS = f"{QUERY_NOTE} Lines: from each center's place before training (hollow)
 _CIRCLES = "to its place then (filled), with the ellipses that hold 50 % (solid) and 90 % (dotted) of its attention."
 
 
-# -- layer by layer, from recorded maps
-
-
 def draw_centers(figure: CentersFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no maps are recorded."""
     found, notes = read_first_runs(leaderboard, figure.models, lambda run: read_recorded(run, _READ))
@@ -73,9 +70,6 @@ def _explain(groups: list[Group]) -> str:
         circles = ", which holds 50 % (solid) and 90 % (dotted) of it within its ellipses"
         return f"{QUERY_NOTE} Numbered markers: centers of each head's Gaussian attention{circles}."
     return f"{QUERY_NOTE} Numbered markers: where each head's attention lies on average."
-
-
-# -- how Gaussian heads moved, from a training's log
 
 
 def draw_paths(figure: PathsFigure, leaderboard: Leaderboard) -> Canvas | None:

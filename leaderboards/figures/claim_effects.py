@@ -129,7 +129,6 @@ def _lay_out(axes: Axes, lines: Sequence[EffectRow | str], below: str) -> None:
 
 
 def _draw_row(axes: Axes, y: int, row: EffectRow) -> None:
-    """Draw the margin, our interval and dot, and the paper's diamond."""
     color = COLORS[row.judged.verdict]
     for ends, ends_color, width, zorder in ((row.margin, _BAND, 9, 1), (row.interval, color, 1.8, 4)):
         low, high = (max(ends[0], -LIMIT), min(ends[1], LIMIT)) if ends else (0, 0)

@@ -90,9 +90,6 @@ def _find_module(module: str) -> ModuleSpec:
     return spec
 
 
-# -- what a file that stands alone may import
-
-
 def find_neighbours(text: str, new_modules: Iterable[str]) -> list[str]:
     """Name the packages that a file imports and nobody has installed: their edits change no version.
 

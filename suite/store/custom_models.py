@@ -34,7 +34,7 @@ def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> l
     for custom_model in custom_models:
         path = store / record_name(custom_model)
         with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
-            before = _read(path)
+            before = read_model(CustomModel, read_file(path))
             if before.is_same_as(custom_model):
                 custom_model = custom_model.joined_with(before)
             else:
@@ -51,12 +51,8 @@ def read_custom_models(store: Path) -> list[CustomModel]:
     found = []
     for path in sorted((store / FOLDER).glob("*.json")):
         try:
-            found.append(_read(path))
+            found.append(read_model(CustomModel, read_file(path)))
         except (OSError, ValueError) as error:
             advice = "Start the grid with that --challenger again, or delete it."
             raise unreadable(path, error, advice) from error
     return found
-
-
-def _read(path: Path) -> CustomModel:
-    return read_model(CustomModel, read_file(path))

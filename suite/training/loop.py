@@ -15,6 +15,7 @@ from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
 from suite.base.errors import RunError
+from suite.models.convit.probes import attention_layers
 from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -92,7 +93,7 @@ class Training:
         self.probe = None
         self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
         if ranks.is_first:
-            if probing.can_be_probed(model, resources.zero_stage):
+            if resources.zero_stage < 3 and attention_layers(model):  # stage 3 cuts weights in pieces: none is whole
                 self.probe = probing.AttentionProbe(self.images, ranks.device)
             run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
@@ -189,7 +190,10 @@ class Training:
         images, labels = batch
         # stochastic depth draws from torch's global state: fixed by step and rank, so nothing has to be saved
         seeds = np.random.SeedSequence([self.experiment.seed, step, self.ranks.rank])
-        _seed(int(seeds.generate_state(1, np.uint64)[0] >> 1), self.ranks.device)
+        seed = int(seeds.generate_state(1, np.uint64)[0] >> 1)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed notes a stack for each GPU, used or not
+        if self.ranks.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         total = torch.zeros((), device=self.ranks.device)
         for micro_images, micro_labels in zip(
             images.split(self.micro_batch), labels.split(self.micro_batch), strict=True
@@ -301,10 +305,3 @@ class Training:
             teacher_sha256=self.origin.teacher_sha256,
             weights_sha256=weights_sha256,
         )
-
-
-def _seed(seed: int, device: torch.device) -> None:
-    """Do what of ``torch.manual_seed`` matters here: where no GPU is used, that notes a stack for each that may be."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)

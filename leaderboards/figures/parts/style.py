@@ -189,9 +189,6 @@ def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -
         canvas.legend(handles=handles, loc="outside lower center", ncols=len(columns), frameon=False, fontsize=9)
 
 
-# -- the colours of attention, on a logarithmic scale, and the bar that explains them
-
-
 def log_scale(maps: Iterable[Array], least_ratio: float = 2.0) -> LogNorm:
     """The scale up to the largest attention in the maps, and down by at most four decades, at least ``least_ratio``."""
     values = np.concatenate([np.zeros(0), *(pixels[np.isfinite(pixels)] for pixels in maps)])

@@ -137,9 +137,6 @@ def _of_series(line: Series) -> Iterable[dict[str, float]]:
         yield point
 
 
-# -- Vega-Lite
-
-
 def _lines(names: Iterable[str]) -> list[Line]:
     colors = [color if color != BLACK else "#8a6d3b" for color in COLORS]  # black would vanish in the dark
     return [Line(name, colors[i % len(colors)], i < SHOWN_AT_FIRST) for i, name in enumerate(dict.fromkeys(names))]

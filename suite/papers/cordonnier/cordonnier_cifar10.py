@@ -16,11 +16,7 @@ from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table
 
-_COLUMNS = {
-    "accuracy": "top1_fraction",
-    "params_m": "num_parameters_millions",
-    "flops_b": "linear_gflops",
-}
+_COLUMNS = {"accuracy": "top1_fraction", "params_m": "num_parameters_millions", "flops_b": "linear_gflops"}
 _CURVES = {
     "ResNet18": Place(row=("ResNet18",), column="accuracy"),
     "SA quadratic": Place(row=("SA quadratic",), column="accuracy"),
