@@ -61,7 +61,6 @@ def render_waiting(trouble: str) -> str:
 
 
 def render_picture(**shown: Any) -> str:
-    """Render a table as SVG."""
     return _environment().get_template("table.svg.j2").render(**shown)
 
 

@@ -91,7 +91,7 @@ def render_suite_page(
         downloads=downloads,
         charts=charts,
         figures=figures,
-        claims=[_view_claim(judged, above) for judged in claims],
+        claims=[{**format_claim(judged), "href": above and f"{above}/claims/{_address(judged)}"} for judged in claims],
         comparison=COMPARISON,
         comparisons=write_comparisons(leaderboard),
         notes=find_notes(leaderboard),
@@ -127,6 +127,5 @@ def _render(
     )
 
 
-def _view_claim(judged: JudgedClaim, above: str) -> dict[str, str]:
-    page = f"{above}/claims/{judged.paper.name}.html#{judged.scale}-{judged.claim.name}" if above else ""
-    return {**format_claim(judged), "href": page}
+def _address(judged: JudgedClaim) -> str:
+    return f"{judged.paper.name}.html#{judged.scale}-{judged.claim.name}"

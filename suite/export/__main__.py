@@ -35,20 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
         parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
     if options.run is not None:
-        _export(options.run, options.runs, options.to)
+        from suite.export.card import write_use
+        from suite.export.folder import export  # imports torch
+
+        path = experiments_folder(options.runs) / options.run
+        directory = RunDirectory(path if path.is_dir() else Path(options.run))
+        use = write_use(str(options.to), directory.read_experiment(), export(directory, options.to))
+        print(f"{options.to} holds the network:\n\n{use}")
     if options.results_csv is not None:
         _write_results(options.runs, options.results_csv)
     return Exit.DONE
-
-
-def _export(run: str, store: Path, folder: Path) -> None:
-    from suite.export.card import write_use
-    from suite.export.folder import export  # imports torch
-
-    path = experiments_folder(store) / run
-    directory = RunDirectory(path if path.is_dir() else Path(run))
-    is_timms = export(directory, folder)
-    print(f"{folder} holds the network:\n\n{write_use(str(folder), directory.read_experiment(), is_timms)}")
 
 
 def _write_results(store: Path, path: Path) -> None:

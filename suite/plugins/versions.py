@@ -39,7 +39,6 @@ def find_version(module: str, owner: Distribution | None = None) -> str:
 
 
 def _owners(package: str) -> list[Distribution]:
-    """The distributions that claim a package."""
     return list(map(distribution, find_distributions().get(package, ())))
 
 

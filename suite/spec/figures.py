@@ -48,7 +48,6 @@ class RunFigure(Figure):
 
     @property
     def places(self) -> list[Place]:
-        """The places in all of its fields."""
         return list(_find_places(self))
 
 

@@ -19,11 +19,6 @@ def record_name(custom_model: CustomModel) -> str:
     return f"{FOLDER}/{custom_model.name}.json"
 
 
-def as_record(custom_model: CustomModel) -> bytes:
-    """The record as JSON."""
-    return custom_model.model_dump_json(indent=1).encode()
-
-
 def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> list[CustomModel]:
     """Record custom models; one takes the place of another of its name, whose runs stay but are shown no more.
 
@@ -41,7 +36,7 @@ def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> l
                 replaced.append(before)
         with naming_disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, as_record(custom_model))
+        write_atomically(path, custom_model.model_dump_json(indent=1).encode())
     return replaced
 
 

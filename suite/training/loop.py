@@ -260,7 +260,6 @@ class Training:
             self._append(**places)
 
     def _append(self, **values: Any) -> None:
-        """Write one metrics line, by the first rank."""
         if self.ranks.is_first:
             step = self.progress.step
             epoch = step * self.recipe.batch_size / self.images.num_train

@@ -43,7 +43,6 @@ class Chart:
 
 
 def find_charts(leaderboard: Leaderboard) -> list[Chart]:
-    """The charts that there are data for."""
     curves = _curves(leaderboard)
     lines = [chart_lines(figure, leaderboard) for figure in leaderboard.suite.figures if isinstance(figure, LineFigure)]
     return [chart for chart in (*lines, curves) if chart is not None]
