@@ -114,10 +114,8 @@ def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bo
         kind = "killed" if isinstance(error, LostPeerError) else "error"  # killed: it goes on once all are there again
     if reason is not None:
         gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
-        with contextlib.suppress(SuiteError):  # as far as the disk lets us
-            if (
-                not directory.failure_path.exists()
-            ):  # the first rank to fail is right: what others see is that it is gone
+        with contextlib.suppress(SuiteError):  # as far as the disk lets us; of several ranks the first to fail is right
+            if not directory.failure_path.exists():
                 directory.record_failure(kind, reason)
         with contextlib.suppress(OSError):
             print(details, file=sys.stderr)

@@ -117,13 +117,12 @@ def _text(board: Board, row: Row, column: str, part: str) -> str:
 
 def _ours(cell: Cell, decimals: int) -> str:
     ours, ranks = notation.format_ours(cell, decimals), notation.format_ranks(cell)
+    status = notation.format_status(cell)
     if cell.status != "done":
-        return f"{ours} **{notation.format_status(cell)}** {ranks}".strip()
+        return f"{ours} **{status}** {ranks}".strip()
     last = cell.last_top1_percent
     after = "" if last is None else f", last epoch {last:.{notation.shown_decimals(cell, decimals)}f}"
-    return (
-        f"{ours or 'undefined'} ({notation.format_status(cell)}{after}) {ranks}".strip()
-    )  # such as a relative gain over a baseline of 0
+    return f"{ours or 'undefined'} ({status}{after}) {ranks}".strip()  # such as a relative gain over a baseline of 0
 
 
 def _is_numeric(lines: list[list[str]], index: int) -> bool:

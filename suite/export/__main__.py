@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         path = experiments_folder(options.runs) / options.run
         directory = RunDirectory(path if path.is_dir() else Path(options.run))
-        use = write_use(str(options.to), directory.read_experiment(), export(directory, options.to))
+        is_timms = export(directory, options.to)
+        use = write_use(str(options.to), directory.read_experiment(), is_timms)
         print(f"{options.to} holds the network:\n\n{use}")
     if options.results_csv is not None:
         _write_results(options.runs, options.results_csv)

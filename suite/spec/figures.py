@@ -29,7 +29,7 @@ class Figure(Frozen):
 class TableFigure(Figure):
     """A figure of numbers in a table, whose row keys and columns are checked before anything is trained.
 
-    Its fields ``..._key`` name row keys, ``column`` and ``..._column`` columns; None where there is no such column.
+    Its fields ``..._key`` name row keys, ``column`` and ``..._column`` columns.
     """
 
     table: str = ""
@@ -40,7 +40,7 @@ class TableFigure(Figure):
 
     @property
     def columns(self) -> list[str]:
-        return [column for name, column in self if name.endswith("column") and column is not None]
+        return [column for name, column in self if name.endswith("column")]
 
 
 class RunFigure(Figure):
@@ -81,7 +81,7 @@ class LineFigure(TableFigure):
 
     @property
     def columns(self) -> list[str]:
-        return [*self.lines.values(), *super().columns]
+        return [*self.lines.values(), *filter(None, super().columns)]
 
 
 class HeatmapFigure(TableFigure):
