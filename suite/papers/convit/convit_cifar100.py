@@ -44,7 +44,11 @@ SUITE = Suite(
     question="Does the convolutional prior help on CIFAR-100, and more in larger models?",
     tables=(
         Table(
-            name="convit_figure11a", item="Fig. 11a", row_keys=("size",), ranked="in_rows", derived=(recipes.BEST_GAIN,)
+            name="convit_figure11a",
+            item="Fig. 11a",
+            row_keys=("size",),
+            ranked="in_rows",
+            derived=(recipes.BEST_GAIN,),
         ),
     ),
     profiles={

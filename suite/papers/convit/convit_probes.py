@@ -140,7 +140,12 @@ SUITE = Suite(
             layers=(1, 10),
         ),
         MapsFigure(
-            name="figure17", item="Fig. 17", what="images", models=_both("S", _MAPS), layers=(1, 4, 7, 10), num_images=1
+            name="figure17",
+            item="Fig. 17",
+            what="images",
+            models=_both("S", _MAPS),
+            layers=(1, 4, 7, 10),
+            num_images=1,
         ),
     ),
     footnotes=(
