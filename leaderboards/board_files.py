@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from leaderboards import figures
 from leaderboards.boards.board import Leaderboard
 from leaderboards.custom_models import find_comparisons
 from leaderboards.judged_claims import JudgedClaim
@@ -14,8 +15,6 @@ from leaderboards.text.markdown import render_markdown
 from leaderboards.text.notation import make_headline
 from suite.base.errors import RunError
 from suite.base.files import write_atomically
-
-FIGURE_FORMATS = ("png", "svg", "pdf")
 
 
 def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Path:
@@ -36,7 +35,9 @@ def write_leaderboard(leaderboard: Leaderboard, out: Path) -> Path:
         (out / f"{leaderboard.profile_name}.challengers.csv").unlink(missing_ok=True)
     for suffix, content in contents.items():
         write_atomically(out / f"{leaderboard.profile_name}.{suffix}", content.encode())
-    _write_figures(leaderboard, out)
+    for figure in leaderboard.suite.figures:
+        stem = out / f"{leaderboard.profile_name}.{figure.name}"
+        _write_pictures(figures.draw(figure, leaderboard), stem, ("png", "svg", "pdf"))
     return out / f"{leaderboard.profile_name}.md"
 
 
@@ -62,22 +63,10 @@ def make_folder(out: Path) -> None:
         raise RunError(f"cannot make the folder {out}: {error.strerror}. Choose another with --out.") from error
 
 
-def _write_figures(leaderboard: Leaderboard, out: Path) -> None:
-    """Draw the figures that have data."""
-    if not leaderboard.suite.figures:
-        return
-    from leaderboards.figures import draw
-
-    for figure in leaderboard.suite.figures:
-        _write_pictures(draw(figure, leaderboard), out / f"{leaderboard.profile_name}.{figure.name}", FIGURE_FORMATS)
-
-
 def write_effects(claims: Sequence[JudgedClaim], out: Path) -> None:
     """Draw each scale's claims as ``effects.<scale>.png`` and ``.svg``."""
-    from leaderboards.figures import draw_claims
-
     for scale in dict.fromkeys(judged.scale for judged in claims):
-        pictures = draw_claims([judged for judged in claims if judged.scale == scale])
+        pictures = figures.draw_claims([judged for judged in claims if judged.scale == scale])
         _write_pictures(pictures, out / f"effects.{scale}", ("png", "svg"))
 
 
@@ -91,10 +80,7 @@ def _write_pictures(pictures: Mapping[str, bytes], stem: Path, suffixes: Iterabl
             path.unlink(missing_ok=True)
 
 
-# -- the pages
-
-
-def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, has_index: bool = False) -> Path:
+def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim], *, has_index: bool = False) -> None:
     """Write ``<profile>.html``.
 
     Args:
@@ -112,9 +98,7 @@ def write_page(leaderboard: Leaderboard, out: Path, claims: Iterable[JudgedClaim
             pictures[figure.name] = {suffix: path.read_bytes() for suffix, path in files.items()}
     shown = [judged for judged in claims if leaderboard.suite.name in judged.suites and judged.scale == name]
     page = render_suite_page(leaderboard, pictures, shown, above=".." if has_index else "")
-    path = out / f"{name}.html"
-    write_atomically(path, page.encode())
-    return path
+    write_atomically(out / f"{name}.html", page.encode())
 
 
 def write_pages(lines: Sequence[IndexLine], claims: Sequence[JudgedClaim], out: Path) -> None:

@@ -13,14 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from leaderboards.board_files import (
-    make_folder,
-    write_effects,
-    write_leaderboard,
-    write_page,
-    write_pages,
-    write_records,
-)
+from leaderboards import board_files
 from leaderboards.boards.board import check_store, make_leaderboard
 from leaderboards.boards.joined_stores import joined
 from leaderboards.packed_records import unpacked
@@ -68,9 +61,9 @@ def build(
     leaderboard = make_leaderboard(suite, profile, store, seeds)
     claims = find_claims(leaderboard, store)
     out = out or store / "leaderboards" / suite.name
-    markdown = write_leaderboard(leaderboard, out)
-    write_page(leaderboard, out, claims)
-    records = write_records(leaderboard, out, pack=pack)
+    markdown = board_files.write_leaderboard(leaderboard, out)
+    board_files.write_page(leaderboard, out, claims)
+    records = board_files.write_records(leaderboard, out, pack=pack)
     messages = [
         *describe_published(suite_name, profile),
         *summarize_comparisons(leaderboard),
@@ -104,18 +97,18 @@ def build_all(
     """
     check_store(store)
     out = out or store / "leaderboards"
-    make_folder(out)
+    board_files.make_folder(out)
     lines = [_write_line(line, out, pack=pack) for line in survey(store, profile, seeds)]
     write_atomically(out / "index.csv", render_index_csv(lines).encode())
     write_atomically(out / "index.md", render_index(lines).encode())
     claims = judge_all(lines, store)
     write_atomically(out / "claims.csv", render_claims_csv(claims).encode())
-    make_folder(out / "claims")
+    board_files.make_folder(out / "claims")
     for paper in list_claims():
         page = render_claims_page(paper, [judged for judged in claims if judged.paper is paper])
         write_atomically(out / "claims" / f"{paper.name}.md", page.encode())
-    write_effects(claims, out / "claims")
-    write_pages(lines, claims, out)
+    board_files.write_effects(claims, out / "claims")
+    board_files.write_pages(lines, claims, out)
     print(f"Index: {out / 'index.md'}\nClaims: {out / 'claims.csv'}")
     return not any(line.error for line in lines)
 
@@ -125,8 +118,8 @@ def _write_line(line: IndexLine, out: Path, *, pack: bool) -> IndexLine:
     records = ""
     if line.leaderboard and line.cost:
         try:
-            write_leaderboard(line.leaderboard, out / line.suite.name)
-            records = write_records(line.leaderboard, out / line.suite.name, pack=pack)
+            board_files.write_leaderboard(line.leaderboard, out / line.suite.name)
+            records = board_files.write_records(line.leaderboard, out / line.suite.name, pack=pack)
         except SuiteError as error:
             line = IndexLine(line.suite, line.profile_name, error=str(error))
     if line.error:
@@ -136,9 +129,6 @@ def _write_line(line: IndexLine, out: Path, *, pack: bool) -> IndexLine:
     if records:
         print(f"  {records}")
     return line
-
-
-# -- the command line
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -11,14 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from leaderboards.published_boards import (
-    PUBLISHED,
-    describe_headline,
-    list_boards,
-    read_headline,
-    read_own_runs,
-    read_runs,
-)
+from leaderboards import published_boards
 from leaderboards.significance.power import seeds_needed
 from suite.base.arguments import spell_seeds
 from suite.base.errors import RecordError
@@ -38,13 +31,14 @@ def render_table(folder: Path, published: Path) -> str:
         published: the folder of the boards, ``<suite>/<profile>.md``.
     """
     lines = ["| suite | of | question | headline |", "|---|---|---|---|"]
-    found = {name: list_boards(published / name) for name in list_suites()}
+    found = {name: published_boards.list_boards(published / name) for name in list_suites()}
     for name, boards in sorted(found.items(), key=lambda item: (not item[1], item[0])):  # what there is to see first
         suite = get_suite(name)
         link = os.path.relpath(boards[0] if boards else suite_module(name).__file__ or "", folder)
         paper = suite.paper.partition(" (")[0]
         headlines = [
-            f"[{board.stem}]({os.path.relpath(board, folder)}): {describe_headline(board)}" for board in boards
+            f"[{board.stem}]({os.path.relpath(board, folder)}): {published_boards.describe_headline(board)}"
+            for board in boards
         ]
         headline = "<br>".join(headlines) or f"{suite.headline.text}: not trained yet"
         lines.append(f"| [{name}]({link}) | {paper}, {suite.item} | {suite.question} | {headline} |")
@@ -66,7 +60,7 @@ def render_origins(folder: Path, published: Path) -> str:
         "|---|---|---:|---|---|---:|",
     ]
     for suite in list_suites():
-        for board in list_boards(published / suite):
+        for board in published_boards.list_boards(published / suite):
             lines.append(_format_origin(board, suite, os.path.relpath(board, folder)))
     return "\n".join(lines)
 
@@ -74,7 +68,7 @@ def render_origins(folder: Path, published: Path) -> str:
 def _format_origin(board: Path, suite: str, link: str) -> str:
     """A board's line. Custom models are counted apart, and so are seeds that not all configurations have, as a fuller
     suite shares some of them."""
-    profile, runs, num_all = board.stem, read_own_runs(board), len(read_runs(board))
+    profile, runs, num_all = board.stem, published_boards.read_own_runs(board), len(published_boards.read_runs(board))
     hours_of: dict[str, dict[str, float]] = {}  # by configuration and seed
     for run in runs:
         hours_of.setdefault(run["run"].rpartition("/")[0], {})[run["seed"]] = float(run["device_hours"])
@@ -85,7 +79,7 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
     hours = sum(min(own.values()) for own in hours_of.values())  # the run that other work disturbed least
     commits = Counter(run["commit"][:7] for run in runs).most_common()
     command = f"python launchers/grid.py --suite {suite}{f' --profile {profile}' * (profile != 'laptop')}"
-    headline = read_headline(board)
+    headline = published_boards.read_headline(board)
     needed = seeds_needed(headline.mean or 0.0, math.sqrt(sum(headline.variances)))
     further = f", {num_further} of further seeds" * (num_further > 0)
     others = f", {num_all - len(runs)} of custom models" * (num_all > len(runs))
@@ -100,9 +94,10 @@ def _format_origin(board: Path, suite: str, link: str) -> str:
 FILES: dict[Path, Callable[[Path, Path], str]] = {
     ROOT / "README.md": render_table,
     ROOT / "docs" / "suites.md": render_table,
-    PUBLISHED / "README.md": render_origins,
+    published_boards.PUBLISHED / "README.md": render_origins,
 }
 
 if __name__ == "__main__":
     for path, render in FILES.items():
-        write_atomically(path, replace_table(path.read_text(encoding="utf-8"), render(path.parent, PUBLISHED)).encode())
+        table = render(path.parent, published_boards.PUBLISHED)
+        write_atomically(path, replace_table(path.read_text(encoding="utf-8"), table).encode())

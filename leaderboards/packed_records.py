@@ -21,7 +21,7 @@ from leaderboards.boards.board import Leaderboard
 from suite.base.archives import StrictHeader, unpack_files
 from suite.base.errors import RecordError
 from suite.base.files import disk_error, open_file, read_file
-from suite.store.custom_models import FOLDER, as_record, record_name
+from suite.store.custom_models import FOLDER, record_name
 from suite.store.frozen_plan import FOLDER as PLANS
 from suite.store.frozen_plan import plan_path
 from suite.store.results import why_void
@@ -65,7 +65,7 @@ def pack_records(leaderboard: Leaderboard) -> PackedRecords:
             for name, content in records.items():
                 _add(archive, f"{EXPERIMENTS}/{run.id}/{name}", content)
         for custom_model in sorted(leaderboard.suite.custom_models, key=lambda custom_model: custom_model.name):
-            _add(archive, record_name(custom_model), as_record(custom_model))
+            _add(archive, record_name(custom_model), custom_model.model_dump_json(indent=1).encode())
         if leaderboard.plan is not None:
             path = plan_path(Path(), leaderboard.suite.name, leaderboard.profile_name)
             _add(archive, str(path), leaderboard.plan.as_record())

@@ -88,9 +88,6 @@ def read_line(suite: Suite, profile: str, store: Path, seeds: Sequence[int] | No
         return IndexLine(suite, profile, error=str(error))
 
 
-# -- claims
-
-
 def find_claims(leaderboard: Leaderboard, store: Path) -> list[JudgedClaim]:
     """The claims about one suite, judged at its scale together with all of their paper's; the other suites that they
     name are read from the store."""

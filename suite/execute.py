@@ -114,7 +114,11 @@ def _attempt(directory: RunDirectory, resources: Resources, is_to_be_trained: bo
         kind = "killed" if isinstance(error, LostPeerError) else "error"  # killed: it goes on once all are there again
     if reason is not None:
         gc.collect()  # a file that was being written is still open, and on a full disk takes the record's place
-        _record_failure(directory, kind, reason, details)
+        with contextlib.suppress(SuiteError):  # as far as the disk lets us; of several ranks the first to fail is right
+            if not directory.failure_path.exists():
+                directory.record_failure(kind, reason)
+        with contextlib.suppress(OSError):
+            print(details, file=sys.stderr)
     if status == Exit.INTERRUPTED:
         print("interrupted: the checkpoint is written, the same command goes on from it")
     return status
@@ -146,18 +150,6 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
         directory.heartbeat_path.unlink(missing_ok=True)
     distributed.stop()
     return Exit.DONE
-
-
-def _record_failure(directory: RunDirectory, kind: FailureKind, reason: str, details: str) -> None:
-    """Leave ``failure.json`` and a traceback in the log, as far as the disk lets us.
-
-    Of several ranks the first to fail is right: what the others see is that it is gone.
-    """
-    with contextlib.suppress(SuiteError):
-        if not directory.failure_path.exists():
-            directory.record_failure(kind, reason)
-    with contextlib.suppress(OSError):
-        print(details, file=sys.stderr)
 
 
 def _run_ranks(directory: RunDirectory, resources: Resources) -> int:

@@ -4,6 +4,7 @@ Costs are estimated from finished runs, else from FLOPs. Leaderboards count no F
 those of the shipped models, and of models that ``launchers/grid.py --list`` or a finished run has counted.
 """
 
+import contextlib
 import statistics
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -43,23 +44,15 @@ def estimate_cost(profile: Profile, collection: Collection) -> Cost:
     for configuration, experiment in experiments.items():
         left = sum(seed not in runs[configuration].values for seed in collection.seeds)
         known = hours_of[configuration] or [h * _length(experiment) for h in of_family[_family(experiment)]]
-        flops = None if known else _flops(experiment)
-        if flops is not None:
-            known = [profile.hours(flops)]
+        with contextlib.suppress(SpecError):  # the user's own image set is not at hand
+            flops = None if known else run_flops(experiment, Resources(), find_flops)
+            known = known if flops is None else [profile.hours(flops)]
         if known:
             to_go += left * statistics.fmean(known)
         else:
             num_unknown += left
     spent = sum(hours for one in collection.runs.values() for hours in one.device_hours.values())
     return Cost(spent, to_go, num_unknown, "GPU-hours" if profile.device == "gpu" else "core-hours")
-
-
-def _flops(experiment: Experiment) -> float | None:
-    """The FLOPs of a run; None if its model was never counted, or the user's own image set is not at hand."""
-    try:
-        return run_flops(experiment, Resources(), find_flops)
-    except SpecError:
-        return None
 
 
 def _family(experiment: Experiment) -> Hashable:

@@ -28,7 +28,7 @@ def measured_cells(entries: Sequence[Entry], paper: PaperTable, collection: Coll
     for entry in entries:
         candidates = [usable_runs(candidate, collection) for candidate in entry.candidates]
         shown, search = choose(candidates)
-        coverage = _cover(candidates, shown, search, collection.num_planned)
+        coverage = _cover(candidates, shown, search, len(collection.seeds))
         for column, metric in entry.columns.items():
             runs = pick({seed: shown.runs for seed, values in shown.values.items() if metric in values})
             covered = _cover_metric(coverage, len(runs.values))
@@ -94,9 +94,6 @@ def _status(candidates: Sequence[UsableRuns], shown: UsableRuns, num_planned: in
     return "done" if all(len(candidate.values) >= num_planned for candidate in candidates) else "partial"
 
 
-# -- cells that the paper derives from others
-
-
 def add_derived(
     table: Table, cells: Cells, entries: Sequence[Entry], paper: PaperTable, collection: Collection
 ) -> dict[tuple[Row, str], Cell]:
@@ -133,7 +130,7 @@ def _sources(
     if isinstance(derived, ChangeFrom):
         rows = [] if row == derived.baseline else [row, derived.baseline]
         return [found.get((of, derived.of)) for of in rows], _change
-    return [found.get((row, column)) for column in derived.columns], _mean
+    return [found.get((row, column)) for column in derived.columns], statistics.fmean
 
 
 def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, paper: float | None) -> Cell:
@@ -154,7 +151,7 @@ def combine(row: Row, column: str, sources: Sequence[Cell], formula: Formula, pa
     return Cell(
         row=row,
         column=column,
-        metric=metrics.pop() if formula is _mean and len(metrics) == 1 else "",
+        metric=metrics.pop() if formula is statistics.fmean and len(metrics) == 1 else "",
         estimate=derive([source.estimate for source in sources], formula),
         paper=paper,
         coverage=coverage,
@@ -183,10 +180,6 @@ def _ratio(pair: Sequence[float]) -> float | None:
     return pair[0] / pair[1] if pair[1] else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values)
-
-
 def _worst(statuses: Sequence[CellStatus]) -> CellStatus:
     order: tuple[CellStatus, ...] = ("failed", "void", "missing", "partial")
     return next((status for status in order if status in statuses), "done")
@@ -200,9 +193,6 @@ def _measure(
     asked = [entry.model_copy(update={"columns": {derived.column: derived.metric}}) for entry in ours]
     cells = measured_cells(asked, paper, collection)
     return {row: cell for (row, _), cell in cells.items()}
-
-
-# -- how cells compare with each other, and with the paper's numbers
 
 
 def add_ranks(table: Table, cells: Cells, entries: Iterable[Entry]) -> dict[tuple[Row, str], Cell]:

@@ -91,10 +91,6 @@ class Collection:
     runs: dict[str, SeedRuns]
     seeds: Sequence[int]  # that are planned for each configuration
 
-    @property
-    def num_planned(self) -> int:
-        return len(self.seeds)
-
 
 def collect(
     profile: Profile, store: Path, seeds: Sequence[int] | None = None, tables: Iterable[Table] = ()
@@ -147,7 +143,7 @@ def read_configuration(
         status = read_run_status(run, _parents(experiment, seed, read))
         kept.statuses[seed] = replace(status, result=None)
         if status.result is None:
-            kept.device_hours[seed] = _hours(run)
+            kept.device_hours[seed] = device_hours(read_attempts(run))
         elif status.state == "done":
             _keep(kept, status.result, metrics)
         else:
@@ -164,7 +160,6 @@ def _parents(experiment: Experiment, seed: int, read: Mapping[str, SeedRuns]) ->
 
 
 def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:
-    """Keep the part of a result that is shown."""
     seed, micro = result.experiment.seed, result.micro_batch_size
     found = {metric: read_metric(result, metric) for metric in metrics}
     kept.values[seed] = {metric: value for metric, value in found.items() if value is not None}
@@ -183,11 +178,3 @@ def _keep(kept: SeedRuns, result: Result, metrics: Iterable[str]) -> None:
         kept.batch_norm_images[seed] = micro
     if result.num_corrupt_images:
         kept.num_corrupt_images[seed] = result.num_corrupt_images
-
-
-def _hours(run: RunDirectory) -> float:
-    """The device hours of an unfinished run; 0 where its attempts cannot be read."""
-    try:
-        return device_hours(read_attempts(run))
-    except (OSError, UnicodeDecodeError):
-        return 0.0

@@ -37,13 +37,13 @@ def find_effects(suite: Suite, table: Table, cells: Mapping[Key, Cell]) -> dict[
         if table.ranked != "none" and is_accuracy(cell.metric) and cell.provenance.experiment and key[1] not in skipped:
             groups.setdefault((cell.metric, *competitors_of(table, cell)), []).append(key)
     effects = {}
-    like = suite.headline.baseline
-    like = like.model_copy(update={"column": table.baseline or like.column})
+    baseline = suite.headline.baseline
+    like = baseline.model_copy(update={"column": table.baseline or baseline.column})
     for keys in groups.values():
-        baseline = choose_baseline(keys, like)
+        chosen = choose_baseline(keys, like)
         for key in keys if len(keys) > 1 else ():
-            found = None if key == baseline else difference_of(cells[key], cells[baseline])
-            effects[key] = CellEffect(baseline, found)
+            found = None if key == chosen else difference_of(cells[key], cells[chosen])
+            effects[key] = CellEffect(chosen, found)
     return effects
 
 

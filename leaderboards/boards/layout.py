@@ -76,8 +76,6 @@ def load_paper_table(name: str, row_keys: tuple[str, ...], own_decimals: int = 1
     return PaperTable(name, header, row_keys, rows, own_decimals)
 
 
-# -- whether a suite fits its tables
-
 RESERVED = ("long", "runs", "challengers")  # <profile>.long.csv and the like are no tables
 
 

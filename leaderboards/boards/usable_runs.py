@@ -60,9 +60,6 @@ def _seeds(seeds: list[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
-# -- a place that several experiments compete for
-
-
 def choose(candidates: Sequence[UsableRuns]) -> tuple[UsableRuns, Search | None]:
     """The runs that a place shows, those of the first candidate while none can be shown, and the search, if any.
 

@@ -11,19 +11,12 @@ What is drawn is data, ``suite.spec.figures``; each kind has a module here:
 They share ``parts/``: the look, and the runs behind a cell with what these have logged and recorded.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Sequence
+from pkgutil import resolve_name
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+from leaderboards.boards.board import Leaderboard
+from leaderboards.judged_claims import JudgedClaim
 from suite.spec.figures import Figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
-
-    from leaderboards.boards.board import Leaderboard
-    from leaderboards.judged_claims import JudgedClaim
 
 
 def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png", "svg", "pdf")) -> dict[str, bytes]:
@@ -35,24 +28,17 @@ def draw(figure: Figure, leaderboard: Leaderboard, kinds: Iterable[str] = ("png"
     Raises:
         RecordError: A run's metrics or maps cannot be read.
     """
-    from leaderboards.figures.parts import style  # matplotlib takes as long to start as the rest of a leaderboard
-
-    with style.default_style():
-        canvas = _find_drawer(type(figure))(figure, leaderboard)
-        return {} if canvas is None else {kind: style.write(canvas, kind) for kind in kinds}
+    return _draw(type(figure).drawn_by, kinds, figure, leaderboard)
 
 
 def draw_claims(claims: Sequence[JudgedClaim], kinds: Iterable[str] = ("png", "svg")) -> dict[str, bytes]:
     """Draw the effects of one scale's claims; {} where none of them is judged or unresolved."""
-    from leaderboards.figures.claim_effects import draw_effects
-    from leaderboards.figures.parts import style
+    return _draw("claim_effects.draw_effects", kinds, claims)
+
+
+def _draw(function: str, kinds: Iterable[str], *shown: object) -> dict[str, bytes]:
+    from leaderboards.figures.parts import style  # matplotlib takes as long to start as the rest of a leaderboard
 
     with style.default_style():
-        canvas = draw_effects(claims)
+        canvas = resolve_name(f"{__name__}.{function}")(*shown)
         return {} if canvas is None else {kind: style.write(canvas, kind) for kind in kinds}
-
-
-def _find_drawer(kind: type[Figure]) -> Callable[[Any, Leaderboard], Canvas | None]:
-    module, _, function = kind.drawn_by.partition(".")
-    found: Callable[[Any, Leaderboard], Canvas | None] = getattr(import_module(f"{__name__}.{module}"), function)
-    return found

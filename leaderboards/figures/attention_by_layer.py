@@ -22,9 +22,8 @@ def draw_layers(figure: LayerFigure, leaderboard: Leaderboard) -> Canvas | None:
     found, notes = read_first_runs(leaderboard, figure.models, lambda run: read_layers(run, figure.quantity))
     if not found:
         return None
-    if figure.quantity == "gates":
-        return _draw_gates(figure, leaderboard, found, notes)
-    return _draw_nonlocality(figure, leaderboard, found, notes)
+    draw = _draw_gates if figure.quantity == "gates" else _draw_nonlocality
+    return draw(figure, leaderboard, found, notes)
 
 
 def _draw_nonlocality(

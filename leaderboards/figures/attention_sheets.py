@@ -1,6 +1,6 @@
 """Runs of kind "maps" -> a sheet of attention maps, of several models, before their training, after it, or both."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from matplotlib.figure import Figure as Canvas
@@ -28,7 +28,15 @@ def draw_maps(figure: MapsFigure, leaderboard: Leaderboard) -> Canvas | None:
     """The figure; None while no maps are recorded."""
     names, make_blocks = _KINDS[figure.what]
     found, notes = read_first_runs(leaderboard, figure.models, lambda run: _read_maps(run, names))
-    shown = _shown_maps(figure, found)
+    asked: dict[When, bool] = {"before": figure.before, "after": figure.after}
+    shown = [  # at the moments that each model's run has recorded
+        blocks.ShownMaps(
+            f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images
+        )
+        for title, maps in found.items()
+        for when, is_asked in asked.items()
+        if is_asked and when in maps.moments
+    ]
     if not shown:
         return None
     sheet, note = make_blocks(shown)
@@ -42,16 +50,3 @@ def draw_maps(figure: MapsFigure, leaderboard: Leaderboard) -> Canvas | None:
 def _read_maps(run: RunDirectory, names: tuple[str, ...]) -> Recorded | None:
     maps = read_recorded(run, names)
     return maps if maps is not None and maps.arrays else None
-
-
-def _shown_maps(figure: MapsFigure, found: Mapping[str, Recorded]) -> list[blocks.ShownMaps]:
-    """List the maps that the figure shows of each model, at the moments that its run has recorded."""
-    asked: dict[When, bool] = {"before": figure.before, "after": figure.after}
-    return [
-        blocks.ShownMaps(
-            f"{title}, {when} training" if figure.before else title, when, maps, figure.layers, figure.num_images
-        )
-        for title, maps in found.items()
-        for when, is_asked in asked.items()
-        if is_asked and when in maps.moments
-    ]

@@ -9,7 +9,7 @@ from leaderboards.figures.parts import style
 from leaderboards.figures.parts.heads import QUERY_NOTE, Group, Heads, Panel, draw_groups, sheet_size, view
 from leaderboards.figures.parts.logged import HeadPaths, read_paths
 from leaderboards.figures.parts.runs import read_first_runs
-from suite.spec.figures import CentersFigure, PathsFigure
+from suite.spec.figures import CentersFigure, ModelsFigure, PathsFigure
 
 _LAYERS_IN_ROW = 6
 _LAYER_SIDE_IN, _MOMENT_SIDE_IN = 1.6, 2.3
@@ -17,9 +17,6 @@ _READ = ("/centers", "/gaussian_centers", "/gaussian_precision")
 _FARTHEST = 16.0  # patches: the side of the paper's grid
 _MARKS = f"{QUERY_NOTE} Lines: from each center's place before training (hollow)"
 _CIRCLES = "to its place then (filled), with the ellipses that hold 50 % (solid) and 90 % (dotted) of its attention."
-
-
-# -- layer by layer, from recorded maps
 
 
 def draw_centers(figure: CentersFigure, leaderboard: Leaderboard) -> Canvas | None:
@@ -32,11 +29,7 @@ def draw_centers(figure: CentersFigure, leaderboard: Leaderboard) -> Canvas | No
 
 
 def _draw(
-    figure: CentersFigure | PathsFigure,
-    leaderboard: Leaderboard,
-    groups: list[Group],
-    side: float,
-    notes: tuple[str, ...],
+    figure: ModelsFigure, leaderboard: Leaderboard, groups: list[Group], side: float, notes: tuple[str, ...]
 ) -> Canvas:
     columns = min(_LAYERS_IN_ROW, max(len(group.panels) for group in groups))
     canvas = style.new_canvas(leaderboard, figure, *sheet_size(groups, columns, side), *notes)
@@ -77,9 +70,6 @@ def _explain(groups: list[Group]) -> str:
         circles = ", which holds 50 % (solid) and 90 % (dotted) of it within its ellipses"
         return f"{QUERY_NOTE} Numbered markers: centers of each head's Gaussian attention{circles}."
     return f"{QUERY_NOTE} Numbered markers: where each head's attention lies on average."
-
-
-# -- how Gaussian heads moved, from a training's log
 
 
 def draw_paths(figure: PathsFigure, leaderboard: Leaderboard) -> Canvas | None:

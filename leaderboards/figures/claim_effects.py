@@ -106,9 +106,6 @@ def name_claim(judged: JudgedClaim) -> str:
     return name[0].upper() + name[1:]
 
 
-# -- on the axes
-
-
 def _lay_out(axes: Axes, lines: Sequence[EffectRow | str], below: str) -> None:
     """Draw the axis with the rows' labels on the left and their seeds on the right."""
     rows = {y: line for y, line in enumerate(lines) if isinstance(line, EffectRow)}
@@ -132,7 +129,6 @@ def _lay_out(axes: Axes, lines: Sequence[EffectRow | str], below: str) -> None:
 
 
 def _draw_row(axes: Axes, y: int, row: EffectRow) -> None:
-    """Draw the margin, our interval and dot, and the paper's diamond."""
     color = COLORS[row.judged.verdict]
     for ends, ends_color, width, zorder in ((row.margin, _BAND, 9, 1), (row.interval, color, 1.8, 4)):
         low, high = (max(ends[0], -LIMIT), min(ends[1], LIMIT)) if ends else (0, 0)

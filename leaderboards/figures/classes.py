@@ -15,18 +15,11 @@ from leaderboards.boards.board import Leaderboard
 from leaderboards.figures.parts import style
 from leaderboards.figures.parts.predicted import PredictedPair, agreement, count_images, read_pairs
 from leaderboards.figures.parts.runs import name_missing
-from leaderboards.significance.rules import (
-    CONFIDENCE,
-    FEWEST_JUDGED,
-    SIGNIFICANCE,
-    OverImages,
-    over_classes,
-    over_images,
-)
+from leaderboards.significance import rules
 from leaderboards.text.notation import format_signed
 from suite.spec.figures import ClassFigure
 
-Found = dict[int, tuple[OverImages, bool]]  # class -> its difference, and whether it is found at 5 %
+Found = dict[int, tuple[rules.OverImages, bool]]  # class -> its difference, and whether it is found at 5 %
 Names = Mapping[int, str]
 _ALL = -1  # the line of all classes together
 _MOST_CLASSES = 30
@@ -67,9 +60,9 @@ def draw_classes(figure: ClassFigure, leaderboard: Leaderboard) -> Canvas | None
 
 def compare_classes(pair: PredictedPair) -> Found:
     """The difference of all classes together and of each."""
-    is_judged, overall = len(pair.better) >= FEWEST_JUDGED, over_images(pair.difference)
-    tested = {_ALL: (overall, overall.p), **over_classes(pair.difference, pair.labels)}
-    return {label: (one, is_judged and p < SIGNIFICANCE) for label, (one, p) in tested.items()}
+    is_judged, overall = len(pair.better) >= rules.FEWEST_JUDGED, rules.over_images(pair.difference)
+    tested = {_ALL: (overall, overall.p), **rules.over_classes(pair.difference, pair.labels)}
+    return {label: (one, is_judged and p < rules.SIGNIFICANCE) for label, (one, p) in tested.items()}
 
 
 def choose_classes(found: Iterable[Found]) -> tuple[list[int], int]:
@@ -99,14 +92,14 @@ def _name_classes(figure: ClassFigure, leaderboard: Leaderboard, labels: Iterabl
     return {label: known.get(label, f"class {label}").replace("_", " ") for label in labels}
 
 
-def _draw_differences(axes: Axes, figure: ClassFigure, lines: Sequence[tuple[str, OverImages, bool]]) -> None:
+def _draw_differences(axes: Axes, figure: ClassFigure, lines: Sequence[tuple[str, rules.OverImages, bool]]) -> None:
     """A line for each class, with its number at the right."""
     style.tidy(axes)
     axes.grid(axis="x", color=style.GRID, linewidth=0.7)
     axes.axvline(0.0, color=style.NEUTRAL, linewidth=0.9)
     for y, (_, one, is_found) in enumerate(lines):
         mean, color = 100 * one.mean, style.BLACK if y == 0 else _HELPS if one.mean >= 0 else _HURTS
-        reach = 100 * one.standard_error * float(stdtrit(one.degrees_of_freedom, (1 + CONFIDENCE) / 2))
+        reach = 100 * one.standard_error * float(stdtrit(one.degrees_of_freedom, (1 + rules.CONFIDENCE) / 2))
         axes.errorbar([mean], [y], xerr=[reach], color=color, linewidth=1.2, capsize=2.5)
         axes.plot([mean], [y], "D" if y == 0 else "o", color=color, markerfacecolor=color if is_found else "white")
         text = format_signed(mean, 1) + (f" \N{PLUS-MINUS SIGN} {reach:.1f}" if reach else "")
@@ -145,13 +138,10 @@ def _list_images(axes: Axes, figure: ClassFigure, pair: PredictedPair, names: Na
 def _tell_agreement(axes: Axes, figure: ClassFigure, pair: PredictedPair) -> None:
     axes.set_axis_off()
     models = {figure.baseline: pair.baseline, figure.better: pair.better}
-    two = {f"{name}, {name}": (of, of) for name, of in models.items()} | {
-        f"{figure.baseline}, {figure.better}": (pair.baseline, pair.better)
-    }
     rows = [["Two runs", "same class", "both right", "\N{GREEK SMALL LETTER KAPPA}"]]
-    for what, runs in two.items():
-        same, both_right, kappa = agreement(*runs, pair.labels)
-        rows.append([what, f"{100 * same:.1f} %", f"{100 * both_right:.1f} %", f"{kappa:.2f}"])
+    for one, other in [*((name, name) for name in models), (figure.baseline, figure.better)]:
+        same, both_right, kappa = agreement(models[one], models[other], pair.labels)
+        rows.append([f"{one}, {other}", f"{100 * same:.1f} %", f"{100 * both_right:.1f} %", f"{kappa:.2f}"])
     widths = (0.37, 0.24, 0.24, 0.15)
     table = axes.table(rows, edges="horizontal", cellLoc="left", bbox=Bbox.unit(), colWidths=widths)
     table.auto_set_font_size(False)

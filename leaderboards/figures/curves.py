@@ -35,9 +35,10 @@ def draw_curves(figure: CurveFigure, leaderboard: Leaderboard) -> Canvas | None:
         axes.set_ylabel(figure.y_label if number % columns == 0 else "")
         _draw_panel(axes, curves, marks, figure.log_y)
         if figure.after_parents:
-            _join_to_parents(axes, curves, find_parents(figure.panels[title], leaderboard), marks)
+            _join_to_parents(axes, curves, figure.panels[title], leaderboard, marks)
     what = style.legend_entries(marks.items(), linewidth=1.8, markersize=5)
-    style.add_legend(canvas, what, most=min(4 if width > 6 else 3, style.entries_within(width, labels)))
+    fitting = int(width / (0.5 + 0.066 * max(len(label) for label in labels)))
+    style.add_legend(canvas, what, most=min(4 if width > 6 else 3, max(1, fitting)))
     return canvas
 
 
@@ -74,28 +75,23 @@ def _draw_panel(axes: Axes, curves: dict[str, Curve], marks: dict[str, tuple[str
         style.plain_log(axes.yaxis)
 
 
-def find_parents(places: Mapping[str, Place], leaderboard: Leaderboard) -> dict[str, str]:
-    """Map a legend label to the label of the run whose weights it took over, where a panel has both."""
+def _join_to_parents(
+    axes: Axes,
+    curves: dict[str, Curve],
+    places: Mapping[str, Place],
+    leaderboard: Leaderboard,
+    marks: dict[str, tuple[str, str]],
+) -> None:
+    """Draw a dotted line from the end of a run's training to the start of the one that took its weights over."""
     cells = {label: leaderboard.cell(place) for label, place in places.items()}
     shown = [(label, one) for label, cell in cells.items() if cell is not None for one in cell.provenance.experiments]
     labels = {experiment.configuration_id: label for label, experiment in shown}
-    return {
-        label: labels[parent.configuration_id]
-        for label, experiment in shown
-        for parent in experiment.parents
-        if parent.configuration_id in labels
-    }
-
-
-def _join_to_parents(
-    axes: Axes, curves: dict[str, Curve], parents: Mapping[str, str], marks: dict[str, tuple[str, str]]
-) -> None:
-    """Draw a dotted line from the end of a parent's training to the start of its child's."""
-    for child, parent in parents.items():
-        if child in curves and parent in curves:
-            end, start = curves[parent], curves[child]
+    found = ((label, labels.get(one.configuration_id)) for label, child in shown for one in child.parents)
+    for label, parent in {label: parent for label, parent in found if parent is not None}.items():
+        if label in curves and parent in curves:
+            end, start = curves[parent], curves[label]
             ends = (end.epochs[-1], start.epochs[0]), (end.mean[-1], start.mean[0])
-            axes.plot(*ends, color=marks[child][0], linestyle=":", linewidth=1.0)
+            axes.plot(*ends, color=marks[label][0], linestyle=":", linewidth=1.0)
 
 
 def _name_absent(figure: CurveFigure, leaderboard: Leaderboard, found: Panels) -> str:

@@ -20,7 +20,7 @@ _SIDES = (
     ("left", "center", 7, 0), ("right", "center", -7, 0), ("center", "bottom", 0, 6), ("center", "top", 0, -6),
     ("center", "bottom", 0, 16), ("center", "top", 0, -16),
 )  # fmt: skip
-_WIDEST_LINEAR = 100  # times the least x that a linear axis can still show
+_WIDEST_LINEAR = 100  # times the least x that a linear axis can show: small models of ours would all be at its left
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ def draw_scatter(figure: ScatterFigure, leaderboard: Leaderboard) -> Canvas | No
     for group, mark in marks.items():
         _draw_group(axes, [point for point in papers if point.group == group], *mark, of_paper=True)
         _draw_group(axes, [point for point in ours if point.group == group], *mark, of_paper=False)
-    if figure.log_x or _spans_scales([*ours, *papers]):
+    x = [point.x for point in [*ours, *papers]]
+    if figure.log_x or (min(x) > 0 and max(x) > _WIDEST_LINEAR * min(x)):
         axes.set_xscale("log")
         style.plain_log(axes.xaxis)
     axes.margins(0.1, 0.1)
@@ -78,12 +79,6 @@ def find_paper_points(board: Board, figure: ScatterFigure) -> list[Point]:
         for names, x, y in _cells(board, figure)
         if x.paper is not None and y.paper is not None
     ]
-
-
-def _spans_scales(points: Sequence[Point]) -> bool:
-    """Whether small models of ours would all stand at the left edge beside the paper's."""
-    x = [point.x for point in points]
-    return min(x) > 0 and max(x) > _WIDEST_LINEAR * min(x)
 
 
 def _cells(board: Board, figure: ScatterFigure) -> Iterator[tuple[tuple[str, str], Cell, Cell]]:
@@ -133,7 +128,8 @@ def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: di
     half = 4.5 * canvas.dpi / 72
     at = [axes.transData.transform((point.x, point.y)) for point in points]
     taken: list[Bbox] = [Bbox.from_extents(x - half, y - half, x + half, y + half) for x, y in at]
-    taken += [_error_bar(axes, point, point.interval) for point in points if point.interval is not None]
+    bars = [[(point.x, point.interval.low), (point.x, point.interval.high)] for point in points if point.interval]
+    taken += [Bbox(axes.transData.transform(ends)).padded(1, 0) for ends in bars]
     for point in points:
         options = []
         for horizontal, vertical, dx, dy in _SIDES:
@@ -151,9 +147,3 @@ def _label_points(canvas: Canvas, axes: Axes, points: Sequence[Point], marks: di
             if option is not best:
                 option[1].remove()
         taken.append(best[2])
-
-
-def _error_bar(axes: Axes, point: Point, interval: Interval) -> Bbox:
-    x, low = axes.transData.transform((point.x, interval.low))
-    _, high = axes.transData.transform((point.x, interval.high))
-    return Bbox.from_extents(x - 1, low, x + 1, high)

@@ -70,5 +70,4 @@ def _nearest(curve: Curve, share: float) -> int:
 
 
 def _read(curve: Curve | None, i: int) -> tuple[float, ...]:
-    """Epoch, mean, lowest and highest."""
     return (np.nan,) * 4 if curve is None else (curve.epochs[i], curve.mean[i], curve.low[i], curve.high[i])

@@ -53,7 +53,6 @@ def render_claims_html(
 
 
 def count_verdicts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
-    """The number of claims by verdict, the most frequent first."""
     return dict(Counter(judged.verdict for judged in claims).most_common())
 
 

@@ -1,17 +1,15 @@
 """``published/FINDINGS.md``, what the published boards say -> ``findings.html``: the same page in every report."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
 
 from leaderboards.published_boards import PUBLISHED
-from leaderboards.report.rendering import find_links, own_markup, render
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
+from leaderboards.report.rendering import find_links, render
 
 _FOLDER = f"{PUBLISHED.parent.name}/{PUBLISHED.name}"
 
@@ -19,8 +17,6 @@ _FOLDER = f"{PUBLISHED.parent.name}/{PUBLISHED.name}"
 def render_findings_html(grid: str = "") -> str:
     """Render the page, with ``grid`` as in ``render_index_html``. Links into the project's folder become the files'
     names, as a report lies elsewhere."""
-    from markdown_it import MarkdownIt
-
     title, _, text = (PUBLISHED / "FINDINGS.md").read_text(encoding="utf-8").partition("\n")
     markdown = MarkdownIt("js-default")  # tables, and no HTML
     tokens = markdown.parse(text)
@@ -30,7 +26,7 @@ def render_findings_html(grid: str = "") -> str:
         "findings.html.j2",
         title=title.removeprefix("# "),
         place=f"{_FOLDER}/FINDINGS.md",
-        findings=own_markup(markdown.renderer.render(tokens, markdown.options, {})),
+        findings=Markup(markdown.renderer.render(tokens, markdown.options, {})),
         links=find_links(".", grid),
     )
 

@@ -23,21 +23,16 @@ def render_latex(board: Board, caption: str) -> str:
     columns = board.columns
     lines = [_line([*board.paper.row_keys, *columns])]
     for row in board.paper.rows:
-        lines += _rows(board, row, columns)
+        lines.append(_line([*row, *(_ours(board, row, column) for column in columns)]))
+        papers = [board.paper.rows[row][column] for column in columns] if board.has_paper else []
+        if any(papers):
+            lines.append(_line([*[""] * (len(row) - 1), "paper", *papers]))
     layout = "l" * len(board.paper.row_keys) + "r" * len(columns)
     return "\n".join([
         "% \\usepackage{booktabs}", "\\begin{table}", "\\centering", f"\\caption{{{escape_latex(caption)}}}",
         f"\\begin{{tabular}}{{{layout}}}", "\\toprule", lines[0], "\\midrule", *lines[1:], "\\bottomrule",
         "\\end{tabular}", "\\end{table}", "",
     ])  # fmt: skip
-
-
-def _rows(board: Board, row: tuple[str, ...], columns: Sequence[str]) -> list[str]:
-    ours = _line([*row, *(_ours(board, row, column) for column in columns)])
-    papers = [board.paper.rows[row][column] for column in columns] if board.has_paper else []
-    if not any(papers):
-        return [ours]
-    return [ours, _line([*[""] * (len(row) - 1), "paper", *papers])]
 
 
 def _ours(board: Board, row: tuple[str, ...], column: str) -> str:

@@ -4,8 +4,6 @@ Whatever stands in the data, markup is escaped and control characters are spelt 
 through, the page's policy runs none but those that are named by their hashes, and lets nothing be loaded.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import gzip
@@ -14,13 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from leaderboards.text.escaping import spell_controls
 from suite.papers import list_claims
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 FOLLOWED = ("renew", "follow")  # scripts of a page that is kept up to date without a reload
 _FOLDER = Path(__file__).parent
@@ -63,7 +61,6 @@ def render_waiting(trouble: str) -> str:
 
 
 def render_picture(**shown: Any) -> str:
-    """Render a table as SVG."""
     return _environment().get_template("table.svg.j2").render(**shown)
 
 
@@ -93,8 +90,6 @@ def _policy(scripts: list[str], *, evaluates: bool, asks_server: bool) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     environment = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"),
         autoescape=True,
@@ -112,10 +107,8 @@ def _spell(value: object) -> object:
     return value if hasattr(value, "__html__") or not isinstance(value, str) else spell_controls(value)
 
 
-def _breakable(text: str) -> object:
+def _breakable(text: str) -> Markup:
     """Let a column's name break after each of its words."""
-    from markupsafe import Markup, escape
-
     return Markup("_<wbr>").join(escape(word) for word in spell_controls(text).split("_"))
 
 
@@ -124,14 +117,7 @@ def _read(name: str) -> str:
     return (_FOLDER / "static" / name).read_text(encoding="utf-8")
 
 
-def _safe(text: str) -> object:
+def _safe(text: str) -> Markup:
     """Mark one of the project's styles or scripts as text that is not escaped."""
     assert "</s" not in text, "a style or script that would end its own element"
-    return own_markup(text)
-
-
-def own_markup(text: str) -> object:
-    """Mark text of the project's own as markup that is not escaped."""
-    from markupsafe import Markup
-
     return Markup(text)

@@ -5,14 +5,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
 from suite.base.arguments import program, spell_seeds
 from suite.base.errors import RecordError
 from suite.cost.costs import write_hours
 from suite.spec.experiment import Experiment, experiment_fields
-from suite.spec.profile import Row
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 
@@ -38,12 +37,8 @@ class RunReader:
         self._entered = _entering_arguments(leaderboard)
         self._lines: dict[str, tuple[str, ...] | None] = {}
 
-    def of_row(self, board: Board, row: Row) -> dict[str, RunsOfCell]:
-        """The runs of the row's measured cells by column."""
-        cells = {column: board.cells.get((row, column)) for column in board.columns}
-        return {column: self._runs_of(cell) for column, cell in cells.items() if cell and cell.provenance.experiments}
-
-    def _runs_of(self, cell: Cell) -> RunsOfCell:
+    def of_cell(self, cell: Cell) -> RunsOfCell:
+        """The runs of a measured cell."""
         lines = map(self._line, cell.provenance.runs.values())
         failures = [f"seed {failure.seed}, {failure.state}: {failure.reason}" for failure in cell.coverage.failures]
         return RunsOfCell(

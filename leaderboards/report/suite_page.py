@@ -17,7 +17,7 @@ from leaderboards.report.tables import view_table
 from leaderboards.text.claims import format_claim
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import format_headline, format_power, scale_title
+from leaderboards.text.notation import format_power, make_headline, scale_title
 from leaderboards.text.notes import find_notes
 
 MOST_BYTES = 1_500_000  # of a page, unless its tables and notes alone have more
@@ -83,7 +83,7 @@ def render_suite_page(
         title=f"{suite.name}, {leaderboard.profile_name}: {suite.question}",
         suite=suite,
         profile=leaderboard.profile,
-        headline=f"{format_headline(leaderboard)}.",
+        headline=f"{make_headline(leaderboard).told}.",
         power=format_power(leaderboard),
         scale=scale_title(leaderboard),
         counts={status: leaderboard.count(status) for status in STATUSES},
@@ -91,7 +91,7 @@ def render_suite_page(
         downloads=downloads,
         charts=charts,
         figures=figures,
-        claims=[_view_claim(judged, above) for judged in claims],
+        claims=[{**format_claim(judged), "href": above and f"{above}/claims/{_address(judged)}"} for judged in claims],
         comparison=COMPARISON,
         comparisons=write_comparisons(leaderboard),
         notes=find_notes(leaderboard),
@@ -127,6 +127,5 @@ def _render(
     )
 
 
-def _view_claim(judged: JudgedClaim, above: str) -> dict[str, str]:
-    page = f"{above}/claims/{judged.paper.name}.html#{judged.scale}-{judged.claim.name}" if above else ""
-    return {**format_claim(judged), "href": page}
+def _address(judged: JudgedClaim) -> str:
+    return f"{judged.paper.name}.html#{judged.scale}-{judged.claim.name}"

@@ -73,7 +73,6 @@ def _place(row: Sequence[Sequence[str]], widths: Sequence[float], top: float, nu
 
 
 def _lines(cell: CellView | None) -> list[str]:
-    """The lines of one cell, as on the page."""
     if cell is None:
         return ["-"]
     others = (f"paper {cell.paper}" if cell.paper else "", cell.compared, cell.verdict)

@@ -53,7 +53,8 @@ def view_table(board: Board, reader: RunReader, runs: dict[RunsOfCell, int]) -> 
     plots = {column: plot_column(board, column) for column in board.columns}
     rows = []
     for row in board.paper.rows:
-        found = reader.of_row(board, row)
+        cells = {column: board.cells.get((row, column)) for column in board.columns}
+        found = {name: reader.of_cell(cell) for name, cell in cells.items() if cell and cell.provenance.experiments}
         numbers = {column: runs.setdefault(of, len(runs)) for column, of in found.items()}
         rows.append((row, tuple(_view_cell(board, row, column, plots, numbers) for column in board.columns)))
     return TableView(

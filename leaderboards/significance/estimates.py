@@ -10,17 +10,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboards.significance.rules import (
-    FEWEST_SHOWN,
-    SIGNIFICANCE,
-    Interval,
-    Sides,
-    holm,
-    interval,
-    linearized,
-    standard_error,
-    t_test,
-)
+from leaderboards.significance import rules
 
 Formula = Callable[[Sequence[float]], float | None]
 
@@ -54,16 +44,16 @@ class Estimate:
     @property
     def standard_error(self) -> float:
         """The standard error; 0.0 if it is not known, or if nothing scatters."""
-        return standard_error(self.vector, self.least_sd)
+        return rules.standard_error(self.vector, self.least_sd)
 
     @property
-    def interval(self) -> Interval | None:
+    def interval(self) -> rules.Interval | None:
         """The 95 % interval; None below three seeds, and if no seed changes the number."""
-        return interval(self.vector, self.least_sd)
+        return rules.interval(self.vector, self.least_sd)
 
-    def t_test(self, limit: float = 0.0) -> Sides:
+    def t_test(self, limit: float = 0.0) -> rules.Sides:
         """Test whether the number is above a limit, and whether it is below."""
-        return t_test(self.vector, limit, self.least_sd)
+        return rules.t_test(self.vector, limit, self.least_sd)
 
 
 def single(values: Mapping[int, float], least_sd: float = 0.0) -> Estimate:
@@ -79,7 +69,7 @@ def derive(sources: Sequence[Estimate], formula: Formula) -> Estimate:
         means = [source.mean for source in sources if source.mean is not None]
         return Estimate({}, formula(means) if len(means) == len(sources) else None, num_unmatched=num_unmatched)
     columns = [[source.values[seed] for seed in common] for source in sources]
-    mean, contributions, slopes = linearized(columns, formula)
+    mean, contributions, slopes = rules.linearized(columns, formula)
     least_sd = math.hypot(*(s * source.least_sd for s, source in zip(slopes, sources, strict=False)))
     values = dict(zip(common, contributions, strict=True)) if contributions else {}
     return Estimate(values, mean, least_sd, num_unmatched)
@@ -96,10 +86,11 @@ def rank_intervals(estimates: Sequence[Estimate]) -> list[tuple[int, int]]:
     pairs = [(i, j) for i in range(len(estimates)) for j in range(i)]
     gaps = [difference(estimates[i], estimates[j]) for i, j in pairs]
     sides = [gap.t_test() for gap in gaps]
-    adjusted = holm([of.p if len(gap.values) >= FEWEST_SHOWN else 1.0 for gap, of in zip(gaps, sides, strict=True)])
+    known = (len(gap.values) >= rules.FEWEST_SHOWN for gap in gaps)
+    adjusted = rules.holm([of.p if is_known else 1.0 for is_known, of in zip(known, sides, strict=True)])
     num_better, num_worse = [0] * len(estimates), [0] * len(estimates)
     for (i, j), of, p in zip(pairs, sides, adjusted, strict=True):
-        if p < SIGNIFICANCE:
+        if p < rules.SIGNIFICANCE:
             better, worse = (i, j) if of.holds < of.fails else (j, i)
             num_better[worse] += 1
             num_worse[better] += 1

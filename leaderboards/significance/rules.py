@@ -136,9 +136,6 @@ def passes_control(d: Sequence[float], least_sd: float = 0.0) -> bool:
     return len(d) >= FEWEST_JUDGED and t_test(d, least_sd=least_sd).holds < CONTROL
 
 
-# -- several tests
-
-
 def all_of(effects: Sequence[Sides], num_untestable: int = 0) -> Sides:
     """The sides of a claim whose effects must all hold: it holds by its weakest one, and fails by its strongest
     opposite, of as many as can be tested."""
@@ -218,9 +215,6 @@ def over_classes(difference: npt.NDArray[np.float64], labels: npt.NDArray[Any]) 
     found = {int(label): over_images(difference[:, labels == label]) for label in sorted(set(labels.tolist()))}
     adjusted = adjust([one.p for one in found.values()])
     return {label: (one, p) for (label, one), p in zip(found.items(), adjusted, strict=True)}
-
-
-# -- a number that is no weighted sum
 
 
 def linearized(

@@ -31,9 +31,6 @@ ClaimVerdict = Literal[
 MARGIN = 1.0  # points
 
 
-# -- a cell against the number that the paper prints
-
-
 @dataclass(frozen=True)
 class Printed:
     """A number as a paper prints it."""
@@ -69,9 +66,6 @@ def _verdict(estimate: Estimate, printed: Printed, p: float | None) -> Verdict:
     if within(gaps, printed.margin, estimate.least_sd).holds < SIGNIFICANCE:
         return "reproduced"
     return "contradicted" if p is not None and p < SIGNIFICANCE else "undecided"
-
-
-# -- a claim
 
 
 @dataclass(frozen=True)

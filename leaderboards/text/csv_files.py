@@ -18,11 +18,12 @@ LONG_COLUMNS = tuple(LongLine.model_fields)
 
 def render_csv(board: Board) -> str:
     """The paper's table with our means: its header, row order and decimals; failed and void cells are empty."""
-    columns = board.paper.columns
-    rows = [
-        [*map(escape_cell, row), *(_value(board, board.cells.get((row, column))) for column in columns)]
-        for row in board.paper.rows
-    ]
+    usable = {place: cell for place, cell in board.cells.items() if cell.is_usable}
+    rows = []
+    for row in board.paper.rows:
+        found = [(column, usable.get((row, column))) for column in board.paper.columns]
+        values = [cell and format_value(cell.mean, board.paper.decimals(column)) for column, cell in found]
+        rows.append([*map(escape_cell, row), *values])
     return render_lines([board.paper.header, *rows])
 
 
@@ -36,12 +37,6 @@ def render_long_csv(leaderboard: Leaderboard) -> str:
         if (cell := board.cells.get((row, column))) is not None
     )
     return render_records(LONG_COLUMNS, lines)
-
-
-def _value(board: Board, cell: Cell | None) -> str:
-    if cell is None or not cell.is_usable:
-        return ""
-    return format_value(cell.mean, board.paper.decimals(cell.column))
 
 
 def _line(board: Board, cell: Cell) -> dict[str, object]:
@@ -86,8 +81,6 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
         **format_numbers(numbers),
     }
 
-
-# -- what each finished run was and cost
 
 RUN_COLUMNS = (
     "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",

@@ -5,15 +5,7 @@ from collections.abc import Sequence
 
 from leaderboards.boards.budget import Cost
 from leaderboards.survey import IndexLine
-from leaderboards.text.notation import (
-    NOTHING,
-    format_difference,
-    format_headline,
-    format_signed,
-    pad,
-    paper_decimals,
-    section,
-)
+from leaderboards.text import notation
 from leaderboards.text.records import format_numbers, render_records
 from suite.cost.costs import write_hours
 
@@ -38,7 +30,7 @@ def summarize_line(line: IndexLine) -> str:
     state = f"{line.suite.name}, {line.profile_name}: {_cells(line)} cells, {cost}"
     return "\n".join(
         textwrap.fill(t, 80, initial_indent=i, subsequent_indent="  ", break_on_hyphens=False)
-        for t, i in ((state, ""), (format_headline(line.leaderboard), "  "))
+        for t, i in ((state, ""), (notation.make_headline(line.leaderboard).told, "  "))
     )
 
 
@@ -54,9 +46,11 @@ def render_index(lines: Sequence[IndexLine]) -> str:
     """Markdown: a line for each suite and scale that has runs, what could not be built, and the suites without runs."""
     header = ["suite", "item", "profile", "cells done", "headline", "ours", "paper", "spent", "to go"]
     begun = [_texts(line) for line in lines if line.cost or line.error]
-    table = pad(header, begun, right=[False] * 3 + [True, False] + [True] * 4) if begun else "No suite has runs yet."
-    idle = section("## No runs yet", (_plan(line) for line in lines if not line.cost and not line.error))
-    errors = section(
+    table = "No suite has runs yet."
+    if begun:
+        table = notation.pad(header, begun, right=[False] * 3 + [True, False] + [True] * 4)
+    idle = notation.section("## No runs yet", (_plan(line) for line in lines if not line.cost and not line.error))
+    errors = notation.section(
         "## Not built", (f"{line.suite.name}, {line.profile_name}: {line.error}" for line in lines if line.error)
     )
     return "\n\n".join(["# Leaderboards of all suites", table, LEGEND, *errors, *idle]) + "\n"
@@ -78,18 +72,18 @@ def format_line(line: IndexLine) -> dict[str, str]:
     cell, cost = line.headline, line.cost or line.planned
     return {
         "headline": line.suite.headline.text,
-        "ours": format_difference(cell) if cell and line.cost else NOTHING,
-        "paper": format_signed(cell.paper, paper_decimals(cell)) if cell else NOTHING,
-        "spent": f"{write_hours(line.cost.hours_spent)} {line.cost.unit}" if line.cost else NOTHING,
-        "to_go": f"{format_to_go(cost)} {cost.unit}" if cost else NOTHING,
+        "ours": notation.format_difference(cell) if cell and line.cost else notation.NOTHING,
+        "paper": notation.format_signed(cell.paper, notation.paper_decimals(cell)) if cell else notation.NOTHING,
+        "spent": f"{write_hours(line.cost.hours_spent)} {line.cost.unit}" if line.cost else notation.NOTHING,
+        "to_go": f"{format_to_go(cost)} {cost.unit}" if cost else notation.NOTHING,
     }
 
 
 def _plan(line: IndexLine) -> str:
     """``suite (Table 2): ConViT over DeiT (paper: +13.0); 0/30 cells, 5 GPU-hours to go in profile paper``."""
-    cell = line.headline
-    paper = f" (paper: {format_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""
-    text = f"{line.suite.name} ({line.suite.item}): {line.suite.headline.text}{paper}"
+    text, cell = f"{line.suite.name} ({line.suite.item}): {line.suite.headline.text}", line.headline
+    if cell and cell.paper is not None:
+        text += f" (paper: {notation.format_signed(cell.paper, notation.paper_decimals(cell))})"
     if line.leaderboard is None or line.planned is None:
         return text
     cells, to_go = line.leaderboard.num_cells, f"{format_to_go(line.planned)} {line.planned.unit}"
@@ -98,7 +92,7 @@ def _plan(line: IndexLine) -> str:
 
 def _cells(line: IndexLine) -> str:
     if line.leaderboard is None or line.cost is None:
-        return NOTHING
+        return notation.NOTHING
     return f"{line.leaderboard.count('done')}/{line.leaderboard.num_cells}"
 
 

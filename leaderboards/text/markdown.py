@@ -1,26 +1,15 @@
 """Leaderboard -> Markdown that is legible in a terminal too. It has no date: the same runs give the same bytes."""
 
 from collections.abc import Sequence
+from itertools import chain
 from math import ceil
 
 from leaderboards.boards.board import Board, Leaderboard
 from leaderboards.boards.cells import STATUSES, Cell
+from leaderboards.text import notation
 from leaderboards.text.custom_models import COMPARISON, write_comparisons
 from leaderboards.text.escaping import escape_code, escape_markdown
 from leaderboards.text.legend import explain
-from leaderboards.text.notation import (
-    NOTHING,
-    format_comparison,
-    format_headline,
-    format_ours,
-    format_power,
-    format_ranks,
-    format_status,
-    pad,
-    scale_title,
-    section,
-    shown_decimals,
-)
 from leaderboards.text.notes import Note, find_notes
 from suite.spec.profile import Row
 from suite.spec.suite import ChangeFrom
@@ -37,35 +26,32 @@ Benjamini and Hochberg's method over a custom model's comparisons by one metric 
 
 def render_markdown(leaderboard: Leaderboard) -> str:
     """The whole leaderboard: its scale, the tables, what failed, and the footnotes."""
-    suite = leaderboard.suite
+    suite, note = leaderboard.suite, leaderboard.profile.scale_note
     counts = ", ".join(f"{leaderboard.count(status)} {status}" for status in STATUSES)
+    headline = [f"Headline: {notation.make_headline(leaderboard).told}.", notation.format_power(leaderboard)]
+    notes = (notation.section(f"## {title}", map(_note, of)) for title, of in find_notes(leaderboard).items())
     blocks = [
         f"# {suite.name}: ours beside {suite.paper}, {suite.item}",
         suite.question,
-        "\n".join(f"> {line}" for line in _scale_lines(leaderboard)),
-        "\n".join(filter(None, [f"Headline: {format_headline(leaderboard)}.", format_power(leaderboard)])),
+        f"> **{notation.scale_title(leaderboard)}**" + (f"\n> {note.rstrip('.')}." if note else ""),
+        "\n".join(filter(None, headline)),
         f"{leaderboard.num_cells} cells: {counts}.",
         *(block for board in leaderboard.tables.values() for block in _table_section(board)),
         *_custom_models(leaderboard),
         *explain(leaderboard),
-        *(block for title, of in find_notes(leaderboard).items() for block in section(f"## {title}", map(_note, of))),
-        *section("## Notes", suite.footnotes),
+        *chain.from_iterable(notes),
+        *notation.section("## Notes", suite.footnotes),
     ]
     return "\n\n".join(blocks) + "\n"
-
-
-def _scale_lines(leaderboard: Leaderboard) -> list[str]:
-    note = leaderboard.profile.scale_note
-    return [f"**{scale_title(leaderboard)}**", *([f"{note.rstrip('.')}."] if note else [])]
 
 
 def _custom_models(leaderboard: Leaderboard) -> list[str]:
     if not leaderboard.suite.custom_models:
         return []
     lines = write_comparisons(leaderboard)
-    table = [pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
+    table = [notation.pad(list(COMPARISON), lines, right=[False] * 4 + [True] * 2 + [False])] if lines else []
     entered = (escape_markdown(model.describe()) for model in leaderboard.suite.custom_models)
-    return [*section("## Custom models", entered), CUSTOM_MODELS, *table]
+    return [*notation.section("## Custom models", entered), CUSTOM_MODELS, *table]
 
 
 def _table_section(board: Board) -> list[str]:
@@ -97,10 +83,12 @@ def _split(board: Board) -> list[Sequence[str]]:
 
 def _table(board: Board, columns: Sequence[str]) -> str:
     parts = [(column, part) for column in columns for part in _parts(board, column)]
-    header = [*board.paper.row_keys, *(_title(board, *of) if of[1] == "ours" else of[1] for of in parts)]
+    own = board.table.custom_columns
+    titles = [part if part != "ours" else column if column in own else f"{column}, ours" for column, part in parts]
+    header = [*board.paper.row_keys, *titles]
     lines = [[*map(escape_markdown, row), *(_text(board, row, *of) for of in parts)] for row in board.paper.rows]
     num_keys = len(board.paper.row_keys)
-    return pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])
+    return notation.pad(header, lines, right=[i >= num_keys or _is_numeric(lines, i) for i in range(len(header))])
 
 
 def _parts(board: Board, column: str) -> list[str]:
@@ -112,34 +100,28 @@ def _parts(board: Board, column: str) -> list[str]:
         parts.append("diff")
     elif board.has_paper and any(of == column for _, of in board.effects):
         parts.append("effect")
-    return [*parts, "verdict"] if _is_judged(board, column) else parts
-
-
-def _title(board: Board, column: str, part: str) -> str:
-    return column if column in board.table.custom_columns else f"{column}, {part}"
+    is_judged = any(cell.comparison.verdict for cell in board.cells.values() if cell.column == column)
+    return [*parts, "verdict"] if is_judged else parts
 
 
 def _text(board: Board, row: Row, column: str, part: str) -> str:
     if part == "paper":
-        return board.paper.rows[row][column] or NOTHING
+        return board.paper.rows[row][column] or notation.NOTHING
     cell, decimals = board.cells.get((row, column)), board.paper.decimals(column)
     if cell is None:
-        return NOTHING
+        return notation.NOTHING
     if part == "verdict":
-        return cell.comparison.verdict or NOTHING
-    return _ours(cell, decimals) if part == "ours" else format_comparison(board, cell)
-
-
-def _is_judged(board: Board, column: str) -> bool:
-    return any(cell.comparison.verdict for cell in board.cells.values() if cell.column == column)
+        return cell.comparison.verdict or notation.NOTHING
+    return _ours(cell, decimals) if part == "ours" else notation.format_comparison(board, cell)
 
 
 def _ours(cell: Cell, decimals: int) -> str:
-    ours, status, ranks = format_ours(cell, decimals), format_status(cell), format_ranks(cell)
+    ours, ranks = notation.format_ours(cell, decimals), notation.format_ranks(cell)
+    status = notation.format_status(cell)
     if cell.status != "done":
         return f"{ours} **{status}** {ranks}".strip()
     last = cell.last_top1_percent
-    after = "" if last is None else f", last epoch {last:.{shown_decimals(cell, decimals)}f}"
+    after = "" if last is None else f", last epoch {last:.{notation.shown_decimals(cell, decimals)}f}"
     return f"{ours or 'undefined'} ({status}{after}) {ranks}".strip()  # such as a relative gain over a baseline of 0
 
 

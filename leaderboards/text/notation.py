@@ -71,19 +71,14 @@ def format_ranks(cell: Cell) -> str:
     return f"#{best}" if best == worst else f"#{best}-{worst}"
 
 
-def format_seeds(cell: Cell) -> str:
-    """``n=3``, or ``n=2, 1 run unmatched`` where runs are left out as the other number lacks their seed."""
-    count, left_out = len(cell.estimate.values), cell.estimate.num_unmatched
-    if not left_out:
-        return f"n={count or cell.coverage.num_done}"
-    return f"n={count}, {left_out} run{'s' * (left_out > 1)} unmatched" if count else "no seeds matched"
-
-
 def format_status(cell: Cell) -> str:
-    """``n=3`` for a cell that is done, else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
-    of = cell.coverage
+    """``n=3`` for a cell that is done, or ``n=2, 1 run unmatched`` where runs are left out as the other number lacks
+    their seed; else what it lacks: ``partial 1/3``, counted over all candidates of a search."""
+    of, count, left_out = cell.coverage, len(cell.estimate.values), cell.estimate.num_unmatched
+    if of.status == "done" and left_out:
+        return f"n={count}, {left_out} run{'s' * (left_out > 1)} unmatched" if count else "no seeds matched"
     if of.status == "done":
-        return format_seeds(cell)
+        return f"n={count or of.num_done}"
     if of.search is None:
         return f"{of.status} {of.num_done}/{of.num_planned}"
     return f"{of.status} {of.search.num_done}/{of.num_planned * of.search.num_candidates}"
@@ -96,13 +91,9 @@ def scale_title(leaderboard: Leaderboard) -> str:
     return f"Profile {leaderboard.profile_name}: another scale than the paper's, not comparable with its numbers."
 
 
-def format_headline(leaderboard: Leaderboard) -> str:
-    """``ConViT over DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
-    return make_headline(leaderboard).told
-
-
 def make_headline(leaderboard: Leaderboard) -> BoardHeadline:
-    """The headline in words and numbers, as it stands beside a board in ``<profile>.headline.json``."""
+    """The headline in words and numbers, as it stands beside a board in ``<profile>.headline.json``: ``ConViT over
+    DeiT: +2.0 ± 1.9 points (paper: +13.0), searched 12 against 1``."""
     cell = leaderboard.headline
     number = format_difference(cell) if cell else "not in this profile"
     paper = f" (paper: {format_signed(cell.paper, paper_decimals(cell))})" if cell and cell.paper is not None else ""

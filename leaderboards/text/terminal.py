@@ -7,16 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaderboards.boards.board import Board, Leaderboard
+from leaderboards.text import notation
 from leaderboards.text.escaping import spell_controls
-from leaderboards.text.notation import (
-    NOTHING,
-    format_headline,
-    format_mean,
-    format_power,
-    format_status,
-    readable_decimals,
-    scale_title,
-)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,8 +41,9 @@ def print_summary(leaderboard: Leaderboard, messages: Sequence[str], markdown: P
         if untrained := len(_filled(board)) - len(_rows(board)):
             console.print(f"{untrained} more row{'s' * (untrained > 1)}, of which nothing is trained yet.")
     has_paper = any(board.has_paper for board in leaderboard.tables.values())
-    console.print(("Ours / the paper's. " if has_paper else "") + scale_title(leaderboard), soft_wrap=False)
-    for line in filter(None, (f"{format_headline(leaderboard)}.", format_power(leaderboard), *messages)):
+    console.print(("Ours / the paper's. " if has_paper else "") + notation.scale_title(leaderboard), soft_wrap=False)
+    lines = (f"{notation.make_headline(leaderboard).told}.", notation.format_power(leaderboard), *messages)
+    for line in filter(None, lines):
         console.print(spell_controls(line), soft_wrap=False)
     console.print(spell_controls(f"Leaderboard: {markdown}"))
 
@@ -93,7 +86,7 @@ def _filled(board: Board) -> list[tuple[str, ...]]:
 
 
 def _word(name: str) -> int:
-    return max(map(len, _wrappable(name).split(" ")))
+    return max(map(len, name.replace("_", " ").split(" ")))
 
 
 def _table(board: Board, columns: list[str], width: int) -> Table:
@@ -106,7 +99,7 @@ def _table(board: Board, columns: list[str], width: int) -> Table:
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     keys = board.paper.row_keys
-    names = [_wrappable(name) for name in (*keys, *columns)]
+    names = [name.replace("_", " ") for name in (*keys, *columns)]
     widths = [_key_width(board, i) for i in range(len(keys))] + [_width(board, column) for column in columns]
     for i, (name, size) in enumerate(zip(names, _spread(names, widths, width), strict=True)):
         table.add_column(name, justify="left" if i < len(keys) else "right", overflow="fold", width=size)
@@ -127,21 +120,18 @@ def _spread(names: list[str], widths: list[int], width: int) -> list[int]:
     return spread
 
 
-def _wrappable(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _cell(board: Board, row: tuple[str, ...], column: str) -> Text:
     from rich.text import Text
 
     cell = board.cells.get((row, column))
     if cell is None:
-        return Text(NOTHING, style="dim")
-    decimals = readable_decimals(cell, board.paper.decimals(column))
-    text = Text(format_mean(cell, decimals), style=STYLES[cell.status])
+        return Text(notation.NOTHING, style="dim")
+    decimals = notation.readable_decimals(cell, board.paper.decimals(column))
+    text = Text(notation.format_mean(cell, decimals), style=STYLES[cell.status])
     if board.has_paper and column not in board.table.custom_columns:
         separator = "/" if len(board.columns) <= MAX_COLUMNS_SIDE_BY_SIDE else "/\n"
-        text.append(separator + (board.paper.rows[row][column] or NOTHING), style="dim")  # as the paper prints it
+        printed = board.paper.rows[row][column] or notation.NOTHING
+        text.append(separator + printed, style="dim")
     if cell.status != "done":
-        text.append(f"\n{format_status(cell)}", style=STYLES[cell.status])
+        text.append(f"\n{notation.format_status(cell)}", style=STYLES[cell.status])
     return text

@@ -80,9 +80,6 @@ def _versions() -> tuple[str, ...]:
     return version("torch"), version("timm"), digest_of_sources()
 
 
-# -- shipped with the package
-
-
 def key_of(model: str, num_classes: int, image_size: int, options: Mapping[str, Any]) -> str:
     """Return the key of a model's count: all that the count depends on, but the model's source.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from suite.base.arguments import a_path, program
 from suite.base.endings import ends_in_message
-from suite.base.errors import RecordError, RunError, SpecError
+from suite.base.errors import RecordError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import write_atomically
 from suite.export.timm_results import render_timm_results
@@ -35,20 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (options.run is None) != (options.to is None) or (options.run is None and options.results_csv is None):
         parser.error("expected RUN with --to DIR, or --results-csv FILE, or both")
     if options.run is not None:
-        _export(options.run, options.runs, options.to)
+        from suite.export.card import write_use
+        from suite.export.folder import export  # imports torch
+
+        path = experiments_folder(options.runs) / options.run
+        directory = RunDirectory(path if path.is_dir() else Path(options.run))
+        is_timms = export(directory, options.to)
+        use = write_use(str(options.to), directory.read_experiment(), is_timms)
+        print(f"{options.to} holds the network:\n\n{use}")
     if options.results_csv is not None:
         _write_results(options.runs, options.results_csv)
     return Exit.DONE
-
-
-def _export(run: str, store: Path, folder: Path) -> None:
-    from suite.export.card import write_use
-    from suite.export.folder import export  # imports torch
-
-    path = experiments_folder(store) / run
-    directory = RunDirectory(path if path.is_dir() else Path(run))
-    is_timms = export(directory, folder)
-    print(f"{folder} holds the network:\n\n{write_use(str(folder), directory.read_experiment(), is_timms)}")
 
 
 def _write_results(store: Path, path: Path) -> None:
@@ -57,10 +54,7 @@ def _write_results(store: Path, path: Path) -> None:
             f"there is no run store {store}: expected a folder that holds experiments/; name it with --runs"
         )
     results = list(_finished(store))
-    try:
-        write_atomically(path, render_timm_results(results).encode())
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}. Name another file.") from error
+    write_atomically(path, render_timm_results(results).encode())
     print(f"{path}: {len(results)} runs")
 
 

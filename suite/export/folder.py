@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
-from imagesets.catalog import ImageSetInfo, statistics
+from imagesets.catalog import statistics
 from imagesets.prepared import find_info
 from suite.base.errors import RecordError, RunError, SpecError
 from suite.base.files import write_atomically
@@ -130,10 +130,11 @@ def _check_version(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return ours
 
 
-def _describe_input(experiment: Experiment, info: ImageSetInfo) -> dict[str, Any]:
-    """The fields of timm's ``pretrained_cfg`` about images and classes."""
+def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | None) -> dict[str, Any]:
+    """The content of config.json: timm's fields, and in a part of our own how the suite builds the network."""
+    info = find_info(experiment.dataset)
     mean, std = statistics(info, experiment.normalization)
-    fields: dict[str, Any] = {
+    images: dict[str, Any] = {
         "num_classes": info.num_classes,
         "input_size": [3, experiment.image_size, experiment.image_size],
         "fixed_input_size": True,
@@ -143,17 +144,12 @@ def _describe_input(experiment: Experiment, info: ImageSetInfo) -> dict[str, Any
         "mean": list(mean),
         "std": list(std),
     }
-    return fields | ({"label_names": list(info.class_names)} if info.class_names else {})
-
-
-def _describe(experiment: Experiment, network: nn.Module, layout: TimmLayout | None) -> dict[str, Any]:
-    """The content of config.json: timm's fields, and in a part of our own how the suite builds the network."""
-    info = find_info(experiment.dataset)
+    labels = {"label_names": list(info.class_names)} if info.class_names else {}
     return {
         "architecture": layout.architecture if layout else experiment.model,
         "num_classes": info.num_classes,
         "model_args": layout.arguments if layout else {},
-        "pretrained_cfg": _describe_input(experiment, info) | (layout.layers if layout else {}),
+        "pretrained_cfg": images | labels | (layout.layers if layout else {}),
         _PART: {
             "version": _VERSION,
             "is_timms": layout is not None,

@@ -13,16 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from suite.base.errors import SpecError, check_name
-from suite.models import theorems
-from suite.models.layers import (
-    Block,
-    ImageSize,
-    check_positive,
-    content_logits,
-    init_linears,
-    patch_grid,
-    position_mask,
-)
+from suite.models import layers, theorems
 
 Initialization = Literal["random", "convolution"]
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -109,11 +100,11 @@ class RelativeBiasAttention(nn.Module):
     def attention_map(self, x_BND: Tensor) -> Tensor:
         """The map that ``forward`` applies: (B, H, N, N); a row sums to less than one by the null key's share."""
         q_BHND, k_BHND, _ = self.split(x_BND)
-        return (content_logits(q_BHND, k_BHND) + self.bias()).softmax(-1)[..., : x_BND.shape[1]]
+        return (layers.content_logits(q_BHND, k_BHND) + self.bias()).softmax(-1)[..., : x_BND.shape[1]]
 
     def forward(self, x_BND: Tensor) -> Tensor:
         q, k, v = self.split(x_BND)
-        mixed_BHND = F.scaled_dot_product_attention(q, k, v, attn_mask=position_mask(self.bias(), q.dtype)[None])
+        mixed_BHND = F.scaled_dot_product_attention(q, k, v, attn_mask=layers.position_mask(self.bias(), q.dtype)[None])
         return self.proj(mixed_BHND.transpose(1, 2).flatten(2))
 
 
@@ -127,7 +118,7 @@ class PatchTransformer(nn.Module):
         self,
         make_layer: Callable[[tuple[int, int]], nn.Module],
         num_classes: int,
-        image_size: ImageSize,
+        image_size: layers.ImageSize,
         patch_size: int,
         depth: int,
         drop_path: float,
@@ -135,14 +126,14 @@ class PatchTransformer(nn.Module):
     ) -> None:
         super().__init__()
         dim = 3 * patch_size**2
-        self.grid = patch_grid(image_size, patch_size)
+        self.grid = layers.patch_grid(image_size, patch_size)
         self.patch_size = patch_size
         rates = torch.linspace(0, drop_path, depth, device="cpu").tolist()
-        self.blocks = nn.ModuleList(Block(dim, make_layer(self.grid), rate) for rate in rates)
+        self.blocks = nn.ModuleList(layers.Block(dim, make_layer(self.grid), rate) for rate in rates)
         self.norm = nn.LayerNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, num_classes)
-        check_positive("weight_std", weight_std)
-        init_linears(self, weight_std)  # as DeiT; convolutions keep PyTorch's default
+        layers.check_positive("weight_std", weight_std)
+        layers.init_linears(self, weight_std)  # as DeiT; convolutions keep PyTorch's default
 
     def forward(self, images: Tensor) -> Tensor:
         expected = (self.grid[0] * self.patch_size, self.grid[1] * self.patch_size)
@@ -173,7 +164,7 @@ class ConvolutionPhase(PatchTransformer):
         self,
         *,
         num_classes: int,
-        image_size: ImageSize,
+        image_size: layers.ImageSize,
         kernel_size: int = 3,
         patch_size: int = 16,
         depth: int = 6,
@@ -212,7 +203,7 @@ class AttentionPhase(PatchTransformer):
         self,
         *,
         num_classes: int,
-        image_size: ImageSize,
+        image_size: layers.ImageSize,
         patch_size: int = 16,
         depth: int = 6,
         num_heads: int = 9,

@@ -33,21 +33,16 @@ _NO_SUITES = ("recipes", "claims")  # modules of a paper's package
 def _packages() -> dict[str, ModuleType]:
     """Each paper's package by its name, in the order in which the papers appeared."""
     ours = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
-    packages = [*(package for package in ours if hasattr(package, "PAPER")), *_plugins()]
-    found: dict[str, ModuleType] = {}
-    for package in sorted(packages, key=lambda package: str(package.PAPER.appeared)):
-        if found.setdefault(package.PAPER.name, package) is not package:
-            raise SpecError(f"two papers are called {package.PAPER.name!r}; give each a name of its own")
-    return found
-
-
-def _plugins() -> list[ModuleType]:
-    found = []
+    packages = [package for package in ours if hasattr(package, "PAPER")]
     for name in list_plugins("papers"):
         package = load_plugin("papers", name)
         if not isinstance(getattr(package, "PAPER", None), Paper) or not hasattr(package, "__path__"):
             raise SpecError(f"paper {name} is {package!r:.80}; expected a package with PAPER, as in suite/papers/")
-        found.append(package)
+        packages.append(package)
+    found: dict[str, ModuleType] = {}
+    for package in sorted(packages, key=lambda package: str(package.PAPER.appeared)):
+        if found.setdefault(package.PAPER.name, package) is not package:
+            raise SpecError(f"two papers are called {package.PAPER.name!r}; give each a name of its own")
     return found
 
 

@@ -51,9 +51,6 @@ def load_plugin(kind: Kind, name: str) -> Any:
     return _guarded(name, load)
 
 
-# -- models
-
-
 def find_model(words: str) -> ModelSource:
     """Find where a custom model comes from, and which version is there; imports no model.
 
@@ -108,9 +105,6 @@ def check_version(source: ModelSource) -> None:
         )
 
 
-# -- entry points
-
-
 def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
     points = [point for point in entry_points(group=f"{_GROUP}.{kind}") if point.name == name]
     if not points:
@@ -122,9 +116,6 @@ def _find_entry_point(kind: Kind, name: str) -> EntryPoint:
         owners = ", ".join(sorted(point.dist.name if point.dist else "an unknown distribution" for point in points))
         raise SpecError(f"{name!r} is a plug-in of {owners}: uninstall all but one, or name it as MODULE:ATTRIBUTE")
     return points[0]
-
-
-# -- code
 
 
 def _read(path: Path) -> str:

@@ -39,7 +39,6 @@ def find_version(module: str, owner: Distribution | None = None) -> str:
 
 
 def _owners(package: str) -> list[Distribution]:
-    """The distributions that claim a package."""
     return list(map(distribution, find_distributions().get(package, ())))
 
 
@@ -88,9 +87,6 @@ def _find_module(module: str) -> ModuleSpec:
             f"file: {package}.py:ATTRIBUTE"
         )
     return spec
-
-
-# -- what a file that stands alone may import
 
 
 def find_neighbours(text: str, new_modules: Iterable[str]) -> list[str]:

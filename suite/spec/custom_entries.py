@@ -105,7 +105,6 @@ def _entries(suite: Suite, profile: Profile, table: Table, custom_model: CustomM
 
 
 def _replace_model(custom_model: CustomModel, reference: Experiment) -> Experiment:
-    """Train a custom model as the reference is trained."""
     try:
         recipe = reference.recipe.model_copy(update=custom_model.recipe)
     except ValidationError as error:

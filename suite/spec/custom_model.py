@@ -85,9 +85,6 @@ class CustomModel(Frozen):
     def arguments(self) -> list[str]:
         """The words behind ``--challenger`` that enter it again."""
         changed = {f"recipe.{name}": value for name, value in self.recipe.items()}
-        given = (f"{name}={_write(value)}" for name, value in (self.options | changed).items())
+        values = (self.options | changed).items()
+        given = (f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values)
         return [f"{self.name}={self.words}", *given]
-
-
-def _write(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,13 +26,10 @@ Shuffled = Literal["none", "patches", "within_patches"]
 Normalization = Literal["own", "imagenet", "half", "cordonnier"]  # values: ``imagesets.catalog.NORMALIZATIONS``
 
 
-_OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
-    "training": (),
-    "transfer": (),
+_OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {  # of the other kinds none
     "pruning": ("max_condition_number", "min_eigenvalue"),
     "distillation": ("teacher",),
     "masking": ("mask", "num_layers"),
-    "maps": (),
 }
 
 
@@ -97,7 +94,7 @@ class Experiment(Frozen):
             expected = "at least one: the runs that it takes over, see Experiment.then" if needs_parent else "none"
             raise SpecError(f"an experiment of kind {self.kind!r} has {len(self.parents)} parents, expected {expected}")
         for key in self.kind_options:
-            check_name(f"option of kind {self.kind}", key, _OPTIONS_OF_KIND[self.kind])
+            check_name(f"option of kind {self.kind}", key, _OPTIONS_OF_KIND.get(self.kind, ()))
         if any(parent.seed != self.seed for parent in self.parents):
             raise SpecError(f"an experiment of seed {self.seed} has a parent of another seed; use with_seed")
         others = {parent.normalization for parent in self.parents} - {self.normalization}

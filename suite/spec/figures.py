@@ -3,6 +3,7 @@
 A kind of figure is a class here and the function that it names, in a module of ``leaderboards.figures``.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field, PositiveInt
@@ -26,17 +27,20 @@ class Figure(Frozen):
 
 
 class TableFigure(Figure):
-    """A figure of numbers in a table, whose row keys and columns are checked before anything is trained."""
+    """A figure of numbers in a table, whose row keys and columns are checked before anything is trained.
+
+    Its fields ``..._key`` name row keys, ``column`` and ``..._column`` columns.
+    """
 
     table: str = ""
 
     @property
     def row_keys(self) -> list[str]:
-        raise NotImplementedError
+        return [key for name, key in self if name.endswith("_key")]
 
     @property
     def columns(self) -> list[str]:
-        raise NotImplementedError
+        return [column for name, column in self if name.endswith("column")]
 
 
 class RunFigure(Figure):
@@ -44,17 +48,21 @@ class RunFigure(Figure):
 
     @property
     def places(self) -> list[Place]:
-        raise NotImplementedError
+        return list(_find_places(self))
+
+
+def _find_places(fields: object) -> Iterator[Place]:
+    if isinstance(fields, Place):
+        yield fields
+    elif isinstance(fields, dict | Frozen):
+        for _, value in fields.items() if isinstance(fields, dict) else fields:
+            yield from _find_places(value)
 
 
 class ModelsFigure(RunFigure):
     """A figure of one run for each of several models."""
 
     models: dict[str, Place]  # title -> whose run
-
-    @property
-    def places(self) -> list[Place]:
-        return list(self.models.values())
 
 
 class LineFigure(TableFigure):
@@ -72,12 +80,8 @@ class LineFigure(TableFigure):
     log_x: bool = False
 
     @property
-    def row_keys(self) -> list[str]:
-        return [self.x_key]
-
-    @property
     def columns(self) -> list[str]:
-        return [*self.lines.values(), *([self.gain_column] if self.gain_column else [])]
+        return [*self.lines.values(), *filter(None, super().columns)]
 
 
 class HeatmapFigure(TableFigure):
@@ -91,14 +95,6 @@ class HeatmapFigure(TableFigure):
     x_label: str
     y_label: str
     value_label: str
-
-    @property
-    def row_keys(self) -> list[str]:
-        return [self.x_key, self.y_key]
-
-    @property
-    def columns(self) -> list[str]:
-        return [self.column]
 
 
 class ScatterFigure(TableFigure):
@@ -114,14 +110,6 @@ class ScatterFigure(TableFigure):
     label_key: str
     log_x: bool = False
 
-    @property
-    def row_keys(self) -> list[str]:
-        return [self.group_key, self.label_key]
-
-    @property
-    def columns(self) -> list[str]:
-        return [self.x_column, self.y_column]
-
 
 class CurveFigure(RunFigure):
     """A logged metric over the epochs of training, in panels: panel title -> legend label -> whose run.
@@ -136,10 +124,6 @@ class CurveFigure(RunFigure):
     panels: dict[str, dict[str, Place]]
     log_y: bool = False
     after_parents: bool = False
-
-    @property
-    def places(self) -> list[Place]:
-        return [place for panel in self.panels.values() for place in panel.values()]
 
 
 class ProgressFigure(ModelsFigure):
@@ -186,10 +170,6 @@ class PairFigure(RunFigure):
     better: str
     over_whole_sets: bool = False
 
-    @property
-    def places(self) -> list[Place]:
-        return [place for pair in self.pairs.values() for place in (pair.baseline, pair.better, pair.gain)]
-
 
 class ClassFigure(RunFigure):
     """Of pairs of models, from the predictions that their runs keep: the difference in accuracy by class, the images on
@@ -200,10 +180,6 @@ class ClassFigure(RunFigure):
     pairs: dict[str, TwoModels]  # panel title -> pair
     baseline: str  # what the two models of each pair are called
     better: str
-
-    @property
-    def places(self) -> list[Place]:
-        return [place for pair in self.pairs.values() for place in (pair.baseline, pair.better)]
 
 
 class LayerFigure(ModelsFigure):

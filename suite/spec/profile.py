@@ -114,24 +114,18 @@ class Profile(Frozen):
 
     def with_precision(self, precision: str) -> Profile:
         """Train the same profile in another precision: other experiments, with results of their own."""
-
-        def change(experiment: Experiment) -> Experiment:
-            recipe = experiment.recipe.model_copy(update={"precision": precision})
-            return experiment.model_copy(update={"recipe": recipe})
-
+        precise = {"precision": precision}
+        changed = self.map_experiments(lambda e: e.model_copy(update={"recipe": e.recipe.model_copy(update=precise)}))
         note = f"{self.scale_note or 'the protocol of the paper'}; in {precision}"
-        return self.map_experiments(change).model_copy(update={"scale_note": note})
+        return changed.model_copy(update={"scale_note": note})
 
     def with_dataset(self, name: str) -> Profile:
         """Train the same profile on another image set, resized to the sizes of this one."""
-
-        def change(experiment: Experiment) -> Experiment:
-            return experiment.model_copy(update={"dataset": name})
-
+        changed = self.map_experiments(lambda experiment: experiment.model_copy(update={"dataset": name}))
         own = re.sub(r"CIFAR-100?", name, self.scale_note)
         own = re.sub(r"([\d,]+) images of it", lambda few: f"{int(few[1].replace(',', '')) / 500:g} % of it", own)
         note = f"all of it on {name}, another image set than the suite's; {own or 'else as the paper'}"
-        return self.map_experiments(change).model_copy(update={"scale_note": note, "other_dataset": name})
+        return changed.model_copy(update={"scale_note": note, "other_dataset": name})
 
     def smoke(self) -> Profile:
         """Shrink the entries to sixty steps on a few hundred packaged images, in 4x4 patches where the models are those

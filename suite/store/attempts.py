@@ -94,7 +94,11 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
             elif attempts and (attempts[-1].job, attempts[-1].restarts) == (fields.get("job"), fields.get("restarts")):
                 attempts[-1] = attempts[-1].model_copy(update=fields)
     if attempts and attempts[-1].end is None:
-        attempts[-1] = attempts[-1].model_copy(update={"ended_at": _last_sign(run, attempts[-1].started_at)})
+        times = [attempts[-1].started_at]
+        for path in (run.metrics_path, run.heartbeat_path, run.log_path):
+            with contextlib.suppress(OSError):
+                times.append(path.stat().st_mtime)
+        attempts[-1] = attempts[-1].model_copy(update={"ended_at": max(times)})
     return attempts
 
 
@@ -119,14 +123,6 @@ def num_requeues(attempts: Sequence[Attempt]) -> int:
     for attempt in attempts:
         most[attempt.job] = max(most.get(attempt.job, 0), attempt.restarts)
     return sum(most.values())
-
-
-def _last_sign(run: RunDirectory, started_at: float) -> float:
-    times = [started_at]
-    for path in (run.metrics_path, run.heartbeat_path, run.log_path):
-        with contextlib.suppress(OSError):
-            times.append(path.stat().st_mtime)
-    return max(times)
 
 
 def _append(run: RunDirectory, **fields: Any) -> None:

@@ -19,11 +19,6 @@ def record_name(custom_model: CustomModel) -> str:
     return f"{FOLDER}/{custom_model.name}.json"
 
 
-def as_record(custom_model: CustomModel) -> bytes:
-    """The record as JSON."""
-    return custom_model.model_dump_json(indent=1).encode()
-
-
 def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> list[CustomModel]:
     """Record custom models; one takes the place of another of its name, whose runs stay but are shown no more.
 
@@ -34,14 +29,14 @@ def record_custom_models(store: Path, custom_models: Iterable[CustomModel]) -> l
     for custom_model in custom_models:
         path = store / record_name(custom_model)
         with contextlib.suppress(OSError, ValueError):  # a new one, or one that nobody can read
-            before = _read(path)
+            before = read_model(CustomModel, read_file(path))
             if before.is_same_as(custom_model):
                 custom_model = custom_model.joined_with(before)
             else:
                 replaced.append(before)
         with naming_disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, as_record(custom_model))
+        write_atomically(path, custom_model.model_dump_json(indent=1).encode())
     return replaced
 
 
@@ -51,12 +46,8 @@ def read_custom_models(store: Path) -> list[CustomModel]:
     found = []
     for path in sorted((store / FOLDER).glob("*.json")):
         try:
-            found.append(_read(path))
+            found.append(read_model(CustomModel, read_file(path)))
         except (OSError, ValueError) as error:
             advice = "Start the grid with that --challenger again, or delete it."
             raise unreadable(path, error, advice) from error
     return found
-
-
-def _read(path: Path) -> CustomModel:
-    return read_model(CustomModel, read_file(path))

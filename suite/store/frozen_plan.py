@@ -48,7 +48,6 @@ class FrozenPlan(Frozen):
         return hashlib.sha256(self.as_record()).hexdigest()
 
     def as_record(self) -> bytes:
-        """The file's content."""
         return seal(self.model_dump_json(indent=1).encode())
 
 

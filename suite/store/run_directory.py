@@ -191,8 +191,6 @@ class RunDirectory:
         with contextlib.suppress(OSError):  # checkpoints, or something of somebody else's
             self.checkpoint_path.rmdir()
 
-    # -- results
-
     def read_result(self) -> Result | None:
         """Read the result; None where the run has not finished; RecordError if it is broken or of another run."""
         data = b""
@@ -256,8 +254,6 @@ class RunDirectory:
 
     def write_failure(self, failure: Failure) -> None:
         write_atomically(self.failure_path, failure.model_dump_json(indent=1).encode())
-
-    # -- metrics
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Read all complete lines, without a half-written last one (a killed writer); RecordError for any other that is

@@ -31,12 +31,7 @@ class Teacher:
     """
 
     def __init__(
-        self,
-        run: RunDirectory,
-        experiment: Experiment,
-        resources: Resources,
-        info: ImageSetInfo,
-        device: torch.device,
+        self, run: RunDirectory, experiment: Experiment, resources: Resources, info: ImageSetInfo, device: torch.device
     ) -> None:
         self.weights_sha256 = ""  # of a file that is no run's
         parent = choose_parent(run, experiment)

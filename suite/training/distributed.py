@@ -93,7 +93,6 @@ class Ranks:
 
     @watch_for_lost_peers()
     def barrier(self) -> None:
-        """Wait until all ranks are here."""
         if self.num_ranks > 1:
             dist.barrier()
 
@@ -119,7 +118,6 @@ def _needs_deepspeed(resources: Resources) -> bool:
 
 
 def check_device(resources: Resources) -> None:
-    """Raise RunError where a GPU is asked for, and torch sees none."""
     if resources.device == "gpu" and not torch.cuda.is_available():
         raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
 
@@ -282,7 +280,6 @@ def stop() -> None:
 
 
 def free_port() -> int:
-    """Find a port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -63,12 +63,10 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
 
 
 def device_name(resources: Resources) -> str:
-    """The GPU's or the CPU's name."""
     return str(torch.cuda.get_device_name()) if resources.device == "gpu" else processor_name()
 
 
 def processor_name() -> str:
-    """The CPU's name."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):

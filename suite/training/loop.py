@@ -15,24 +15,19 @@ from torch import Tensor
 
 from imagesets.loader import Batch, ImageLoader
 from suite.base.errors import RunError
+from suite.models.convit.probes import attention_layers
 from suite.models.registry import count_parameters
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 from suite.store.heartbeat import Heartbeat
 from suite.store.results import PROTOCOL_VERSION, Result, why_void
 from suite.store.run_directory import RunDirectory
-from suite.training import checkpoint
+from suite.training import checkpoint, distributed
 from suite.training.checkpoint_files import Origin
 from suite.training.checkpoint_times import CheckpointTimes
 from suite.training.compilation import compile_training, make_code
 from suite.training.distillation import Teacher
-from suite.training.distributed import (
-    Ranks,
-    average_running_statistics,
-    full_state_dict,
-    initialize,
-    watch_for_lost_peers,
-)
+from suite.training.distributed import Ranks, watch_for_lost_peers
 from suite.training.environment import StopRequest
 from suite.training.learning_rate import LearningRate
 from suite.training.measure import probing
@@ -82,7 +77,7 @@ class Training:
         self.num_parameters = count_parameters(model)
         optimizer = build_optimizer(model, recipe, ranks.device, resources.compiled)
         self.learning_rate = LearningRate(optimizer, recipe, self.num_steps)
-        self.engine = initialize(model, optimizer, recipe, resources)
+        self.engine = distributed.initialize(model, optimizer, recipe, resources)
         self.micro_batch, self.accumulation = resources.split_batch(recipe.batch_size)
         self.norm_batch = self.micro_batch if has_batch_norm(model) else 0  # images that its batch norms see at once
         self.origin = Origin(
@@ -98,7 +93,7 @@ class Training:
         self.probe = None
         self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
         if ranks.is_first:
-            if probing.can_be_probed(model, resources.zero_stage):
+            if resources.zero_stage < 3 and attention_layers(model):  # stage 3 cuts weights in pieces: none is whole
                 self.probe = probing.AttentionProbe(self.images, ranks.device)
             run.keep_metrics_until(self.progress.step if state else -1)
             print(f"training steps {self.progress.step} to {self.num_steps}", flush=True)
@@ -157,10 +152,11 @@ class Training:
             self.heartbeat.beat(progress.step)
             log_now = progress.step % log_every == 0 or progress.step == self.num_steps
             evaluate_now = progress.step in evaluate_at or (every_epoch and self._ends_period(progress.step, 1))
-            probe_now, locate_now = self._is_probed(progress.step), self._are_heads_located(progress.step)
+            probe_now = self._ends_period(progress.step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
+            locate_now = self._are_heads_located(progress.step)
             loss = self._mean(losses) if log_now else 0.0  # on a GPU, this waits for the device
-            if log_now or evaluate_now or probe_now:
-                average_running_statistics(self.engine.module, self.ranks)  # else what follows depends on the rank
+            if log_now or evaluate_now or probe_now:  # else what follows depends on the rank
+                distributed.average_running_statistics(self.engine.module, self.ranks)
             if evaluate_now or probe_now or locate_now:
                 wait_for(self.ranks.device)  # else the steps under way would count as time of what comes now
             window_s += time.monotonic() - started
@@ -194,7 +190,10 @@ class Training:
         images, labels = batch
         # stochastic depth draws from torch's global state: fixed by step and rank, so nothing has to be saved
         seeds = np.random.SeedSequence([self.experiment.seed, step, self.ranks.rank])
-        _seed(int(seeds.generate_state(1, np.uint64)[0] >> 1), self.ranks.device)
+        seed = int(seeds.generate_state(1, np.uint64)[0] >> 1)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed notes a stack for each GPU, used or not
+        if self.ranks.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         total = torch.zeros((), device=self.ranks.device)
         for micro_images, micro_labels in zip(
             images.split(self.micro_batch), labels.split(self.micro_batch), strict=True
@@ -240,10 +239,6 @@ class Training:
         self._check_finite("test loss", accuracy.loss, self.learning_rate.current)
         return accuracy
 
-    def _is_probed(self, step: int) -> bool:
-        """Say whether an epoch ended within this step, or the training; of very many not all are looked at."""
-        return self._ends_period(step, ceil(self.recipe.epochs / probing.MAX_EPOCHS))
-
     def _are_heads_located(self, step: int) -> bool:
         """Locate as often as attention is looked at, and in a short training more often."""
         every = min(ceil(self.recipe.epochs / probing.MAX_EPOCHS), self.recipe.epochs / probing.MIN_MOMENTS)
@@ -265,7 +260,6 @@ class Training:
             self._append(**places)
 
     def _append(self, **values: Any) -> None:
-        """Write one metrics line, by the first rank."""
         if self.ranks.is_first:
             step = self.progress.step
             epoch = step * self.recipe.batch_size / self.images.num_train
@@ -284,7 +278,7 @@ class Training:
 
     def _finish(self, accuracy: Accuracy) -> Result | None:
         corrupt = self._all_corrupt()
-        weights = full_state_dict(self.engine, self.resources.zero_stage)
+        weights = distributed.full_state_dict(self.engine, self.resources.zero_stage)
         if not self.ranks.is_first:
             return None
         weights_sha256 = checkpoint.save_weights(weights, self.directory.weights_path)
@@ -310,10 +304,3 @@ class Training:
             teacher_sha256=self.origin.teacher_sha256,
             weights_sha256=weights_sha256,
         )
-
-
-def _seed(seed: int, device: torch.device) -> None:
-    """Do what of ``torch.manual_seed`` matters here: where no GPU is used, that notes a stack for each that may be."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)

@@ -57,7 +57,6 @@ def make_result(
     ranks: Ranks,
     images: ImageLoader,
     network: nn.Module,
-    num_parameters: int,
     accuracy: Accuracy,
     parent: Parent | None,
     num_steps: int = 0,
@@ -68,10 +67,9 @@ def make_result(
     """Make the first rank's record of a finished run.
 
     Args:
-        num_parameters: parameters of ``network``, which cannot count them under ZeRO stage 3.
         parent: the run that this one starts from, measures or learns from.
         num_steps, train_s, best_top1_percent: training of the run; 0 for one that only measures.
-        measured: other fields of ``Result`` that the run has measured.
+        measured: other fields of ``Result``, such as the parameters, which ZeRO stage 3 hides in ``network``.
     """
     attempts, device = read_attempts(run), device_name(resources)
     attempts[-1:] = [attempt.model_copy(update={"ended_at": time.time()}) for attempt in attempts[-1:]]  # this one
@@ -86,7 +84,6 @@ def make_result(
         top5_percent=accuracy.top5_percent,
         test_loss=accuracy.loss,
         best_top1_percent=max(best_top1_percent, accuracy.top1_percent),
-        num_parameters=num_parameters,
         num_train_images=images.num_train,
         num_test_images=accuracy.num_images,
         predictions_sha256=write_predictions(run, accuracy.predictions),

@@ -40,7 +40,6 @@ class PlainEngine:
         self._autocast = torch.autocast(device.type, torch.bfloat16) if is_bf16 else nullcontext()
 
     def train(self) -> None:
-        """Put the model into training mode."""
         self.module.train()
 
     def __call__(self, images: Tensor) -> Tensor:

@@ -80,21 +80,17 @@ def trained_network(run: RunDirectory, experiment: Experiment, num_classes: int)
     """
     network = start_network(run, experiment, num_classes)
     try:
-        network.load_state_dict(load(_read_weights(run)))
+        data, result = read_file(run.weights_path), run.read_result()
+        found, expected = hashlib.sha256(data).hexdigest(), result.weights_sha256 if result is not None else ""
+        if expected and found != expected:
+            raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")
+        network.load_state_dict(load(data))
     except (OSError, SafetensorError, RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise RunError(
             f"cannot take over {run.weights_path}: {reason}. Delete {run.result_path} to train that run again."
         ) from error
     return network
-
-
-def _read_weights(run: RunDirectory) -> bytes:
-    data, result = read_file(run.weights_path), run.read_result()
-    found, expected = hashlib.sha256(data).hexdigest(), result.weights_sha256 if result is not None else ""
-    if expected and found != expected:
-        raise ValueError(f"it was damaged or changed, its SHA-256 is {found} and its result says {expected}")
-    return data
 
 
 def has_batch_norm(network: nn.Module) -> bool:

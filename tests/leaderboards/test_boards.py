@@ -1,7 +1,7 @@
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.text.notation import format_headline, format_power, format_value
+from leaderboards.text.notation import format_power, format_value, make_headline
 from suite.store.results import Failure
 
 PAPER_TOP1 = {"5": (34.8, 47.8), "10": (48.0, 59.6), "30": (66.1, 73.7), "50": (74.6, 78.2), "100": (79.9, 81.4)}
@@ -94,7 +94,7 @@ def test_different_numbers_of_seeds_are_compared_over_those_that_both_have(table
     assert cell.mean == pytest.approx(100 * (51.5 - 41) / 41)
     assert (len(cell.estimate.values), cell.estimate.num_unmatched, cell.status) == (3, 1, "partial")
     assert cell.interval is not None
-    assert format_headline(leaderboard) == "ConViT over DeiT on 5 %: +10.5 ± 2.2 points, partial 3/4 (paper: +13.0)"
+    assert make_headline(leaderboard).told == "ConViT over DeiT on 5 %: +10.5 ± 2.2 points, partial 3/4 (paper: +13.0)"
 
 
 @pytest.mark.parametrize(("gap", "told"), [(2.0, "takes 5 seeds"), (-1.0, "takes 10 seeds"), (0.05, "more than 1,000")])

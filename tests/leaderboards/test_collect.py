@@ -23,8 +23,8 @@ def test_the_fullest_cell_sets_the_planned_number_of_seeds(table2, finish, tmp_p
     finish("deit", "5", 0, 40.0)
     for seed in range(3):
         finish("convit", "100", seed, 40.0)
-    assert collect(table2.profiles["laptop"], tmp_path).num_planned == 3
-    assert collect(table2.profiles["laptop"], tmp_path, seeds=range(5)).num_planned == 5
+    assert len(collect(table2.profiles["laptop"], tmp_path).seeds) == 3
+    assert len(collect(table2.profiles["laptop"], tmp_path, seeds=range(5)).seeds) == 5
 
 
 def test_seeds_that_do_not_begin_at_0_are_planned_as_they_are(table2, finish, tmp_path):
@@ -38,7 +38,7 @@ def test_seeds_that_do_not_begin_at_0_are_planned_as_they_are(table2, finish, tm
 
 def test_an_empty_store_plans_one_seed_and_finds_nothing(table2, tmp_path):
     collection = collect(table2.profiles["laptop"], tmp_path)
-    assert collection.num_planned == 1
+    assert len(collection.seeds) == 1
     assert all(not cell.values and not cell.failures for cell in collection.runs.values())
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from leaderboards import overview
-from leaderboards.overview import FILES, PUBLISHED, render_origins, render_table, replace_table
-from leaderboards.published_boards import BoardHeadline, describe_headline, is_outdated, list_boards
+from leaderboards.overview import FILES, render_origins, render_table, replace_table
+from leaderboards.published_boards import PUBLISHED, BoardHeadline, describe_headline, is_outdated, list_boards
 from suite.base.errors import RecordError
 from suite.papers import get_suite, list_suites
 

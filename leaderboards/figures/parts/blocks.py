@@ -42,9 +42,6 @@ class ShownMaps:
         return [] if found is None else found
 
 
-# -- what the central query pays to each patch of single images
-
-
 def image_blocks(shown: Sequence[ShownMaps]) -> Blocks:
     """The pictures with the query in a red box, then each model's heads in the paper's layers, else in an early and a
     late one."""
@@ -94,11 +91,8 @@ def _gate_note(one: ShownMaps, layer: int, head: int) -> tuple[str, str] | None:
     return f"{gate:.2f}", to_hex((1.0, fade, fade))
 
 
-# -- the same, averaged over images
-
-
 def query_blocks(shown: Sequence[ShownMaps]) -> Blocks:
-    """The same as averages, for each one and each of its recorded queries."""
+    """The heads' maps averaged over images, for each one and each of its recorded queries."""
     blocks = []
     for one in shown:
         layers = [one.heads(i, "queries") for i in range(min(MOST_LAYERS, len(one.maps.layers)))]
@@ -110,7 +104,6 @@ def query_blocks(shown: Sequence[ShownMaps]) -> Blocks:
 
 
 def frame(pixels: Array, query: tuple[int, int]) -> Tile:
-    """The whole map."""
     return Tile(pixels, (Box(*query, 1, 1, "black"),))
 
 
@@ -160,9 +153,6 @@ def _head_labels(tiles: dict[tuple[int, int], Tile]) -> list[str]:
 def _name_cut(nums_heads: Iterable[int]) -> str:
     most = max(nums_heads)
     return f"The first {MOST_HEADS} of {most} heads." if most > MOST_HEADS else ""
-
-
-# -- the average map between patches
 
 
 def between_blocks(shown: Sequence[ShownMaps], corner: int = 0) -> Blocks:

@@ -147,7 +147,10 @@ def _draw_head(axes: Axes, panel: Panel, head: int, color: str, marker: str) -> 
     row, column = panel.heads.centers[head]
     mark: dict[str, Any] = {"marker": marker, "linestyle": "", "color": color}
     axes.plot([column], [row], markersize=5.5, markeredgecolor="white", markeredgewidth=0.4, zorder=4, **mark)
-    _number(axes, head + 1, (column, row), color)
+    axes.annotate(  # its number beside it, on white so that it is legible over lines
+        str(head + 1), (column, row), (2.5, 2.0), textcoords="offset points", fontsize=6.5, fontweight="bold",
+        color=color, zorder=5, annotation_clip=True, path_effects=[withStroke(linewidth=1.5, foreground="white")],
+    )  # fmt: skip
     if panel.trail is not None:
         rows, columns = panel.trail[:, head].T
         axes.plot(columns, rows, color=color, linewidth=0.8, zorder=3)
@@ -159,11 +162,3 @@ def _draw_head(axes: Axes, panel: Panel, head: int, color: str, marker: str) -> 
         if ellipse is not None:
             ellipse.set(edgecolor=color, linestyle=line, linewidth=1.0, zorder=3)
             axes.add_patch(ellipse)
-
-
-def _number(axes: Axes, number: int, center: tuple[float, float], color: str) -> None:
-    """Write a head's number beside its marker, on white so that it is legible over lines."""
-    axes.annotate(
-        str(number), center, (2.5, 2.0), textcoords="offset points", fontsize=6.5, fontweight="bold", color=color,
-        zorder=5, annotation_clip=True, path_effects=[withStroke(linewidth=1.5, foreground="white")],
-    )  # fmt: skip

@@ -31,10 +31,6 @@ class Curve:
     high: Floats
     num_seeds: int
 
-    def begun_at(self, epoch: float) -> Curve:
-        """The curve of a training that began at this epoch of another."""
-        return replace(self, epochs=self.epochs + epoch)
-
 
 @dataclass(frozen=True)
 class LayerCurves:
@@ -62,7 +58,7 @@ class HeadPaths:
 def read_curve(runs: Iterable[RunDirectory], metric: str) -> Curve | None:
     """The metric over the runs that logged it, at their common epochs; None where there is none. By epoch, as the
     candidates of a search may differ in their steps."""
-    read = [_read_scalars(run).get(metric) for run in runs]
+    read = [_parse_scalars(run.path, mark_of(run.metrics_path)).get(metric) for run in runs]
     logged = [dict(found.tolist()) for found in read if found is not None]
     epochs = sorted(set.intersection(*map(set, logged))) if logged else []
     if not epochs:
@@ -83,7 +79,9 @@ def curve_behind(leaderboard: Leaderboard, place: Place, metric: str, after_pare
     if cell is None or not cell.is_usable:
         return None
     curve, experiment = read_curve(cell.provenance.runs.values(), metric), cell.provenance.experiment
-    return curve and (curve.begun_at(experiment.epochs_before) if experiment and after_parents else curve)
+    if curve and experiment and after_parents:
+        return replace(curve, epochs=curve.epochs + experiment.epochs_before)
+    return curve
 
 
 def name_num_seeds(curves: Iterable[Curve]) -> str:
@@ -98,14 +96,10 @@ def count_seeds(curves: Iterable[Curve]) -> str:
     return str(max(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
 
 
-def _read_scalars(run: RunDirectory) -> Mapping[str, Floats]:
-    """(epoch, value) of each metric that a run has logged, (times, 2). All figures and pages share one parsed log."""
-    return _parse_scalars(run.path, mark_of(run.metrics_path))
-
-
 @functools.lru_cache(maxsize=_MOST_KEPT)
 def _parse_scalars(path: Path, version: object) -> Mapping[str, Floats]:
-    """Parse a log; another ``version`` of the file is parsed again."""
+    """(epoch, value) of each metric that a run has logged, (times, 2). All figures and pages share one parsed log;
+    another ``version`` of the file is parsed again."""
     by_step: dict[int, dict[str, Any]] = {}
     for line in RunDirectory(path).read_metrics():
         by_step.setdefault(line["step"], {}).update(line)

@@ -175,11 +175,6 @@ def write_no_data(axes: Axes) -> None:
     axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)  # other panels may share the axes
 
 
-def entries_within(width: float, labels: Sequence[str]) -> int:
-    """The number of legend entries that fit into ``width`` inches, at least one."""
-    return max(1, int(width / (0.5 + 0.066 * max(len(label) for label in labels))))
-
-
 def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -> None:
     """Add a legend below the axes. Each of ``rows`` begins a new line, broken into equal ones of at most ``most``
     entries. Matplotlib fills a legend by columns, hence the interleaving."""
@@ -192,9 +187,6 @@ def add_legend(canvas: Canvas, *rows: Sequence[dict[str, Any]], most: int = 4) -
     handles = [Line2D([], [], **style) for column in columns for style in column]
     if handles:
         canvas.legend(handles=handles, loc="outside lower center", ncols=len(columns), frameon=False, fontsize=9)
-
-
-# -- the colours of attention, on a logarithmic scale, and the bar that explains them
 
 
 def log_scale(maps: Iterable[Array], least_ratio: float = 2.0) -> LogNorm:

@@ -45,10 +45,6 @@ class Tile:
     boxes: tuple[Box, ...] = ()
     note: tuple[str, str] | None = None
 
-    @property
-    def is_map(self) -> bool:
-        return self.pixels.ndim == 2
-
 
 @dataclass
 class MapBlock:
@@ -63,12 +59,15 @@ class MapBlock:
 
     @property
     def maps(self) -> list[Array]:
-        return [tile.pixels for tile in self.tiles.values() if tile.is_map]
+        return [tile.pixels for tile in self.tiles.values() if tile.pixels.ndim == 2]
+
+    @property
+    def tiles_in(self) -> float:
+        return len(self.column_labels) * (self.tile_in + GAP_IN)
 
     @property
     def width(self) -> float:
-        labels = _LABELS_IN if any(self.row_labels) else 0.0
-        return labels + len(self.column_labels) * (self.tile_in + GAP_IN)
+        return self.tiles_in + (_LABELS_IN if any(self.row_labels) else 0.0)
 
     @property
     def height(self) -> float:
@@ -77,7 +76,7 @@ class MapBlock:
 
     @property
     def title_lines(self) -> list[str]:
-        return textwrap.wrap(self.title, max(8, int(13 * len(self.column_labels) * (self.tile_in + GAP_IN))))
+        return textwrap.wrap(self.title, max(8, int(13 * self.tiles_in)))
 
     @property
     def head_in(self) -> float:
@@ -93,7 +92,7 @@ class MapBlock:
             top: the upper end of the tiles.
             norm: the scale of the maps' colours.
         """
-        left = x + self.width - len(self.column_labels) * (self.tile_in + GAP_IN)
+        left = x + self.width - self.tiles_in
         step = self.tile_in + GAP_IN
         middle = (left + x + self.width) / 2
         above = top - (_HEADS_IN if any(self.column_labels) else 0.08)
@@ -129,10 +128,8 @@ def draw_sheet(canvas: Canvas, blocks: Sequence[MapBlock]) -> None:
         norm = style.log_scale(block.maps, _LEAST_OWN_RATIO) if block.has_own_scale else shared
         block.draw(axes, x, y, norm)
         if block.has_own_scale:
-            tiles_in = len(block.column_labels) * (block.tile_in + GAP_IN)
-            _add_bar(
-                canvas, axes, (x + block.width - tiles_in / 2, y + block.height - style.BAR_IN), 0.75 * tiles_in, norm
-            )
+            at = x + block.width - block.tiles_in / 2, y + block.height - style.BAR_IN
+            _add_bar(canvas, axes, at, 0.75 * block.tiles_in, norm)
     if _shared_maps(blocks):
         _add_bar(canvas, axes, (used / 2, height - style.BAR_IN), 3.0, shared)
 
@@ -177,7 +174,7 @@ def _draw_tile(axes: Axes, tile: Tile, x: float, y: float, side: float, norm: Lo
     """Draw a tile so that its longer side fills the place."""
     rows, columns = tile.pixels.shape[:2]
     scale = side / max(rows, columns)
-    pixels = colormaps[style.DEPTH_COLORS](norm(tile.pixels), bytes=True) if tile.is_map else tile.pixels
+    pixels = colormaps[style.DEPTH_COLORS](norm(tile.pixels), bytes=True) if tile.pixels.ndim == 2 else tile.pixels
     extent = (x, x + columns * scale, y + rows * scale, y)
     axes.imshow(pixels, extent=extent, interpolation="nearest", aspect="auto")
     halo = [withStroke(linewidth=2.0, foreground="white")]

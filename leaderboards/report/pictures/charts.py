@@ -43,13 +43,9 @@ class Chart:
 
 
 def find_charts(leaderboard: Leaderboard) -> list[Chart]:
-    """The charts that there are data for."""
     curves = _curves(leaderboard)
     lines = [chart_lines(figure, leaderboard) for figure in leaderboard.suite.figures if isinstance(figure, LineFigure)]
     return [chart for chart in (*lines, curves) if chart is not None]
-
-
-# -- learning curves
 
 
 def _curves(leaderboard: Leaderboard) -> Chart | None:
@@ -116,9 +112,6 @@ def _papers_accuracies(
     return levels
 
 
-# -- the papers' line figures
-
-
 def chart_lines(figure: LineFigure, leaderboard: Leaderboard) -> Chart | None:
     """Ours with intervals, the paper's dashed; None while no cell of it has a number of ours."""
     series = find_series(leaderboard.board(figure.table), figure)
@@ -141,9 +134,6 @@ def _of_series(line: Series) -> Iterable[dict[str, float]]:
         if cell.paper is not None:
             point["paper"] = cell.paper
         yield point
-
-
-# -- Vega-Lite
 
 
 def _lines(names: Iterable[str]) -> list[Line]:

@@ -30,8 +30,8 @@ class Plot:
 def plot_column(board: Board, column: str) -> dict[Row, Plot]:
     """The plots of one column by row; none where there is no number of ours, nor anything to see beside it."""
     cells = {row: cell for (row, of), cell in board.cells.items() if of == column}
-    compared = any(of == column for _, of in board.effects)
-    plots = {row: _plot_effect_of(board, cell) if compared else _plot(board, cell) for row, cell in cells.items()}
+    plot = _plot_effect_of if any(of == column for _, of in board.effects) else _plot
+    plots = {row: plot(board, cell) for row, cell in cells.items()}
     if not any(plot and sum(number is not None for number in astuple(plot)) > 1 for plot in plots.values()):
         return {}
     return scale(plots)

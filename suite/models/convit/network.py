@@ -59,7 +59,7 @@ class ConViT(nn.Module):
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
-        patch_grid(image_size, patch_size)
+        self.grid = patch_grid(image_size, patch_size)  # rows, columns
         check_divides("num_heads", num_heads, "dim", dim)
         check_positive("weight_std", weight_std)
         if not 0 <= num_gpsa_layers <= depth:
@@ -84,12 +84,6 @@ class ConViT(nn.Module):
             layer.freeze(gates=not train_gates, everything=not train_gpsa)
         for block in self.blocks[:num_gpsa_layers]:
             block.norm1.requires_grad_(train_gpsa)
-
-    @property
-    def grid(self) -> tuple[int, int]:
-        """(rows, columns) of patches."""
-        rows, columns = self.patch_embed.grid_size
-        return rows, columns
 
     def no_weight_decay(self) -> set[str]:
         """Parameters exempt from weight decay beside biases and other 1-D ones."""

@@ -8,6 +8,7 @@ Shape legend: B batch, N tokens, L patches, H heads.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -74,7 +75,8 @@ def gaussian_heads(model: nn.Module) -> dict[str, tuple[Tensor, Tensor]]:
 
 def attention_layers(model: nn.Module) -> dict[str, nn.Module]:
     """The layers that can be probed, by name; {} for a model without attention."""
-    return {name: module for name, module in model.named_modules() if _is_attention(module)}
+    named = model.named_modules()
+    return {name: one for name, one in named if hasattr(one, "attention_map") or isinstance(one, TimmAttention)}
 
 
 def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
@@ -92,13 +94,10 @@ def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor])
         raise SpecError(f"{type(model).__name__} has no attention layer to probe; expected one with an attention_map")
     found: dict[str, Tensor] = {}
 
-    def watch(name: str) -> Callable[[nn.Module, tuple[Any, ...]], None]:
-        def hook(module: nn.Module, arguments: tuple[Any, ...]) -> None:
-            found[name] = measure(_attention_map(module, *arguments))
+    def watch(name: str, module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        found[name] = measure(_attention_map(module, *arguments))
 
-        return hook
-
-    handles = [module.register_forward_pre_hook(watch(name)) for name, module in layers.items()]
+    handles = [module.register_forward_pre_hook(partial(watch, name)) for name, module in layers.items()]
     was_training = model.training
     try:
         with torch.no_grad():
@@ -108,10 +107,6 @@ def probe(model: nn.Module, images: Tensor, measure: Callable[[Tensor], Tensor])
         for handle in handles:
             handle.remove()
     return found
-
-
-def _is_attention(module: nn.Module) -> bool:
-    return hasattr(module, "attention_map") or isinstance(module, TimmAttention)
 
 
 def _attention_map(layer: Any, x_BND: Tensor, *arguments: Any) -> Tensor:

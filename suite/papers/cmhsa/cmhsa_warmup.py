@@ -21,11 +21,10 @@ _WARMUPS = ("with", "without")
 
 def _starts(scale: recipes.Scale) -> dict[tuple[str, str], recipes.Candidates]:
     """The four curves by initialization and warm-up."""
-    runs: dict[tuple[str, str], recipes.Candidates] = {}
-    for warmup in _WARMUPS:
-        runs["convolutional", warmup] = scale.two_phases(kernel_size=5, with_warmup=warmup == "with")
-        runs["random", warmup] = scale.random_attention(with_warmup=warmup == "with")
-    return {(start, warmup): runs[start, warmup] for start in _INITIALIZATIONS for warmup in _WARMUPS}
+    two_phases = {w: scale.two_phases(kernel_size=5, with_warmup=w == "with") for w in _WARMUPS}
+    random = {w: scale.random_attention(with_warmup=w == "with") for w in _WARMUPS}
+    starts = zip(_INITIALIZATIONS, (two_phases, random), strict=True)
+    return {(start, warmup): runs[warmup] for start, runs in starts for warmup in _WARMUPS}
 
 
 def _entries(scale: recipes.Scale) -> list[Entry]:

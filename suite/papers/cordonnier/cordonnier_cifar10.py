@@ -16,16 +16,10 @@ from suite.spec.figures import CurveFigure
 from suite.spec.profile import Entry, Place, Profile
 from suite.spec.suite import Headline, Suite, Table
 
-_COLUMNS = {
-    "accuracy": "top1_fraction",
-    "params_m": "num_parameters_millions",
-    "flops_b": "linear_gflops",
-}
+_COLUMNS = {"accuracy": "top1_fraction", "params_m": "num_parameters_millions", "flops_b": "linear_gflops"}
+_OF_TABLE = ("ResNet18", "SA quadratic", "SA learned", "SA quadratic generalized")
 _CURVES = {
-    "ResNet18": Place(row=("ResNet18",), column="accuracy"),
-    "SA quadratic": Place(row=("SA quadratic",), column="accuracy"),
-    "SA learned": Place(row=("SA learned",), column="accuracy"),
-    "SA quadratic generalized": Place(row=("SA quadratic generalized",), column="accuracy"),
+    **{name: Place(row=(name,), column="accuracy") for name in _OF_TABLE},
     "SA quadratic generalized, pruned": Place(row=("SA quadratic generalized pruned",), column="accuracy"),
     "SA learned with content": Place(row=("SA learned with content",), column="accuracy", table="slides_figure2"),
 }

@@ -29,14 +29,8 @@ LAPTOP_COLUMN = "same_h3_imp3"
 
 def _fill(make: Callable[..., Experiment], row: tuple[str, ...], column: str) -> Entry:
     method, heads, same = COLUMNS[column]
-    experiment = make(
-        method,
-        num_heads=heads,
-        pseudo_input_first=row[0],
-        pseudo_input_following=row[1],
-        same_for_all_layers=same,
-    )
-    return recipes.entry(row, column, experiment)
+    inputs = {"pseudo_input_first": row[0], "pseudo_input_following": row[1]}
+    return recipes.entry(row, column, make(method, num_heads=heads, same_for_all_layers=same, **inputs))
 
 
 SUITE = Suite(

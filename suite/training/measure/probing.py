@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from imagesets.loader import ImageLoader
-from suite.models.convit.probes import attention_layers, gating_values, gaussian_heads, nonlocality
+from suite.models.convit.probes import gating_values, gaussian_heads, nonlocality
 
 _NUM_IMAGES = {"cpu": 128, "cuda": 1024}  # the paper averages over 1024
 MAX_EPOCHS = 300  # the longest training of the paper's figures; of longer ones every second epoch, or third, ...
@@ -50,11 +50,6 @@ def locate_heads(model: nn.Module) -> dict[str, Places]:
         entries_H3 = precision_H22[:, (0, 0, 1), (0, 1, 1)]  # from near 0 to 1e5 and beyond: digits, not decimals
         precisions.append([[float(f"{value:.3g}") for value in head] for head in entries_H3.tolist()])
     return {"centers": centers, "precisions": precisions} if centers else {}
-
-
-def can_be_probed(model: nn.Module, zero_stage: int) -> bool:
-    """Whether there is attention to look at. ZeRO stage 3 cuts weights in pieces, which one rank alone cannot use."""
-    return zero_stage < 3 and bool(attention_layers(model))
 
 
 def mean(lines: Lines | None) -> float | None:

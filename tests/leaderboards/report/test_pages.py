@@ -187,7 +187,7 @@ def test_each_cell_tells_its_runs_and_the_command_that_makes_them_again(table2, 
     for seed in (0, 2):
         finish("deit", "10", seed, 40.0 + seed)
     leaderboard = make_leaderboard(table2, "laptop", tmp_path)
-    told = RunReader(leaderboard).of_row(leaderboard.board(), ("10",))["deit_top1"]
+    told = RunReader(leaderboard).of_cell(leaderboard.board().cells[("10",), "deit_top1"])
     lines = [dict(zip(COLUMNS, run, strict=True)) for run in told.runs]
     assert [(line["seed"], line["top-1 %"], line["commit"]) for line in lines] == [
         ("0", "40.00", "0" * 10), ("2", "42.00", "0" * 10)
@@ -208,7 +208,11 @@ def test_the_command_of_a_custom_models_cell_enters_it_again_in_a_suite_of_ones_
     for experiment in entered.experiments():
         finish_experiment(experiment, 40.0)
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
-    told = RunReader(leaderboard).of_row(leaderboard.board(), ("5 %",))
+    reader, cells = RunReader(leaderboard), leaderboard.board().cells
+    measured = {
+        column: cell for (row, column), cell in cells.items() if row == ("5 %",) and cell.provenance.experiments
+    }
+    told = {column: reader.of_cell(cell) for column, cell in measured.items()}
     chosen = {}
     for column, cell in told.items():
         _, _, *words = shlex.split(cell.command)
@@ -228,7 +232,7 @@ def test_of_a_search_each_seed_tells_the_run_that_was_chosen_for_it(own_suite, f
         finish_experiment(other.with_seed(seed), second)
     entry = Entry(row=("x",), columns={"a": "top1_percent"}, experiment=SMALL, alternatives=(other,))
     leaderboard = make_leaderboard(own_suite(entry), "laptop", tmp_path)
-    told = RunReader(leaderboard).of_row(leaderboard.board(), ("x",))["a"]
+    told = RunReader(leaderboard).of_cell(leaderboard.board().cells[("x",), "a"])
     # seed 0 by the others' means, 50 and 75; seed 1 by 50 and 35; seed 2 by 50 and 50, of which the first is taken
     assert [run[1] for run in told.runs] == ["10.00", "50.00", "50.00"]
     assert told.run == f"{SMALL.configuration} and {other.configuration}"
