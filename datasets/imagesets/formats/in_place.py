@@ -15,8 +15,9 @@ from imagesets.formats import Format
 from imagesets.formats.indexed import PLACE, SHARD_PLACE, IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.samples import FileSamples, Original, OriginalSamples
+from imagesets.originals.samples import FileSamples, GzipSamples, Original, OriginalSamples
 from imagesets.originals.treatment import Wanted
+from suite.base.errors import DataError
 
 _FOLDER = ".imagesets"
 
@@ -57,6 +58,11 @@ class InPlace(Sink):
         self._last: dict[Split, NDArray[np.int64]] = {}  # the last image in each file
         if not isinstance(original.samples["train"], FileSamples):
             for split, samples in original.samples.items():
+                if isinstance(samples, GzipSamples):
+                    raise DataError(
+                        f"{samples.tars[0]} is compressed: nothing in it can be read by its place. Decompress it "
+                        "(gunzip), or convert it: --format webdataset"
+                    )
                 self._list(split, samples)
 
     def _list(self, split: Split, samples: OriginalSamples) -> None:

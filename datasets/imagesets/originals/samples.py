@@ -3,9 +3,11 @@
 Made by ``folders``, ``ilsvrc``, ``shards`` and ``detect``. A ByteRange is small and picklable: workers do the reading.
 """
 
+import gzip
 import hashlib
 import os
 import unicodedata
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -54,6 +56,16 @@ class ByteRange:
         return data if self.shape is None else np.frombuffer(data, np.uint8).reshape(self.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBytes(ByteRange):
+    """An image that was read already, since its file cannot be read from any place."""
+
+    data: bytes = b""
+
+    def read(self, descriptor: int | None = None) -> bytes:
+        return self.data
+
+
 class OriginalSamples(ABC):
     """One split. ``names`` are for messages and start with the class's folder, where there is one."""
 
@@ -96,7 +108,11 @@ class MemberSamples(OriginalSamples):
     """Members of tars: ``places`` are (number in ``tars``, offset, length), (N, 3)."""
 
     def __init__(
-        self, tars: list[Path], names: list[str], labels: Sequence[int], places: Sequence[tuple[int, int, int]]
+        self,
+        tars: list[Path],
+        names: list[str],
+        labels: Sequence[int] | NDArray[np.int64],
+        places: Sequence[tuple[int, int, int]] | NDArray[np.int64],
     ) -> None:
         super().__init__(names, labels)
         self.tars, self.places = tars, np.asarray(places, np.int64).reshape(-1, 3)
@@ -105,8 +121,27 @@ class MemberSamples(OriginalSamples):
         tar, offset, length = self.places[index].tolist()
         return ByteRange(str(self.tars[tar]), offset, length)
 
+    def files(self) -> list[str]:
+        return list(map(str, self.tars))
+
     def fingerprint(self) -> str:
         return hashlib.sha256(super().fingerprint().encode() + self.places.tobytes()).hexdigest()
+
+
+class GzipSamples(MemberSamples):
+    """Members of compressed tars, which can be read front to back alone: ``byte_range`` brings the bytes along."""
+
+    _opened: tuple[int, gzip.GzipFile] | None = None
+
+    def byte_range(self, index: int) -> ByteRange:
+        tar, offset, length = self.places[index].tolist()
+        try:
+            if self._opened is None or self._opened[0] != tar:
+                self._opened = tar, gzip.GzipFile(self.tars[tar])
+            self._opened[1].seek(offset)
+            return HeldBytes(str(self.tars[tar]), offset, length, data=self._opened[1].read(length))
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{self.tars[tar]} cannot be read: {error}. Bring it again.") from error
 
 
 class PixelSamples(OriginalSamples):

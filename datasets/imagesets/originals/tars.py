@@ -2,6 +2,7 @@
 
 import contextlib
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,8 @@ from typing import BinaryIO, cast
 from suite.base.archives import StrictHeader
 from suite.base.errors import DataError
 from suite.base.files import open_file
+
+GZIP = (".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class _Part:
 
 
 def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
-    """The regular files in a tar, or in a tar that is a member of one.
+    """The regular files in a tar, or in a tar that is a member of one; of a compressed one, as if it were not.
 
     Raises:
         DataError: if the tar is cut short, compressed or broken or goes on after its end, or has a member that is no
@@ -45,7 +48,8 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
         file.seek(within.offset if within else 0)
         end = within.offset + within.length if within else 0
         source = cast(BinaryIO, _Part(file, end)) if within else file  # offsets stay absolute
-        with tarfile.open(fileobj=source, mode="r:", tarinfo=StrictHeader) as tar:
+        mode = "r|gz" if path.name.endswith(GZIP) else "r:"
+        with tarfile.open(fileobj=source, mode=mode, tarinfo=StrictHeader) as tar:
             while (info := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # a million of them would fill the memory
                 name = _check_name(shown, info.name)
@@ -75,5 +79,6 @@ def _naming(shown: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DataError(f"{shown} is not there") from error
-    except (OSError, tarfile.TarError) as error:
-        raise DataError(f"{shown} cannot be read as an uncompressed tar: {error}") from error
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        kind = "a gzip" if shown.endswith(GZIP) else "an uncompressed"
+        raise DataError(f"{shown} cannot be read as {kind} tar: {error}") from error

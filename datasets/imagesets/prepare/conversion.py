@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import os
 import shutil
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.settings import Prepared, PrepareSettings
-from imagesets.prepare.work import Journal, convert_splits, show_progress, show_status
+from imagesets.prepare.work import Journal, convert_splits, map_in_order, show_progress, show_status
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
 
@@ -43,7 +44,8 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     if check_writer := find_format(settings.storage_format).check_writer:
         check_writer()  # before hours of work, not after
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
-        original = open_original(settings.dataset, settings.source, settings.out)
+        apply = partial(map_in_order, num_workers=settings.num_workers)
+        original = open_original(settings.dataset, settings.source, settings.out, settings.label_key, apply)
         inputs: dict[str, Any] = {  # all that the half-made files depend on
             "source": original.source,
             "samples": _fingerprints(original),

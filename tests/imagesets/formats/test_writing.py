@@ -133,14 +133,6 @@ def test_other_formats_become_pngs_and_other_files_are_ignored(folder: Path, run
     np.testing.assert_array_equal(prepared.decoded("train")[place], pixels)
 
 
-def test_in_place_only_jpegs_and_pngs_can_be_served(folder: Path, run: Run) -> None:
-    Image.new("RGB", (20, 20)).save(folder / "train" / "n01440764" / "a.webp")
-    with pytest.raises(
-        DataError, match=r"a\.webp in .* neither JPEG nor PNG; --format webdataset, ffcv and memory convert"
-    ):
-        run("folder")
-
-
 def test_sizes_and_pixels_are_those_before_an_exif_rotation(folder: Path, run: Run, stored: Any) -> None:
     file = folder / "train" / "n01440764" / "a.JPEG"
     exif = Image.Exif()
