@@ -99,8 +99,8 @@ def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: boo
         )
     for (start, end), numbers in families.items():
         declared = re.search(r"-of-(\d+)", end)
-        first = min(numbers) if is_chosen else min(*numbers, 1)
-        last = max(*numbers, first + int(declared[1]) - 1) if declared and not is_chosen else max(numbers)
+        first = min(numbers) if is_chosen or min(numbers) == 1 else 0
+        last = max(max(numbers), first + int(declared[1]) - 1 if declared and not is_chosen else 0)
         width = len(next(iter(numbers.values())))
         if absent := [f"{start}{number:0{width}d}{end}" for number in range(first, last + 1) if number not in numbers]:
             raise DataError(

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, cast
 
 from suite.base.archives import StrictHeader
 from suite.base.errors import DataError
@@ -48,7 +48,7 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
         file.seek(within.offset if within else 0)
         end = within.offset + within.length if within else 0
         source = cast(BinaryIO, _Part(file, end)) if within else file  # offsets stay absolute
-        mode = "r|gz" if path.name.endswith(GZIP) else "r:"
+        mode: Literal["r|gz", "r:"] = "r|gz" if path.name.endswith(GZIP) else "r:"
         with tarfile.open(fileobj=source, mode=mode, tarinfo=StrictHeader) as tar:
             while (info := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # a million of them would fill the memory
