@@ -1,7 +1,7 @@
 """The FFCV format: one .beton a split, mapped into memory; JPEGs as they were, other images as pixels.
 
-FFCV's ``Reader`` says where each sample lies. The bytes go through the decoder of all formats, so that FFCV's images
-equal theirs, and are augmented as theirs are: FFCV's own augmentations cannot be reproduced.
+Its tables say where each sample lies. The bytes go through the decoder of all formats, so that its images equal theirs,
+and are augmented as theirs are: FFCV's own augmentations cannot be reproduced. FFCV need not be installed.
 
 A ``.beton`` cannot be continued once its writer was killed, but encoding, which is what takes long, can: what is to be
 encoded again waits in the working folder until ``beton`` writes it all.
@@ -19,6 +19,7 @@ from imagesets.formats import Format, beton
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
 from imagesets.formats.stored import Pixels, StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.originals.beton import RAW, broken_beton, read_beton
 from imagesets.originals.samples import ByteRange, Original
 from imagesets.originals.treatment import Wanted, decodable
 
@@ -27,21 +28,21 @@ class FfcvImages(StoredImages):
     """Samples of ``folder/SPLIT.beton``.
 
     Raises:
-        DataError: if FFCV is not installed, or the file is broken or not the index's.
+        DataError: if the file is broken or not the index's.
     """
 
     def __init__(self, folder: Path, split: Split, index: Index, manifest: Manifest | None = None) -> None:
         super().__init__(index)
         self._path = folder / f"{split}.beton"
-        images, labels, table = beton.read_beton(self._path)
+        images, labels, table = read_beton(self._path)
         if not np.array_equal(labels, index.labels):
             found = f"{len(labels)} images" if len(labels) != len(index.labels) else "other labels"
             found = f"it holds {found}, the index beside it says {len(index.labels)} images"
-            raise beton.broken_beton(self._path, found)
+            raise broken_beton(self._path, found)
         self._bytes = np.asarray(np.memmap(self._path, np.uint8, "r"))
         self._starts, self._ends = table["ptr"].astype(np.int64), (table["ptr"] + table["size"]).astype(np.int64)
         self._shapes = np.stack([images["height"], images["width"]], axis=1)
-        self._is_raw = images["mode"] == beton.RAW
+        self._is_raw = images["mode"] == RAW
         self._is_regular = bool(self._is_raw.all() and (self._shapes == self._shapes[:1]).all())
 
     def name(self, index: int) -> str:
@@ -113,4 +114,4 @@ def _make_sink(original: Original, output: Output) -> Beton:
     return (EncodedBeton if output.changes_images else Beton)(original, output)
 
 
-FORMAT = Format(open=FfcvImages, make_sink=_make_sink, check_writer=beton.import_ffcv, packages=("ffcv",))
+FORMAT = Format(open=FfcvImages, make_sink=_make_sink)

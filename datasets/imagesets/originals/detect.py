@@ -4,6 +4,7 @@ import functools
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
 from imagesets.fetch.downloads import find_local_sources
 from imagesets.manifest import SPLITS
-from imagesets.originals import folders, ilsvrc, shards
+from imagesets.originals import beton, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some
 from suite.base.errors import DataError, SpecError, check_name
 
+_CONTAINERS: tuple[Any, ...] = (mds, parquet, beton, zips)
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -101,6 +103,14 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
     has_tars = (folder / ilsvrc.TRAIN_TAR).exists()
     if file in ilsvrc.FILES or (file is None and has_tars and not (root and folders.find_test(root))):
         return ilsvrc.open_tars(folder, num_kept)
+    # labels may go up to those of a set that this one is part of
+    num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
+    if root is None or not folders.has_folders(root / "train"):
+        for container in _CONTAINERS:
+            files = container.find(folder, source)
+            if any(files.values()) and (file is None or any(source in paths for paths in files.values())):
+                original: Original = container.open_files(folder, files, num_labels, num_kept)
+                return original
     if root is not None:
         flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
         original = folders.open_folders(folder, root, num_kept, flat_labels)
@@ -109,10 +119,11 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
         return original
     found = shards.find_shards(folder)
     if found["train"] and (file is None or any(source in paths for paths in found.values())):
-        # labels may go up to those of a set that this one is part of
-        num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
         return shards.open_shards(folder, num_labels, num_kept)
-    expected = "train/ and val/ with a folder for each class, or shards train-*.tar and val-*.tar"
+    expected = (
+        "train/ and val/ with a folder for each class (or the same in zips), or MDS, or train-* and val-* as "
+        "shards (.tar), .parquet or .beton"
+    )
     if info is not None and "imagenet" in (info.name, info.subset_of):
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
     if info is not None and info.archive is not None:

@@ -1,8 +1,9 @@
 """The samples of an image set that is to be prepared: labels and names in order, and where each one's bytes are.
 
-Made by ``folders``, ``ilsvrc``, ``shards`` and ``detect``. A ByteRange is small and picklable: workers do the reading.
+Made by ``detect`` and the modules of the forms. A ByteRange is small and picklable: workers do the reading.
 """
 
+import functools
 import hashlib
 import unicodedata
 from abc import ABC, abstractmethod
@@ -10,25 +11,39 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.manifest import Index, Split
+from imagesets.originals.pages import decompress
 from suite.base.errors import DataError
 from suite.base.files import open_file
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 
 
+class Page(NamedTuple):
+    """A compressed page of a Parquet file; ``codec`` is Parquet's name for its compression."""
+
+    offset: int
+    length: int
+    codec: str
+
+
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The place of one image: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded."""
+    """The place of one image: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded.
+
+    With a page, offset and length count within the page, decompressed.
+    """
 
     path: str
     offset: int = 0
     length: int = -1
     shape: tuple[int, int, int] | None = None
+    page: Page | None = None
 
     def read(self) -> bytes | Pixels:
         """The image's bytes, or its pixels.
@@ -36,15 +51,30 @@ class ByteRange:
         Raises:
             DataError: if the file cannot be read or is too short.
         """
-        try:
-            with open_file(Path(self.path)) as file:
-                file.seek(self.offset)
-                data = file.read(self.length)
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be read: {error.strerror}") from error
+        if self.page is None:
+            data = _read_bytes(self.path, self.offset, self.length)
+        else:
+            data = _read_page(self.path, self.page)[self.offset : self.offset + self.length]
         if len(data) < self.length:
             raise DataError(f"{self.path} ends after {self.offset + len(data):,} bytes, in the middle of an image")
         return data if self.shape is None else np.frombuffer(data, np.uint8).reshape(self.shape)
+
+
+def _read_bytes(path: str, offset: int, length: int) -> bytes:
+    try:
+        with open_file(Path(path)) as file:
+            file.seek(offset)
+            return file.read(length)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+
+
+@functools.lru_cache(maxsize=4)  # of a process: a page has up to hundreds of images, and some MB
+def _read_page(path: str, page: Page) -> bytes:
+    try:
+        return decompress(_read_bytes(path, page.offset, page.length), page.codec)
+    except ValueError as error:
+        raise DataError(f"{path}: the page at byte {page.offset:,} cannot be decompressed: {error}") from error
 
 
 class OriginalSamples(ABC):
@@ -82,17 +112,32 @@ class FileSamples(OriginalSamples):
 
 
 class MemberSamples(OriginalSamples):
-    """Members of tars: ``places`` are (number in ``tars``, offset, length), (N, 3)."""
+    """Members of files.
+
+    Args:
+        tars: the files.
+        places: the number in ``tars``, offset and length of each, (N, 3), or with four columns more: height and width
+            of pixels, offset and length of the compressed page that it is in, each 0 where there are none.
+        codecs: the compression of each file's pages.
+    """
 
     def __init__(
-        self, tars: list[Path], names: list[str], labels: Sequence[int], places: Sequence[tuple[int, int, int]]
+        self,
+        tars: list[Path],
+        names: list[str],
+        labels: Sequence[int] | NDArray[np.int64],
+        places: Sequence[tuple[int, ...]] | NDArray[np.int64],
+        codecs: Sequence[str] = (),
     ) -> None:
         super().__init__(names, labels)
-        self.tars, self.places = tars, np.asarray(places, np.int64).reshape(-1, 3)
+        self.tars, self.codecs = tars, codecs
+        self.places = np.asarray(places, np.int64) if names else np.zeros((0, 3), np.int64)
 
     def byte_range(self, index: int) -> ByteRange:
-        tar, offset, length = self.places[index].tolist()
-        return ByteRange(str(self.tars[tar]), offset, length)
+        tar, offset, length, *more = self.places[index].tolist()
+        height, width, start, num_bytes = more or (0, 0, 0, 0)
+        page = Page(start, num_bytes, self.codecs[tar]) if num_bytes else None
+        return ByteRange(str(self.tars[tar]), offset, length, (height, width, 3) if height else None, page)
 
     def fingerprint(self) -> str:
         return hashlib.sha256(super().fingerprint().encode() + self.places.tobytes()).hexdigest()

@@ -46,26 +46,38 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
         if not shards[split]:
             raise DataError(f"{folder} has no shards {' or '.join(f'{prefix}*.tar' for prefix in prefixes)}")
     notes: list[str] = []
-    classes = _read_classes(folder, notes)
+    classes = read_classes(folder, notes)
     if num_classes is None and classes:
         num_classes = len(classes)
     passed: list[str] = []  # members of no sample
     samples: dict[Split, OriginalSamples] = {}
     for split, paths in shards.items():
         samples[split] = _list_split(paths, num_classes, num_kept, passed)
-    num_found = num_kept or num_classes or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
-    for split, listed in samples.items():
-        with_images = np.unique(listed.labels).tolist()
-        if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
-            missing = next((label for label, found in enumerate(with_images) if label != found), len(with_images))
-            raise DataError(f"class {missing} has no images in {folder}'s {split} shards: {shards[split][0].name} …")
-    names = (classes or tuple(str(label) for label in range(num_found)))[:num_found]
+    names = name_classes(folder, samples, classes, num_classes, num_kept)
     if passed:
         notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
     return Original(names, str(folder), samples, notes)
 
 
-def _read_classes(folder: Path, notes: list[str]) -> tuple[str, ...]:
+def name_classes(
+    folder: Path,
+    samples: dict[Split, OriginalSamples],
+    classes: tuple[str, ...],
+    num_classes: int | None,
+    num_kept: int | None,
+) -> tuple[str, ...]:
+    """The names of the classes, or their numbers where they have none; raise DataError for one without images."""
+    num_classes = num_classes or len(classes)
+    num_found = num_kept or num_classes or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
+    for split, listed in samples.items():
+        with_images = np.unique(listed.labels).tolist()
+        if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
+            missing = next((label for label, found in enumerate(with_images) if label != found), len(with_images))
+            raise DataError(f"class {missing} has no images in {folder}'s {split} shards")
+    return (classes or tuple(str(label) for label in range(num_found)))[:num_found]
+
+
+def read_classes(folder: Path, notes: list[str]) -> tuple[str, ...]:
     """The names of the classes, where the shards are a prepared set of ours; a manifest of others is passed over."""
     try:
         found = json.loads(read_file(folder / MANIFEST))

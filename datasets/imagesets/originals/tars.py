@@ -48,7 +48,7 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
         with tarfile.open(fileobj=source, mode="r:", tarinfo=StrictHeader) as tar:
             while (info := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # a million of them would fill the memory
-                name = _check_name(shown, info.name)
+                name = check_name(shown, info.name)
                 if info.isdir():
                     continue
                 if not info.isfile():
@@ -59,7 +59,7 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
                 yield Member(info.name, info.offset_data, info.size)
 
 
-def _check_name(shown: str, name: str) -> str:
+def check_name(shown: str, name: str) -> str:
     """A member's name without needless parts."""
     parts = PurePosixPath(name.replace("\\", "/"))
     if not name or any(character < " " for character in name):
