@@ -4,7 +4,6 @@ import functools
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,12 @@ from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
 from imagesets.fetch.downloads import find_local_sources
 from imagesets.manifest import SPLITS
-from imagesets.originals import folders, ilsvrc, shards
+from imagesets.originals import beton, folders, ilsvrc, mds, parquet, shards, zips
+from imagesets.originals.containers import Options
 from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some
 from suite.base.errors import DataError, SpecError, check_name
 
+_CONTAINERS: tuple[Any, ...] = (mds, parquet, beton, zips, shards)
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -28,16 +29,14 @@ def open_original(
     dataset: str,
     source: str | None,
     data_dir: Path,
-    label_key: str | None = None,
-    apply: Callable[..., Iterable[Any]] = map,
+    options: Options | None = None,
 ) -> Original:
     """The samples of an image set, in its own order.
 
     Args:
         dataset: a name in the catalog, or one that the user gives to images of their own.
         source: a folder, one of its files, or a pattern of shards; None lets ``fetch`` get them into ``data_dir``.
-        label_key: the label's key in ``.json`` members of shards; None finds it.
-        apply: as ``map``, perhaps in several processes.
+        options: how shards and other containers are listed.
 
     Raises:
         SpecError: if the name cannot be, or nothing can be fetched under it.
@@ -57,7 +56,7 @@ def open_original(
     if info is not None and (found := _find_arrays(folder, info)):
         return _open_arrays(info, data_dir, found)
     try:
-        original = _open(folder, info, chosen, label_key, apply)
+        original = _open(folder, info, chosen, options or Options())
     except OSError as error:
         raise DataError(f"{error.filename or folder} cannot be read: {error.strerror}. Make it readable.") from error
     if chosen:
@@ -130,8 +129,7 @@ def _open(
     source: Path,
     info: ImageSetInfo | None,
     chosen: list[Path] | None,
-    label_key: str | None,
-    apply: Callable[..., Iterable[Any]],
+    options: Options,
 ) -> Original:
     """The samples of a folder in any form, or of the form that one of its files, if it was named, belongs to."""
     num_kept = info.num_classes if info is not None and info.subset_of else None
@@ -140,18 +138,26 @@ def _open(
     has_tars = (folder / ilsvrc.TRAIN_TAR).exists()
     if file in ilsvrc.FILES or (file is None and has_tars and not (root and folders.find_test(root))):
         return ilsvrc.open_tars(folder, num_kept)
-    num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None  # those of the whole set
-    if chosen or root is None or not any(path.is_dir() for path in (root / "train").iterdir()):
-        found = shards.find_shards(folder, chosen)
-        if found["train"] and (file is None or any(source in paths for paths in found.values())):
-            return shards.open_shards(folder, found, num_labels, num_kept, label_key, apply)
+    # labels may go up to those of a set that this one is part of
+    num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
+    if chosen or root is None or not folders.has_folders(root / "train"):
+        for container in _CONTAINERS:
+            files = container.find(folder, source, chosen)
+            if any(files.values()) and (file is None or any(source in paths for paths in files.values())):
+                original: Original = container.open_files(
+                    folder, files, options._replace(num_classes=num_labels, num_kept=num_kept)
+                )
+                return original
     if root is not None:
         flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
         original = folders.open_folders(folder, root, num_kept, flat_labels)
         if has_tars:
             original.notes.append(f"took the folders in {root}; --source {folder / ilsvrc.TRAIN_TAR} takes the tars")
         return original
-    expected = "train/ and val/ with a folder for each class, or shards *train*.tar and *val*.tar"
+    expected = (
+        "train/ and val/ with a folder for each class (or the same in zips), or MDS, or *train* and *val* as "
+        "shards (.tar), .parquet or .beton"
+    )
     if info is not None and "imagenet" in (info.name, info.subset_of):
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
     if info is not None and info.archive is not None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal, cast
 
+from imagesets.originals.samples import GZIP
 from suite.base.archives import StrictHeader
 from suite.base.errors import DataError
 from suite.base.files import open_file
-
-GZIP = (".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
         with tarfile.open(fileobj=source, mode=mode, tarinfo=StrictHeader) as tar:
             while (info := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # a million of them would fill the memory
-                name = _check_name(shown, info.name)
+                name = check_name(shown, info.name)
                 if info.isdir():
                     continue
                 if not info.isfile():
@@ -63,7 +62,7 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
                 yield Member(info.name, info.offset_data, info.size)
 
 
-def _check_name(shown: str, name: str) -> str:
+def check_name(shown: str, name: str) -> str:
     """A member's name without needless parts."""
     parts = PurePosixPath(name.replace("\\", "/"))
     if not name or any(character < " " for character in name):

@@ -87,7 +87,7 @@ def test_our_own_shards_keep_their_class_names(run: Run, stored: Any, tmp_path: 
         ("/etc/cron.d/x", b"x", r"the name of member '/etc/cron\.d/x' leads out"),
         ("some/folder/0.pyd", b"x", r"some/folder/0\.pyd is a pickle"),
         ("some/folder/0.meta.pkl", b"x", r"some/folder/0\.meta\.pkl is a pickle"),
-        ("some/folder/0.cls", b"1000", r"some/folder/0\.cls has label 1000, expected 0\.\.9"),
+        ("some/folder/0.cls", b"1000", r"some/folder/0\.jpeg has label 1000, expected 0\.\.9"),
         ("some/folder/0.cls", b"-1", r"some/folder/0\.cls is b'-1', expected the number"),
         ("some/folder/0.cls", b"1_0", r"some/folder/0\.cls is b'1_0', expected the number"),
         ("some/folder/0.cls", b"1" + 18 * b"0", r"some/folder/0\.cls is b'10+', expected the number"),
@@ -134,14 +134,14 @@ def test_a_link_in_a_shard_is_refused(shards: Path, run: Run) -> None:
 
 def test_a_class_without_images_is_named(shards: Path, run: Run) -> None:
     replace(shards, "some/folder/0.cls", b"3")
-    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train shards"):
+    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train files"):
         run(source=shards)
 
 
 def test_a_very_large_label_takes_no_more_memory_than_a_small_one(shards: Path, run: Run) -> None:
     replace(shards, "some/folder/0.cls", b"999999999")
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train shards"):
+    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train files"):
         run(source=shards)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -267,17 +267,17 @@ def test_shards_of_any_usual_name_are_found(
 def test_a_missing_shard_is_named(train: str, photos: list[bytes], run: Run, tmp_path: Path) -> None:
     source = make_shards(tmp_path / "shards", photos, train, "val-{:04}.tar")
     (source / train.format(1)).unlink()
-    with pytest.raises(DataError, match=rf"1 of the train shards are missing: .*{train.format(1)}"):
+    with pytest.raises(DataError, match=rf"1 of the train files are missing: .*{train.format(1)}"):
         run(source=source)
     (source / train.format(0)).unlink()
-    with pytest.raises(DataError, match=rf"2 of the train shards are missing: .*{train.format(0)}.*--source"):
+    with pytest.raises(DataError, match=rf"2 of the train files are missing: .*{train.format(0)}.*--source"):
         run(source=source)
 
 
 def test_of_shards_of_two_sorts_a_pattern_chooses(photos: list[bytes], run: Run, stored: Any, tmp_path: Path) -> None:
     source = make_shards(tmp_path / "shards", photos, "a-train-{}.tar", "a-val-{}.tar")
     make_shards(source, photos[10:], "b-train-{}.tar", "b-validation-{}.tar")
-    with pytest.raises(DataError, match=r"has train shards of 2 sorts: .*a-train-\*\.tar.*--source '.*/PATTERN'"):
+    with pytest.raises(DataError, match=r"has train files of 2 sorts: .*a-train-\*\.tar.*--source '.*/PATTERN'"):
         run(source=source)
     assert stored(run(source=source / "a-{train,val}-*.tar")).encoded("train") == photos[:12]
     chosen = stored(run(dataset="some", source=source / "a-{train-{1..2},val-0}.tar"))
@@ -289,7 +289,7 @@ def test_of_shards_of_two_sorts_a_pattern_chooses(photos: list[bytes], run: Run,
 def test_one_split_of_two_names_is_refused(photos: list[bytes], run: Run, tmp_path: Path) -> None:
     source = make_shards(tmp_path / "shards", photos, "train-{}.tar", "val-{}.tar")
     shutil.copy(source / "val-0.tar", source / "validation-0.tar")
-    with pytest.raises(DataError, match="has test shards of 2 sorts"):
+    with pytest.raises(DataError, match="has test files of 2 sorts"):
         run(source=source)
 
 
@@ -355,7 +355,7 @@ def test_a_file_of_names_names_the_classes(photos: list[bytes], run: Run, tmp_pa
     (source / "classnames.txt").write_text("zebra\nant\n")
     assert run(source=source).manifest.classes == ("zebra", "ant")
     (source / "classnames.txt").write_text("zebra\n")
-    with pytest.raises(DataError, match=r"1\.cls has label 1, expected 0\.\.0"):
+    with pytest.raises(DataError, match=r"1\.jpg has label 1, expected 0\.\.0"):
         run(dataset="other", source=source)
     with pytest.raises(DataError, match=r"classnames\.txt names 1 classes, expected 10"):
         run(dataset="cifar10", source=source)
