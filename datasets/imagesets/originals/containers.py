@@ -1,7 +1,4 @@
-"""Image sets as tables of offsets: the files of each split -> labels and places of their images.
-
-``parquet``, ``mds`` and ``beton`` list a file; what they share is here.
-"""
+"""Files that are tables of offsets (Parquet, MDS, .beton) -> the labels and places of the images of each split."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -20,21 +17,17 @@ from suite.base.errors import DataError
 Files = dict[Split, list[Path]]
 
 WORDS: dict[Split, tuple[str, ...]] = {"train": ("train",), "test": ("val", "validation", "valid", "test")}
-IMAGES = ("image", "img", "x")  # columns
-LABELS = ("label", "fine_label", "y")
+ALL_WORDS = {word for words in WORDS.values() for word in words}
+IMAGES, LABELS = ("image", "img", "x"), ("label", "fine_label", "y")  # names of columns
 _NUM_READERS = 4  # files that are listed at once
 _PART = re.compile(r"-(\d+)-of-(\d+)\b")
 
 
 class Listed(NamedTuple):
-    """One file's images in its order.
+    """One file's images in its order, with its names of the classes, if any, and the compression of its pages.
 
-    Attributes:
-        labels: (N,).
-        places: offset, length, height and width of pixels, offset and length of the compressed page: (N, 6). The last
-            four are 0 where there are none.
-        classes: the names that the file gives its classes, if any.
-        codec: the compression of pages.
+    ``labels`` are (N,). ``places`` are (N, 6): offset, length, height and width of pixels, offset and length of the
+    compressed page; the last four are 0 where there are none.
     """
 
     path: Path
@@ -44,11 +37,11 @@ class Listed(NamedTuple):
     codec: str = ""
 
 
-def find_files(folder: Path, endings: tuple[str, ...]) -> Files:
+def find_files(folder: Path, endings: tuple[str, ...], has_parts: bool = True) -> Files:
     """The files of each split: those whose names, or their folders', have its word.
 
     Raises:
-        DataError: files of one split in several folders or under several words, or one of "00003-of-00294" is missing.
+        DataError: several sets, or files of one without ``has_parts``, or one of "00003-of-00294" is missing.
     """
     found: dict[str, list[Path]] = {}
     for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
@@ -56,29 +49,24 @@ def find_files(folder: Path, endings: tuple[str, ...]) -> Files:
             words = find_words(path.name) or (find_words(path.parent.name) if path.parent != folder else set())
             for word in words if len(words) == 1 else ():
                 found.setdefault(word, []).append(path)
-    if "val" in found or "validation" in found or "valid" in found:
+    if len(found.keys() & set(WORDS["test"])) > 1:
         found.pop("test", None)  # as ImageNet's, which has no labels
-    files: Files = {split: [p for word in words for p in found.get(word, ())] for split, words in WORDS.items()}
+    files: Files = {split: [path for word in words for path in found.get(word, ())] for split, words in WORDS.items()}
     for split, paths in files.items():
-        if len({path.parent for path in paths}) > 1 or sum(word in found for word in WORDS[split]) > 1:
+        num_sets = max(len({path.parent for path in paths}), sum(word in found for word in WORDS[split]))
+        if num_sets > 1 or (len(paths) > 1 and not has_parts):
             shown = list_some([str(path.relative_to(folder)) for path in paths])
-            raise DataError(f"{folder} has several {split} sets: {shown}. Make a folder of the files of one.")
-        _check_parts(paths)
+            raise DataError(f"{folder} has several {split} sets: {shown}. Put links to the files of one into a folder.")
+        parts = {match[0]: match for path in paths if (match := _PART.search(path.name))}
+        for _, width, count in {(0, len(match[1]), match[2]) for match in parts.values()}:
+            if missing := [name for n in range(int(count)) if (name := f"-{n:0{width}d}-of-{count}") not in parts]:
+                raise DataError(f"{paths[0].parent} lacks {split} files: {list_some(missing)}. Bring them, too.")
     return files
 
 
 def find_words(name: str) -> set[str]:
     """The words for splits in a name."""
-    return {*re.split(r"[^a-z]+", name.lower())} & {word for words in WORDS.values() for word in words}
-
-
-def _check_parts(paths: list[Path]) -> None:
-    parts = {match[0]: match for path in paths if (match := _PART.search(path.name))}
-    for match in parts.values():
-        for number in range(int(match[2])):
-            expected = f"-{number:0{len(match[1])}d}-of-{match[2]}"
-            if expected not in parts:
-                raise DataError(f"{paths[0].parent} lacks the file …{expected}…, found {len(paths):,}. Bring it again.")
+    return {*re.split(r"[^a-z]+", name.lower())} & ALL_WORDS
 
 
 def find_column(path: Path, found: Sequence[str], expected: tuple[str, ...]) -> str:
@@ -95,40 +83,25 @@ def find_column(path: Path, found: Sequence[str], expected: tuple[str, ...]) -> 
 def open_listed(
     folder: Path, files: Files, list_file: Callable[[Path], list[Listed]], num_classes: int | None, num_kept: int | None
 ) -> Original:
-    """The samples of files, in the order that they have there.
-
-    Args:
-        list_file: lists one of them, or those that it names.
-        num_classes: number of classes that there have to be; None takes it from the files.
-        num_kept: number of first classes whose samples are kept; None keeps all.
-
-    Raises:
-        DataError: if a split has no files, a file is broken or has a label out of range or other classes, or a class
-            has no images.
-    """
+    """The samples of files that ``list_file`` lists; arguments and errors as of ``shards.open_shards``."""
     notes: list[str] = []
     classes = read_classes(folder, notes)
     samples: dict[Split, OriginalSamples] = {}
     for split, paths in files.items():
         if not paths:
-            some = [str(path) for found in files.values() for path in found]
-            raise DataError(f"{folder} has no {split} files beside {list_some(some)}: name one {WORDS[split][0]}….")
+            there = list_some([str(path) for found in files.values() for path in found])
+            raise DataError(f"{folder} has no {split} files beside {there}: name them {' or '.join(WORDS[split])}.")
         with ThreadPoolExecutor(_NUM_READERS) as pool:
             listed = [one for several in pool.map(list_file, paths) for one in several]
         for one in listed:
             classes = classes or one.classes
             if one.classes not in ((), classes):
                 raise DataError(f"{one.path} has other classes than the files before it: {list_some(one.classes)}")
-            _check_labels(one, num_classes or len(classes))
+            most = (num_classes or len(classes) or np.iinfo(np.int64).max) - 1
+            for index in np.flatnonzero((one.labels < 0) | (one.labels > most))[:1].tolist():
+                raise DataError(f"{one.path}: image {index} has label {one.labels[index]}, expected 0..{most}")
         samples[split] = _join(listed, num_kept)
-    return Original(name_classes(folder, samples, classes, num_classes, num_kept), str(folder), samples, notes)
-
-
-def _check_labels(listed: Listed, num_classes: int) -> None:
-    wrong = np.flatnonzero((listed.labels < 0) | (listed.labels >= (num_classes or np.inf)))
-    if len(wrong):
-        found, last = listed.labels[wrong[0]], num_classes - 1 if num_classes else "…"
-        raise DataError(f"{listed.path}: image {wrong[0]} has label {found}, expected 0..{last}")
+    return Original(name_classes(folder, samples, classes, num_kept or num_classes), str(folder), samples, notes)
 
 
 def _join(listed: list[Listed], num_kept: int | None) -> MemberSamples:
@@ -137,5 +110,5 @@ def _join(listed: list[Listed], num_kept: int | None) -> MemberSamples:
     places = np.column_stack([numbers, np.concatenate([one.places for one in listed])])
     names = [f"{one.path.name}/{index:06d}" for one in listed for index in range(len(one.labels))]
     kept = np.flatnonzero(labels < (num_kept or np.inf))
-    names = [names[index] for index in kept.tolist()]
-    return MemberSamples([one.path for one in listed], names, labels[kept], places[kept], [one.codec for one in listed])
+    paths, codecs = [one.path for one in listed], [one.codec for one in listed]
+    return MemberSamples(paths, [names[index] for index in kept.tolist()], labels[kept], places[kept], codecs)

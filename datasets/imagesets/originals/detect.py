@@ -4,7 +4,6 @@ import functools
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,11 +12,15 @@ from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
 from imagesets.fetch.downloads import find_local_sources
 from imagesets.manifest import SPLITS
-from imagesets.originals import beton, folders, ilsvrc, mds, parquet, shards, zips
+from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some
 from suite.base.errors import DataError, SpecError, check_name
 
-_CONTAINERS: tuple[Any, ...] = (mds, parquet, beton, zips)
+_CONTAINERS = {  # endings of files -> what lists one, and whether a split may have several
+    ("index.json",): (mds.list_shards, False),
+    (".parquet",): (parquet.list_file, True),
+    (".beton", ".ffcv"): (beton.list_file, False),
+}
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -105,12 +108,9 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
         return ilsvrc.open_tars(folder, num_kept)
     # labels may go up to those of a set that this one is part of
     num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
-    if root is None or not folders.has_folders(root / "train"):
-        for container in _CONTAINERS:
-            files = container.find(folder, source)
-            if any(files.values()) and (file is None or any(source in paths for paths in files.values())):
-                original: Original = container.open_files(folder, files, num_labels, num_kept)
-                return original
+    may_be_files = root is None or not folders.has_folders(root / "train")
+    if may_be_files and (listed := _open_container(folder, source, num_labels, num_kept)):
+        return listed
     if root is not None:
         flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
         original = folders.open_folders(folder, root, num_kept, flat_labels)
@@ -132,6 +132,20 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
         expected += f", or {' and '.join(info.mat_files.file_names)}"
     there = "a file" if file else list_some(sorted(os.listdir(folder))) or "nothing"
     raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
+
+
+def _open_container(folder: Path, source: Path, num_classes: int | None, num_kept: int | None) -> Original | None:
+    """The samples of the files that are tables of offsets, if there are any in the folder, or the named one is one."""
+    found = {one: containers.find_files(folder, one, has_parts) for one, (_, has_parts) in _CONTAINERS.items()}
+    found[".zip",] = zips.find_zips(folder, source)
+    of_kind = {one: {path for paths in files.values() for path in paths} for one, files in found.items()}
+    kinds = [one for one, paths in of_kind.items() if (source in paths if source.is_file() else paths)]
+    if len(kinds) > 1:
+        raise DataError(f"{folder} has sets as {list_some([one[0] for one in kinds])}. Name a file: --source FILE.")
+    if not kinds or kinds == [(".zip",)]:
+        return zips.open_zips(folder, found[kinds[0]], num_kept) if kinds else None
+    list_file, _ = _CONTAINERS[kinds[0]]
+    return containers.open_listed(folder, found[kinds[0]], list_file, num_classes, num_kept)
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.manifest import Index, Split
-from imagesets.originals.pages import decompress
 from suite.base.errors import DataError
 from suite.base.files import open_file
+from suite.base.parquet_pages import decompress
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
 
@@ -112,14 +112,9 @@ class FileSamples(OriginalSamples):
 
 
 class MemberSamples(OriginalSamples):
-    """Members of files.
-
-    Args:
-        tars: the files.
-        places: the number in ``tars``, offset and length of each, (N, 3), or with four columns more: height and width
-            of pixels, offset and length of the compressed page that it is in, each 0 where there are none.
-        codecs: the compression of each file's pages.
-    """
+    """Members of tars or other files: ``places`` are (number in ``tars``, offset, length), (N, 3), or with four columns
+    more: height and width of pixels, offset and length of the compressed page, 0 where there are none. ``codecs`` are
+    those of each file's pages."""
 
     def __init__(
         self,

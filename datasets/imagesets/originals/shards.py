@@ -53,22 +53,19 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
     samples: dict[Split, OriginalSamples] = {}
     for split, paths in shards.items():
         samples[split] = _list_split(paths, num_classes, num_kept, passed)
-    names = name_classes(folder, samples, classes, num_classes, num_kept)
+    names = name_classes(folder, samples, classes, num_kept or num_classes)
     if passed:
         notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
     return Original(names, str(folder), samples, notes)
 
 
 def name_classes(
-    folder: Path,
-    samples: dict[Split, OriginalSamples],
-    classes: tuple[str, ...],
-    num_classes: int | None,
-    num_kept: int | None,
+    folder: Path, samples: dict[Split, OriginalSamples], classes: tuple[str, ...], num_classes: int | None
 ) -> tuple[str, ...]:
-    """The names of the classes, or their numbers where they have none; raise DataError for one without images."""
-    num_classes = num_classes or len(classes)
-    num_found = num_kept or num_classes or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
+    """The names of that many classes, or their numbers where they have none; raise DataError for one without images."""
+    num_found = (
+        num_classes or len(classes) or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
+    )
     for split, listed in samples.items():
         with_images = np.unique(listed.labels).tolist()
         if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
