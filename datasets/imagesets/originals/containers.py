@@ -45,7 +45,7 @@ def find_files(folder: Path, endings: tuple[str, ...], has_parts: bool = True) -
     """
     found: dict[str, list[Path]] = {}
     for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
-        if path.name.lower().endswith(endings) and not path.name.startswith("."):
+        if path.name.lower().endswith(endings) and "/." not in f"/{path.relative_to(folder).as_posix()}":
             words = find_words(path.name) or (find_words(path.parent.name) if path.parent != folder else set())
             for word in words if len(words) == 1 else ():
                 found.setdefault(word, []).append(path)

@@ -108,7 +108,7 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
         return ilsvrc.open_tars(folder, num_kept)
     # labels may go up to those of a set that this one is part of
     num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
-    may_be_files = root is None or not folders.has_folders(root / "train")
+    may_be_files = root is None or not folders.list_folders(root / "train")[0]
     if may_be_files and (listed := _open_container(folder, source, num_labels, num_kept)):
         return listed
     if root is not None:

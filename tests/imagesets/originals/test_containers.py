@@ -228,7 +228,7 @@ def test_a_parquet_file_that_does_not_fit_is_refused(photos: list[bytes], tmp_pa
 
     good = table_of(rows_of(photos))
     pq.write_table(good, tmp_path / "val.parquet")
-    null = table_of([*rows_of(photos), (None, 1)])  # type: ignore[list-item]
+    null = table_of([*rows_of(photos), (None, 1)])
     refused(null, r"train\.parquet has rows without image or label in row group 0")
     refused(good.set_column(1, "label", pa.array([None, *[1] * 29])), "rows without image or label")
     refused(good.rename_columns(["picture", "label"]), "has columns picture, label; expected one of image or img or x")
