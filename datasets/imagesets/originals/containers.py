@@ -83,7 +83,13 @@ def find_column(path: Path, found: Sequence[str], expected: tuple[str, ...]) -> 
 def open_listed(
     folder: Path, files: Files, list_file: Callable[[Path], list[Listed]], num_classes: int | None, num_kept: int | None
 ) -> Original:
-    """The samples of files that ``list_file`` lists; arguments and errors as of ``shards.open_shards``."""
+    """The samples of files, in the order that they have there.
+
+    Args:
+        list_file: lists one file, or those that it names.
+        num_classes: number of classes that there have to be; None takes it from the files.
+        num_kept: number of first classes whose samples are kept; None keeps all.
+    """
     notes: list[str] = []
     classes = read_classes(folder, notes)
     samples: dict[Split, OriginalSamples] = {}
@@ -101,7 +107,7 @@ def open_listed(
             for index in np.flatnonzero((one.labels < 0) | (one.labels > most))[:1].tolist():
                 raise DataError(f"{one.path}: image {index} has label {one.labels[index]}, expected 0..{most}")
         samples[split] = _join(listed, num_kept)
-    return Original(name_classes(folder, samples, classes, num_kept or num_classes), str(folder), samples, notes)
+    return name_classes(Original(classes, str(folder), samples, notes), num_kept or num_classes)
 
 
 def _join(listed: list[Listed], num_kept: int | None) -> MemberSamples:

@@ -46,7 +46,7 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     tested, other_files = list_folders(test)
     classes = sort_classes(train)[:num_kept]
     if tested:
-        check_classes(classes, sort_classes(tested)[:num_kept], str(root / "train"), str(test))
+        check_classes({str(root / "train"): classes, str(test): sort_classes(tested)[:num_kept]})
         passed += other_files
         test_samples = _list_classes(root, tested, classes, passed)
     else:
@@ -62,8 +62,9 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     return Original(tuple(classes), str(source), {"train": train_samples, "test": test_samples}, notes)
 
 
-def check_classes(train: list[str], test: list[str], train_folder: str, test_folder: str) -> None:
-    """Raise DataError where the one has other classes than the other."""
+def check_classes(found: dict[str, list[str]]) -> None:
+    """Raise DataError where one of two folders has other classes than the other."""
+    (train_folder, train), (test_folder, test) = found.items()
     if differing := sorted(set(train) ^ set(test)):
         only = train_folder if differing[0] in train else test_folder
         raise DataError(

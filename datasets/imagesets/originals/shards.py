@@ -1,5 +1,6 @@
 """WebDataset shards made elsewhere: ``train-*.tar`` and ``val-*.tar`` (or ``test-*``) of images and ``.cls`` files."""
 
+import dataclasses
 import itertools
 import json
 import re
@@ -53,25 +54,22 @@ def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> 
     samples: dict[Split, OriginalSamples] = {}
     for split, paths in shards.items():
         samples[split] = _list_split(paths, num_classes, num_kept, passed)
-    names = name_classes(folder, samples, classes, num_kept or num_classes)
     if passed:
         notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
-    return Original(names, str(folder), samples, notes)
+    return name_classes(Original(classes, str(folder), samples, notes), num_kept or num_classes)
 
 
-def name_classes(
-    folder: Path, samples: dict[Split, OriginalSamples], classes: tuple[str, ...], num_classes: int | None
-) -> tuple[str, ...]:
-    """The names of that many classes, or their numbers where they have none; raise DataError for one without images."""
-    num_found = (
-        num_classes or len(classes) or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
-    )
+def name_classes(original: Original, num_classes: int | None) -> Original:
+    """The same with that many classes, called by number where they have no names; DataError for one without images."""
+    samples, names = original.samples, original.classes
+    num_found = num_classes or len(names) or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
     for split, listed in samples.items():
         with_images = np.unique(listed.labels).tolist()
         if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
             missing = next((label for label, found in enumerate(with_images) if label != found), len(with_images))
-            raise DataError(f"class {missing} has no images in {folder}'s {split} shards")
-    return (classes or tuple(str(label) for label in range(num_found)))[:num_found]
+            raise DataError(f"class {missing} has no images in {original.source}'s {split} shards")
+    names = names or tuple(str(label) for label in range(num_found))
+    return dataclasses.replace(original, classes=names[:num_found])
 
 
 def read_classes(folder: Path, notes: list[str]) -> tuple[str, ...]:

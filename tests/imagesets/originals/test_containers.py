@@ -52,7 +52,7 @@ def assert_same(found: Original, expected: Original) -> None:
 
 
 def zipped(path: Path, folder: Path, *arguments: str) -> Path:
-    """What Python's own command writes of a folder, hidden files of a Mac added; stored unless told otherwise."""
+    """Zip a folder, and add a Mac's hidden files; stored unless told otherwise."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if "deflated" in arguments else zipfile.ZIP_STORED) as archive:
         for file in sorted(folder.rglob("*"), reverse=True):
             archive.write(file, file.relative_to(folder.parent if "with parent" in arguments else folder))
@@ -134,7 +134,7 @@ def rows_of(photos: list[bytes], copies: bool = False) -> list[tuple[bytes, int]
 
 
 def table_of(rows: list[tuple[bytes, int]], image: str = "image", label: str = "label", names: Any = NAMES) -> pa.Table:
-    """As the hub's library ``datasets`` makes it: a struct of bytes and path, and the classes in the schema's note."""
+    """Build it as the hub's library ``datasets`` does: a struct of bytes and path, the classes in the schema's note."""
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     columns = [pa.array([{"bytes": data, "path": None} for data, _ in rows], kind), pa.array([one for _, one in rows])]
     features = {image: {"_type": "Image"}, label: {"names": names, "_type": "ClassLabel"}}
