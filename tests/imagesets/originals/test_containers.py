@@ -24,6 +24,7 @@ from PIL import Image
 
 from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original
+from suite.base import parquet_pages
 from suite.base.errors import DataError
 
 Run = Callable[..., Any]
@@ -181,6 +182,23 @@ def test_a_dictionary_that_overflows_leaves_the_rest_in_plain_pages(photos: list
     encodings = pq.ParquetFile(tmp_path / "train.parquet").metadata.row_group(0).column(0).encodings
     assert {"RLE_DICTIONARY", "PLAIN"} <= {*encodings}
     assert images(opened(tmp_path, tmp_path), "train") == [data for data, _ in [*rows, *rows]]
+
+
+@pytest.mark.parametrize("fragment", [1 << 16, 1000])
+def test_one_image_of_a_large_page_is_read_by_itself_where_snappy_s_fragments_allow(
+    fragment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_pages, "_FRAGMENT", fragment)  # as another writer might cut
+    rng = np.random.default_rng(0)
+    data = [
+        rng.integers(0, 256 if number % 2 else 3, rng.integers(1, 90_000), np.uint8).tobytes() for number in range(40)
+    ]
+    for word in ("train", "val"):
+        pq.write_table(table_of([(one, 0) for one in data], names=None), tmp_path / f"{word}.parquet")
+    original = opened(tmp_path, tmp_path)
+    assert images(original, "train") == data
+    pages = [original.samples["train"].byte_range(index).page for index in range(40)]
+    assert (max(page.length for page in pages if page) < 4 * (1 << 16)) == (fragment == 1 << 16)
 
 
 def test_cifar_s_columns_and_plain_binary_ones_are_known(photos: list[bytes], tmp_path: Path) -> None:
