@@ -84,7 +84,7 @@ def find_files(folder: Path, chosen: list[Path] | None, *endings: str) -> Files:
     """
     found: dict[str, list[Path]] = {"train": [], "val": [], "test": []}
     for path in sorted(chosen or (*folder.glob("*"), *folder.glob("*/*"))):
-        if path.name.lower().endswith(endings) and not path.name.startswith("."):
+        if path.name.lower().endswith(endings) and "/." not in f"/{path.relative_to(folder).as_posix()}":
             above = split_word(path.parent.name, whole=True) if chosen or path.parent != folder else None
             if word := split_word(path.name) or above:
                 found[word].append(path)

@@ -89,7 +89,7 @@ def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = No
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
-@functools.lru_cache(maxsize=4)  # of a process: a page has up to hundreds of images, and some MB
+@functools.lru_cache(maxsize=4)  # of a process: a page has up to hundreds of images, and mostly below 200 kB
 def _read_page(path: str, page: Page) -> bytes:
     try:
         return decompress(_read_bytes(path, page.offset, page.length), page.codec)

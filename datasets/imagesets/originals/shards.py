@@ -139,7 +139,9 @@ def _folder_of(image: Member) -> str:
     return image.name.removeprefix("./").rpartition("/")[0].rpartition("/")[2]
 
 
-def _read_label(shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource) -> int | str:
+def _read_label(
+    shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource, descriptor: int
+) -> int | str:
     if source.kind == "folder" and (folder := _folder_of(image)):
         return folder
     if source.kind == "name" and (found := WORDNET_ID.findall(image.name.rpartition("/")[2])):
