@@ -12,7 +12,7 @@ import numpy as np
 from imagesets import fetch
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
-from imagesets.fetch.downloads import find_local_sources
+from imagesets.fetch.sources import find_local_sources, list_forms
 from imagesets.manifest import SPLITS
 from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.containers import Options
@@ -53,8 +53,8 @@ def open_original(
         raise SpecError(f"--dataset {dataset!r} cannot be a folder's name here. Use letters, digits, _ and -.")
     chosen = _expand(source)
     folder = _find_source(os.path.commonpath([path.parent for path in chosen]) if chosen else source)
-    if info is not None and (found := _find_arrays(folder, info)):
-        return _open_arrays(info, data_dir, found)
+    if info is not None and any(find_local_sources(folder, info)):
+        return _open_arrays(info, data_dir, folder)
     try:
         original = _open(folder, info, chosen, options or Options())
     except OSError as error:
@@ -102,15 +102,6 @@ def _find_source(source: str) -> Path:
     return folder
 
 
-def _find_arrays(source: Path, info: ImageSetInfo) -> Path | None:
-    """The folder that ``fetch`` has to look in, where ``source`` has or itself is an original of this set."""
-    for folder in (source, source.parent):
-        for label, _ in find_local_sources(folder, info) if folder.is_dir() else ():
-            if folder == source or str(source) in (label, *label.split(", ")):
-                return folder
-    return None
-
-
 def _open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Original:
     """CIFAR or SVHN: arrays of pixels, from ``source`` or else from wherever ``fetch`` gets them."""
     path = fetch.ensure(info.name, data_dir, source)
@@ -156,10 +147,8 @@ def _open(
     )
     if info is not None and "imagenet" in (info.name, info.subset_of):
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
-    if info is not None and info.archive is not None:
-        expected += f", or {info.archive.file_name}"
-    if info is not None and info.mat_files is not None:
-        expected += f", or {' and '.join(info.mat_files.file_names)}"
+    if info is not None:
+        expected += "".join(f", or {' and '.join(form.names)}" for form in list_forms(info))
     there = "a file" if file else list_some(sorted(os.listdir(folder))) or "nothing"
     raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
 

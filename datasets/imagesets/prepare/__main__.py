@@ -55,7 +55,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
     originals = "the originals: a folder, or a pattern of shards; needless for sets that can be fetched"
-    parser.add_argument("--source", metavar="DIR", help=originals)
+    parser.add_argument("--source", metavar="PATH", help=originals)
     formats = parser.add_mutually_exclusive_group(required=True)
     formats.add_argument("--format", choices=get_args(StorageFormat), dest="storage_format")
     noted = "write an index of the images and copy none; it lies beside them where that can be written"
