@@ -19,7 +19,7 @@ DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
 _OTHER_FORMATS = ("BMP", "GIF", "PPM", "TIFF", "WEBP")
 _EXTENSIONS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
-Wanted = Literal["encoded", "square", "checked", "unchanged"]
+Wanted = Literal["encoded", "square", "checked"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,7 @@ class Treatment:
 
     Attributes:
         wanted: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
-            that is given; "checked" gives nothing back, nor does "unchanged", which takes JPEGs and PNGs only, since
-            readers are to open the source's own file.
+            that is given; "checked" gives nothing back.
         max_side: the longer side of longer images becomes this long, in pixels; None leaves them.
         quality: every JPEG is encoded again with it; None keeps the bytes of those that need no shrinking.
     """
@@ -74,9 +73,7 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
     """
     raw = image.read()
     try:
-        pixels = raw if isinstance(raw, np.ndarray) else decode_any(raw)
-        if treatment.wanted == "unchanged" and isinstance(raw, bytes) and _extension(raw) is None:
-            raise ValueError("neither JPEG nor PNG; --format webdataset, ffcv and memory convert it")
+        pixels = decode_any(raw)
     except ValueError as error:
         return Corrupt(str(error))
     content = raw if isinstance(raw, bytes) else raw.tobytes()
@@ -84,13 +81,13 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
     return Treated((height, width), _make(raw, pixels, treatment), len(content), zlib.crc32(content))
 
 
-def decode_any(data: bytes) -> Pixels:
-    """Pixels of a JPEG or PNG as training sees them; of other formats, what Pillow makes of them.
+def decode_any(data: bytes | Pixels) -> Pixels:
+    """Pixels of a JPEG or PNG as training sees them; of other formats, what Pillow makes of them; pixels as they are.
 
     Raises:
         ValueError: if it cannot be decoded.
     """
-    if _extension(data) is not None:
+    if isinstance(data, np.ndarray) or _extension(data) is not None:
         return decode(data)
     try:
         with Image.open(io.BytesIO(data), formats=_OTHER_FORMATS) as image:  # none that starts a program
@@ -107,7 +104,7 @@ def decodable(image: bytes | Pixels) -> bytes | Pixels:
 
 
 def _make(raw: bytes | Pixels, pixels: Pixels, treatment: Treatment) -> bytes | Pixels | None:
-    if treatment.wanted in ("checked", "unchanged"):
+    if treatment.wanted == "checked":
         return None
     max_side, (height, width) = treatment.max_side, pixels.shape[:2]
     if treatment.wanted == "square":

@@ -1,0 +1,107 @@
+"""The format in place: an image set as it was found, with an index of where each image lies and no copy.
+
+The index lies beside the images, in ``SOURCE/.imagesets/NAME``, where all who read them find it; where that cannot be
+written, in the data folder.
+"""
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from imagesets.formats import Format
+from imagesets.formats.indexed import PLACE, SHARD_PLACE, IndexedImages
+from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
+from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
+from imagesets.originals.samples import CODECS, FileSamples, GzipSamples, MemberSamples, Original, OriginalSamples
+from imagesets.originals.treatment import Wanted
+from suite.base.errors import DataError
+
+_FOLDER = ".imagesets"
+
+
+def find_target(original: Original, dataset: str) -> Path | None:
+    """The folder beside the images that their index is in or can be written to; None where it cannot."""
+    target = Path(os.path.realpath(_find_root(original)), _FOLDER, dataset)
+    parent = next(folder for folder in target.parents if folder.is_dir())
+    return target if (target / MANIFEST).exists() or os.access(parent, os.W_OK) else None
+
+
+def _find_root(original: Original) -> str:
+    """The folder that all images are in or below."""
+    train = original.samples["train"]
+    if isinstance(train, FileSamples):
+        return str(train.root)
+    return os.path.commonpath([Path(path).parent for samples in original.samples.values() for path in samples.files()])
+
+
+class InPlace(Sink):
+    """Files that stay where they are, and are only noted. A portion lies in one of those that several images share.
+
+    Where the source is the prepared folder itself, as shards may be, they are listed as its own files.
+    """
+
+    wanted: ClassVar[Wanted] = "checked"
+
+    def __init__(self, original: Original, output: Output) -> None:
+        super().__init__(original, output)
+        self._root = _find_root(original)
+        self.in_place = Path(original.source).resolve() == output.target
+        if not self.in_place:
+            real = os.path.realpath(self._root)
+            self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
+        for samples in original.samples.values():
+            if isinstance(samples, GzipSamples):
+                raise DataError(
+                    f"{samples.tars[0]} is compressed: nothing in it can be read by its place. Decompress it (gunzip), "
+                    "or convert it: --format webdataset"
+                )
+
+    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
+        if not isinstance(samples, MemberSamples):
+            return super().portion_lengths(samples, longest)
+        edges = [0, *(np.flatnonzero(np.diff(samples.places[:, 0])) + 1).tolist(), len(samples)]
+        lengths = [[longest] * (run // longest) + [run % longest] for run in np.diff(edges).tolist()]
+        return [length for of_run in lengths for length in of_run if length]
+
+    def write(self, portion: Portion, images: Images) -> Written:
+        num_bytes = [image.num_bytes for _, image in images]
+        if not isinstance(self.original.samples[portion.split], MemberSamples):
+            return Written(places={"num_bytes": num_bytes})
+        path = self.path(portion)
+        return Written(file=None if path is None else describe_file(path))
+
+    def path(self, portion: Portion) -> Path | None:
+        """The file that ends with this portion: its bytes have just been read, so that its digest takes no time."""
+        samples = self.original.samples[portion.split]
+        if not isinstance(samples, MemberSamples):
+            return None
+        shard = samples.places[portion.stop - 1, 0]
+        is_last = portion.stop == len(samples) or samples.places[portion.stop, 0] != shard
+        return samples.tars[shard] if is_last else None
+
+    def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
+        for split, samples in self.original.samples.items():
+            if isinstance(samples, MemberSamples):
+                kept, places = splits[split].kept, splits[split].index.places
+                codecs = np.array([CODECS.index(codec) for codec in samples.codecs] or [0] * len(samples.tars))
+                for name, column in zip(PLACE, (*samples.places.T, codecs[samples.places[:, 0]]), strict=True):
+                    if name in SHARD_PLACE or column.any():
+                        places[name] = column[kept]
+                digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
+                found = [(os.path.relpath(path, self._root), digests.get(path)) for path in samples.tars]
+                self.containers[split] = {name: file or describe_file(Path(self._root, name)) for name, file in found}
+        own = {name: file for files in self.containers.values() for name, file in files.items()}
+        if self.in_place:
+            self.containers = {}
+            return own
+        return {}
+
+
+def open_in_place(folder: Path, split: Split, index: Index, manifest: Manifest) -> IndexedImages:
+    """The images where they were found, or in the prepared folder itself."""
+    return IndexedImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
+
+
+FORMAT = Format(open=open_in_place, make_sink=InPlace, has_apart=True)
