@@ -2,6 +2,7 @@
 
 A column is a row of pages, each behind a header in Thrift's compact protocol, and mostly compressed. Values lie in a
 data page or in the dictionary before it, behind their lengths of four bytes (https://parquet.apache.org/docs/file-format/).
+Snappy compresses fragments of 64 KiB, each by itself: of its pages, only those with the value are read.
 """
 
 import contextlib

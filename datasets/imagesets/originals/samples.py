@@ -30,7 +30,7 @@ Pixels = NDArray[np.uint8]  # (height, width, 3)
 
 
 class Page(NamedTuple):
-    """A compressed page of a Parquet file; ``codec`` is Parquet's name for its compression."""
+    """A compressed page of a Parquet file, or fragments of one; ``codec`` is Parquet's name for its compression."""
 
     offset: int
     length: int
@@ -89,7 +89,7 @@ def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = No
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
-@functools.lru_cache(maxsize=4)  # of a process: a page has up to hundreds of images, and mostly below 200 kB
+@functools.lru_cache(maxsize=4)  # of a process: a page may have hundreds of images
 def _read_page(path: str, page: Page) -> bytes:
     try:
         return decompress(_read_bytes(path, page.offset, page.length), page.codec)

@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -199,6 +200,11 @@ def test_labels_other_than_the_index_s_are_refused(folder, labels, found):
 def test_a_missing_file_is_named(folder):
     with pytest.raises(DataError, match=r"train\.beton"):
         open_beton(folder, "train", index_of([0]))
+
+
+def test_no_ffcv_is_needed(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ffcv", None)
+    np.testing.assert_array_equal(write(folder, [picture(0)]).whole(0), picture(0))
 
 
 def test_ci_installs_the_packages_that_the_manual_names():
