@@ -37,7 +37,7 @@ from imagesets.decode import Interpolation
 from imagesets.formats.stored import CorruptImageError, Pixels
 from imagesets.fractions import fraction_indices, hold_out, spread_over_classes
 from imagesets.prefetch import start_threads, stream_batches
-from imagesets.prepared import check_side, find_info
+from imagesets.prepared import check_side, choose_format, find_info
 from imagesets.randomness import Purpose, Samples, random_order
 from imagesets.stored_split import open_splits
 from suite.base.errors import DataError
@@ -93,7 +93,8 @@ class ImageLoader:
         data_dir = Path(resources.data_dir) if resources.data_dir else None
         info = self.info = find_info(experiment.dataset, data_dir, resources.loader)
         self.recipe, self._seed, self._size = experiment.recipe, experiment.seed, experiment.image_size
-        splits = open_splits(info, resources.loader, data_dir)
+        self.storage_format = resources.loader or choose_format(info, data_dir)
+        splits = open_splits(info, self.storage_format, data_dir)
         self._train, self._test = splits["train"], splits["test"]
         left = np.arange(len(self._train.labels))
         drawn_by = experiment.seed if experiment.images_drawn_by_seed else None

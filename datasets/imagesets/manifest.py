@@ -6,6 +6,7 @@ The manifest is written last, so a folder without one is half made. Samples have
 the index, which is the data set's own (folders: sorted classes, sorted files in each).
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,9 +44,10 @@ class StoredFile(Frozen):
 class Manifest(Frozen):
     """A prepared image set: what is in it, and how it was made.
 
-    ``files`` maps paths inside the folder, the index among them. ``root`` is the folder that the names of format
-    "folder" start from, where the images were indexed in place. ``shards_url`` is where a reader of format
-    "webdataset" gets shards that are not in the folder.
+    ``files`` maps paths inside the folder, the index among them. Of images that were indexed in place, ``root`` is the
+    folder that their names start from, and ``containers`` are the files there that many images share, each split's in
+    the order that the index's ``shard`` counts in. ``shards_url`` is where a reader of format "webdataset" gets shards
+    that are not in the folder.
     """
 
     version: Literal[1] = 1
@@ -58,7 +60,8 @@ class Manifest(Frozen):
     source: str
     max_side: int | None = None  # of stored images, in pixels; None = as in the source
     quality: int | None = None  # of JPEGs that were encoded again; None = the source's bytes
-    root: str | None = None
+    root: str | None = None  # from the folder, behind a link to it
+    containers: dict[Split, dict[str, StoredFile]] = Field(default_factory=dict)
     shards_url: str | None = None
     fingerprints: dict[str, str] = Field(default_factory=dict)  # of the source's listing by split, and of its files
     made_at: str  # ISO 8601, UTC
@@ -67,6 +70,15 @@ class Manifest(Frozen):
     def shards(self, split: Split) -> list[str]:
         """The files of one split in format "webdataset"; the index's ``shard`` counts in this list."""
         return sorted(name for name in self.files if name.startswith(SHARD_PREFIXES[split]))
+
+    def base(self, folder: Path) -> Path:
+        """The folder that the images' names start from."""
+        return folder if self.root is None else Path(os.path.normpath(folder.resolve() / self.root))
+
+    def found_files(self, folder: Path) -> list[tuple[Path, StoredFile]]:
+        """The containers, with what they have to be."""
+        files = {name: file for of_split in self.containers.values() for name, file in of_split.items()}
+        return [(self.base(folder) / name, file) for name, file in files.items()]
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -98,9 +110,18 @@ class Index:
     def encode_names(names: list[str]) -> NDArray[np.uint8]:
         return np.frombuffer("\n".join(names).encode(), np.uint8)
 
-    @cached_property
+    @property
     def names(self) -> list[str]:
         return self.names_blob.tobytes().decode().split("\n")
+
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        return np.append(np.flatnonzero(self.names_blob == ord("\n")), len(self.names_blob))
+
+    def name(self, index: int) -> str:
+        """One of the names. A million of them at once would fill memory."""
+        start = int(self._ends[index - 1]) + 1 if index else 0
+        return self.names_blob[start : self._ends[index]].tobytes().decode()
 
 
 def prepared_folder(data_dir: Path, dataset: str, storage_format: StorageFormat) -> Path:
@@ -134,7 +155,8 @@ def read_index(folder: Path, split: Split) -> Index:
         places = {name.removeprefix("place."): array for name, array in own.items() if name.startswith("place.")}
         index = Index(own["labels"], own["sizes"], own["names"], places)
         _check_arrays(index)
-        lengths = {len(index.labels), len(index.sizes), len(index.names), *(len(place) for place in places.values())}
+        index.names_blob.tobytes().decode()
+        lengths = {len(index.labels), len(index.sizes), len(index._ends), *(len(place) for place in places.values())}
     except (OSError, LookupError, ValueError, TypeError, AttributeError, safetensors.SafetensorError) as error:
         raise stale(f"{path} cannot be read ({error!r})") from error
     if len(lengths) != 1:
@@ -180,6 +202,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise stale(f"{path} cannot be read ({describe(error)})") from error
     for name, expected in manifest.files.items():
         _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
+    for found, expected in manifest.found_files(folder):
+        _check_size(found, expected, may_be_elsewhere=False)
     check_bytes(folder / INDEX, manifest.files[INDEX])
     return manifest
 

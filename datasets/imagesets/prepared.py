@@ -1,4 +1,4 @@
-"""Where a named image set lies, in the format that ``--loader`` names. No torch here: planning asks, too."""
+"""Where a named image set lies, and in which format. No torch here: planning asks, too."""
 
 import contextlib
 import hashlib
@@ -31,11 +31,10 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
     """
     if name in CATALOG:
         return get_info(name)
-    folders = {one: prepared_folder(data_dir or default_data_dir(), name, one) for one in get_args(StorageFormat)}
-    formats = [one for one, folder in folders.items() if (folder / MANIFEST).exists()]
-    for one in formats:
+    folders = _find_folders(name, data_dir or default_data_dir())
+    for one, folder in folders.items():
         if storage_format in (None, one):
-            manifest = read_manifest(folders[one])
+            manifest = read_manifest(folder)
             return ImageSetInfo(
                 name=manifest.dataset,
                 title=manifest.dataset,
@@ -49,18 +48,48 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
     try:
         return get_info(name)
     except SpecError as error:
-        if not formats:
+        if not folders:
             raise
+        first, folder = next(iter(folders.items()))
         raise SpecError(
-            f"{name} is prepared in {folders[formats[0]].parent} for --loader {' and '.join(formats)}, not for "
-            f"{storage_format}: choose --loader {formats[0]}, or prepare it with --format {storage_format}"
+            f"{name} is prepared in {folder.parent} for --loader {' and '.join(folders)}, not for "
+            f"{storage_format}: choose --loader {first}, or prepare it with --format {storage_format}"
         ) from error
 
 
+def _find_folders(name: str, data_dir: Path) -> dict[StorageFormat, Path]:
+    """The folders of a set that are complete, by format, in the order in which a reader prefers them."""
+    folders = {one: prepared_folder(data_dir, name, one) for one in get_args(StorageFormat)}
+    return {one: folder for one, folder in folders.items() if (folder / MANIFEST).exists()}
+
+
+def choose_format(info: ImageSetInfo, data_dir: Path | None = None) -> StorageFormat:
+    """The format to read a set in where ``--loader`` names none: the one that it, or else the set that it is part of,
+    is prepared in. Of several the first in ``StorageFormat``; the images are the same in each.
+
+    Raises:
+        DataError: if they are not, since some were resized or encoded again.
+    """
+    for name in filter(None, (info.name, info.subset_of)):
+        folders = _find_folders(name, data_dir or default_data_dir())
+        manifests = [read_manifest(folder) for folder in folders.values()]
+        if len({(manifest.max_side, manifest.quality) for manifest in manifests}) > 1:
+            raise DataError(
+                f"{name} is prepared for --loader {' and '.join(folders)}, whose images were resized or encoded "
+                "differently. Name the one to read: --loader"
+            )
+        if folders:
+            return next(iter(folders))
+    return "memory" if info.can_be_fetched or info.packaged else "in_place"
+
+
 def find_prepared(
-    name: str, storage_format: StorageFormat, data_dir: Path | None = None
+    name: str, storage_format: StorageFormat | None, data_dir: Path | None = None
 ) -> tuple[Path, Manifest] | None:
     """The folder and manifest of a prepared set, or of the larger set that it is the first classes of.
+
+    Args:
+        storage_format: the format that it has to have; None is that of ``choose_format``.
 
     Returns:
         None where format "memory" needs no preparing, since the set can be fetched.
@@ -70,6 +99,7 @@ def find_prepared(
     """
     data_dir = data_dir or default_data_dir()
     info = find_info(name, data_dir, storage_format)
+    storage_format = storage_format or choose_format(info, data_dir)
     if storage_format == "ffcv" and find_spec("ffcv") is None:
         raise DataError(f"the loader ffcv cannot be used: {FFCV_MISSING}")
     folders = [prepared_folder(data_dir, name, storage_format)]
@@ -152,7 +182,7 @@ def check_side(experiment: Experiment, side: int | None) -> None:
         )
 
 
-def check_sides(experiments: Iterable[Experiment], storage_format: StorageFormat, data_dir: Path | None) -> None:
+def check_sides(experiments: Iterable[Experiment], storage_format: StorageFormat | None, data_dir: Path | None) -> None:
     """``check_side`` for all experiments, before any is started, as far as their images are prepared."""
     for experiment in {(e.dataset, e.image_size): e for e in experiments if e.recipe.crop == "pad"}.values():
         with contextlib.suppress(DataError, OSError):  # make_ready reports images that are not there
@@ -160,7 +190,7 @@ def check_sides(experiments: Iterable[Experiment], storage_format: StorageFormat
                 check_side(experiment, find_side(found[1], read_index(found[0], "train")))
 
 
-def make_ready(name: str, storage_format: StorageFormat, data_dir: Path | None = None) -> None:
+def make_ready(name: str, storage_format: StorageFormat | None, data_dir: Path | None = None) -> None:
     """Fetch what can be fetched, before anything is started; raise DataError if a set cannot be opened."""
     if find_prepared(name, storage_format, data_dir) is None:
         ensure(name, data_dir)

@@ -95,7 +95,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--loader", choices=get_args(StorageFormat),
-        help="format to read images from, made by datasets/prepare.py (default: memory)",
+        help="format to read images from (default: the one that datasets/prepare.py has made, else memory)",
     )  # fmt: skip
     parser.add_argument("--skip-corrupt", action="store_true", help="go on without images that cannot be decoded")
     numbers = {

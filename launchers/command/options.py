@@ -60,7 +60,7 @@ class GridOptions:
     only: tuple[str, ...] = ()
     runs: Path = Path("runs")
     data_dir: Path | None = None
-    loader: StorageFormat = "memory"
+    loader: StorageFormat | None = None
     workers: int | None = None
     skip_corrupt: bool = False
     max_parallel: int | None = None

@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from suite.base.errors import SpecError
 from suite.base.frozen import Frozen
 
-StorageFormat = Literal["memory", "ffcv", "webdataset", "folder"]  # each a module of ``imagesets.formats``
+StorageFormat = Literal["memory", "ffcv", "webdataset", "folder", "in_place"]  # modules of ``imagesets.formats``
 TrackerName = Literal["tensorboard", "trackio", "wandb"]  # packages, and extras, of these names
 WAITING_THREADS = ("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -25,7 +25,7 @@ class Resources(Frozen):
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
     evaluate_every_epoch: bool = False  # beside these, for an accuracy that is the best of all epochs
     data_dir: str | None = None
-    loader: StorageFormat = "memory"
+    loader: StorageFormat | None = None  # None = the format that the images are prepared in, else "memory"
     num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with
     skip_corrupt: bool = False  # go on without images that cannot be decoded, and count them
     teacher_weights: str | None = None  # file of a timm teacher's weights, for distillation

@@ -90,7 +90,7 @@ def make_result(
         num_train_images=images.num_train,
         num_test_images=accuracy.num_images,
         predictions_sha256=write_predictions(run, accuracy.predictions),
-        loader=resources.loader,
+        loader=images.storage_format,
         num_steps=num_steps,
         images_seen=images_seen,
         train_s=train_s,

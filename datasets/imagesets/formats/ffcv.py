@@ -12,53 +12,32 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from imagesets.formats import Format, beton
+from imagesets.formats.indexed import PLACE, IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
-from imagesets.formats.stored import Pixels, StoredImages
+from imagesets.formats.stored import Pixels
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import ByteRange, Original
 from imagesets.originals.treatment import Wanted, decodable
 
 
-class FfcvImages(StoredImages):
-    """Samples of ``folder/SPLIT.beton``.
+def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | None = None) -> IndexedImages:
+    """Samples of ``folder/SPLIT.beton``, whose own tables say where they lie.
 
     Raises:
         DataError: if FFCV is not installed, or the file is broken or not the index's.
     """
-
-    def __init__(self, folder: Path, split: Split, index: Index, manifest: Manifest | None = None) -> None:
-        super().__init__(index)
-        self._path = folder / f"{split}.beton"
-        images, labels, table = beton.read_beton(self._path)
-        if not np.array_equal(labels, index.labels):
-            found = f"{len(labels)} images" if len(labels) != len(index.labels) else "other labels"
-            found = f"it holds {found}, the index beside it says {len(index.labels)} images"
-            raise beton.broken_beton(self._path, found)
-        self._bytes = np.asarray(np.memmap(self._path, np.uint8, "r"))
-        self._starts, self._ends = table["ptr"].astype(np.int64), (table["ptr"] + table["size"]).astype(np.int64)
-        self._shapes = np.stack([images["height"], images["width"]], axis=1)
-        self._is_raw = images["mode"] == beton.RAW
-        self._is_regular = bool(self._is_raw.all() and (self._shapes == self._shapes[:1]).all())
-
-    def name(self, index: int) -> str:
-        return f"{self._path}: {super().name(index)}"
-
-    def read(self, index: int) -> NDArray[np.uint8]:
-        data = self._bytes[self._starts[index] : self._ends[index]]
-        self._check(index, data)
-        return data.reshape(*self._shapes[index], 3) if self._is_raw[index] else data
-
-    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
-        if not self._is_regular:
-            return None
-        height, width = self._shapes[0].tolist()
-        windows = sliding_window_view(self._bytes, height * width * 3)  # of any start: samples keep off page borders
-        images = windows[self._starts[indices]].reshape(-1, height, width, 3)
-        return images if self._are_whole(indices.tolist(), images) else None
+    path = folder / f"{split}.beton"
+    images, labels, table = beton.read_beton(path)
+    if not np.array_equal(labels, index.labels):
+        found = f"{len(labels)} images" if len(labels) != len(index.labels) else "other labels"
+        found = f"it holds {found}, the index beside it says {len(index.labels)} images"
+        raise beton.broken_beton(path, found)
+    is_raw = images["mode"] == beton.RAW
+    places = (np.zeros(len(labels)), table["ptr"], table["size"], images["height"] * is_raw, images["width"] * is_raw)
+    index.places |= {name: np.asarray(place, np.int64) for name, place in zip(PLACE, places, strict=True)}
+    return IndexedImages(index, folder, [path.name])
 
 
 class Beton(Sink):
@@ -113,4 +92,4 @@ def _make_sink(original: Original, output: Output) -> Beton:
     return (EncodedBeton if output.changes_images else Beton)(original, output)
 
 
-FORMAT = Format(open=FfcvImages, make_sink=_make_sink, check_writer=beton.import_ffcv, packages=("ffcv",))
+FORMAT = Format(open=open_beton, make_sink=_make_sink, check_writer=beton.import_ffcv, packages=("ffcv",))

@@ -132,15 +132,16 @@ class Sink(ABC):
         wanted: the form of an image that it needs, see ``Treatment``.
         in_place: the source stays and becomes the prepared folder.
         ready: the folder to write in.
-        root: the folder that the names in the index start from, where it is not the prepared one.
+        root, containers: those of the manifest, where the images stay where they are.
     """
 
     wanted: ClassVar[Wanted]
-    in_place: ClassVar[bool] = False
+    in_place: bool = False
     root: str | None = None
 
     def __init__(self, original: Original, output: Output) -> None:
         self.ready, self.original = output.ready, original
+        self.containers: dict[Split, dict[str, StoredFile]] = {}
 
     def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
         """The lengths of the portions to divide a split's samples into."""

@@ -16,7 +16,6 @@ from imagesets.manifest import Index
 from suite.base.errors import DataError
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
-Encoded = bytes | NDArray[np.uint8]  # a JPEG's or PNG's bytes
 CHANGED = "its bytes have changed since the image set was prepared"
 
 
@@ -49,10 +48,10 @@ class StoredImages(ABC):
 
     def name(self, index: int) -> str:
         """The file that one image comes from, for messages."""
-        return self._index.names[index]
+        return self._index.name(index)
 
     @abstractmethod
-    def read(self, index: int) -> Encoded | Pixels:
+    def read(self, index: int) -> bytes | Pixels:
         """Read what is stored of one image: pixels, or a JPEG's or PNG's bytes.
 
         Raises:
@@ -107,11 +106,11 @@ class StoredImages(ABC):
         except ValueError as error:
             raise self._corrupt(index, error) from error
 
-    def _check(self, index: int, data: Encoded) -> None:
+    def _check(self, index: int, data: bytes | Pixels) -> None:
         if not self._are_whole([index], [data]):
             raise self._corrupt(index, ValueError(CHANGED))
 
-    def _are_whole(self, indices: list[int], images: Sequence[Encoded] | Pixels) -> bool:
+    def _are_whole(self, indices: list[int], images: Sequence[bytes | Pixels] | Pixels) -> bool:
         """Whether images are what was stored, as far as they are read for the first time."""
         if self._crc32s is None or not self._is_unread[indices].any():
             return True

@@ -7,82 +7,20 @@ A tar is read front to back by ``webdataset`` itself; one order for all formats 
 of a shard but the bytes of its images is looked at here: ``prepare`` has checked its members.
 """
 
-import os
-import resource
-import threading
 import uuid
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-
 from imagesets.fetch import remote
 from imagesets.formats import Format
+from imagesets.formats.in_place import InPlace
+from imagesets.formats.indexed import IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
-from imagesets.formats.stored import StoredImages
-from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
-from imagesets.originals.samples import MemberSamples, Original, OriginalSamples
+from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.originals.samples import Original
 from imagesets.originals.tars import list_members
 from imagesets.originals.treatment import Wanted
 from suite.base.errors import DataError, SpecError
-
-_PLACE = ("shard", "offset", "length")
-
-
-class ShardImages(StoredImages):
-    """Samples of ``folder``'s shards. Shards that lie elsewhere are fetched when first read, and checked."""
-
-    def __init__(self, folder: Path, split: Split, index: Index, manifest: Manifest) -> None:
-        super().__init__(index)
-        self._folder, self._manifest = folder, manifest
-        self._shards = manifest.shards(split)
-        self._places = np.stack([index.places[name] for name in _PLACE], axis=1)
-        self._descriptors: dict[int, int] = {}
-        if self._places[:, 0].max(initial=-1) >= len(self._shards):
-            raise stale(f"{folder} has {len(self._shards)} {split} shards by its manifest, its index names more")
-        self._opening = threading.Lock()
-        _allow_files(len(manifest.files))
-
-    def name(self, index: int) -> str:
-        return f"{self._folder / self._shards[self._places[index, 0]]}: {super().name(index)}"
-
-    def read(self, index: int) -> bytes:
-        shard, offset, length = self._places[index].tolist()
-        descriptor = self._descriptors.get(shard)
-        if descriptor is None:
-            descriptor = self._open(shard)
-        try:
-            data = os.pread(descriptor, length, offset)
-        except OSError as error:
-            raise DataError(f"{self.name(index)} cannot be read: {error.strerror}") from error
-        if len(data) != length:
-            raise DataError(f"{self.name(index)} ends after {len(data)} of {length} bytes: the shard was cut short")
-        self._check(index, data)
-        return data
-
-    def _open(self, shard: int) -> int:
-        with self._opening:
-            if shard not in self._descriptors:
-                path = self._folder / self._shards[shard]
-                if not path.exists() and self._manifest.shards_url is not None:
-                    fetch_shard(self._manifest.shards_url, path, self._manifest.files[path.name])
-                try:
-                    self._descriptors[shard] = os.open(path, os.O_RDONLY)
-                except OSError as error:
-                    raise DataError(f"shard {path} cannot be opened: {error.strerror}") from error
-            return self._descriptors[shard]
-
-    def __del__(self) -> None:
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-
-
-def _allow_files(number: int) -> None:
-    """Let this process keep so many more files open, as far as the system allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = soft + number if hard == resource.RLIM_INFINITY else min(soft + number, hard)
-    if soft not in (wanted, resource.RLIM_INFINITY):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
@@ -119,8 +57,8 @@ class Shards(Sink):
                 sample = {image.extension: image.data, "cls": str(labels[index]).encode()}
                 tar.write({"__key__": f"{index:09d}", **sample})
         members = [member for member in list_members(path) if not member.name.endswith(".cls")]
-        places = [(portion.number, member.offset, member.length) for member in members]
-        return Written(places=_by_name(places), file=describe_file(path))
+        places = {"offset": [member.offset for member in members], "length": [member.length for member in members]}
+        return Written(places={"shard": [portion.number] * len(members), **places}, file=describe_file(path))
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         finished = [pair for collected in splits.values() for pair in collected.portions]
@@ -130,39 +68,20 @@ class Shards(Sink):
         return self.ready / f"{portion.stem}.tar"
 
 
-class ShardsInPlace(Shards):
-    """Shards made elsewhere, which stay where they are and are only noted; each is a portion."""
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> IndexedImages:
+    def fetch(path: Path) -> None:
+        if manifest.shards_url is not None:
+            fetch_shard(manifest.shards_url, path, manifest.files[path.name])
 
-    wanted = "unchanged"
-    in_place = True
-
-    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
-        assert isinstance(samples, MemberSamples)
-        lengths: list[int] = np.bincount(samples.places[:, 0], minlength=len(samples.tars)).tolist()
-        return lengths
-
-    def write(self, portion: Portion, images: Images) -> Written:
-        samples = self.original.samples[portion.split]
-        assert isinstance(samples, MemberSamples)
-        places = [samples.places[index].tolist() for index, _ in images]
-        return Written(places=_by_name(places), file=describe_file(self.path(portion)))
-
-    def path(self, portion: Portion) -> Path:
-        samples = self.original.samples[portion.split]
-        assert isinstance(samples, MemberSamples)
-        return samples.tars[portion.number]
+    return IndexedImages(index, folder, manifest.shards(split), fetch)
 
 
-def _by_name(places: list[tuple[int, int, int]]) -> dict[str, list[int]]:
-    return {name: [place[axis] for place in places] for axis, name in enumerate(_PLACE)}
-
-
-def _make_sink(original: Original, output: Output) -> Shards:
+def _make_sink(original: Original, output: Output) -> Sink:
     if Path(original.source).resolve() != output.target:
         return Shards(original, output)
     if output.changes_images:
         raise SpecError(f"{output.target} is source and target: its images cannot be changed. Choose another --out.")
-    return ShardsInPlace(original, output)
+    return InPlace(original, output)
 
 
-FORMAT = Format(open=ShardImages, make_sink=_make_sink, has_shards=True, packages=("webdataset",))
+FORMAT = Format(open=_open, make_sink=_make_sink, has_shards=True, packages=("webdataset",))

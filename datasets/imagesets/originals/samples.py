@@ -4,6 +4,7 @@ Made by ``folders``, ``ilsvrc``, ``shards`` and ``detect``. A ByteRange is small
 """
 
 import hashlib
+import os
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -30,16 +31,22 @@ class ByteRange:
     length: int = -1
     shape: tuple[int, int, int] | None = None
 
-    def read(self) -> bytes | Pixels:
+    def read(self, descriptor: int | None = None) -> bytes | Pixels:
         """The image's bytes, or its pixels.
+
+        Args:
+            descriptor: the file, where somebody keeps it open; None opens it.
 
         Raises:
             DataError: if the file cannot be read or is too short.
         """
         try:
-            with open_file(Path(self.path)) as file:
-                file.seek(self.offset)
-                data = file.read(self.length)
+            if descriptor is None:
+                with open_file(Path(self.path)) as file:
+                    file.seek(self.offset)
+                    data = file.read(self.length)
+            else:
+                data = os.pread(descriptor, self.length, self.offset)
         except OSError as error:
             raise DataError(f"{self.path} cannot be read: {error.strerror}") from error
         if len(data) < self.length:
@@ -62,6 +69,10 @@ class OriginalSamples(ABC):
     @abstractmethod
     def byte_range(self, index: int) -> ByteRange:
         """The place of one image's bytes."""
+
+    def files(self) -> list[str]:
+        """The files that the images are in, each once."""
+        return list(dict.fromkeys(self.byte_range(index).path for index in range(len(self))))
 
     def fingerprint(self) -> str:
         """A digest of what is listed, to notice that a source changed between two runs."""

@@ -19,7 +19,7 @@ DEFAULT_QUALITY = 90  # of a JPEG that had to be shrunk
 _OTHER_FORMATS = ("BMP", "GIF", "PPM", "TIFF", "WEBP")
 _EXTENSIONS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
-Wanted = Literal["encoded", "square", "checked", "unchanged"]
+Wanted = Literal["encoded", "square", "checked"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,7 @@ class Treatment:
 
     Attributes:
         wanted: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
-            that is given; "checked" gives nothing back, nor does "unchanged", which takes JPEGs and PNGs only, since
-            readers are to open the source's own file.
+            that is given; "checked" gives nothing back.
         max_side: the longer side of longer images becomes this long, in pixels; None leaves them.
         quality: every JPEG is encoded again with it; None keeps the bytes of those that need no shrinking.
     """
@@ -75,8 +74,6 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
     raw = image.read()
     try:
         pixels = raw if isinstance(raw, np.ndarray) else decode_any(raw)
-        if treatment.wanted == "unchanged" and isinstance(raw, bytes) and _extension(raw) is None:
-            raise ValueError("neither JPEG nor PNG; --format webdataset, ffcv and memory convert it")
     except ValueError as error:
         return Corrupt(str(error))
     content = raw if isinstance(raw, bytes) else raw.tobytes()
@@ -107,7 +104,7 @@ def decodable(image: bytes | Pixels) -> bytes | Pixels:
 
 
 def _make(raw: bytes | Pixels, pixels: Pixels, treatment: Treatment) -> bytes | Pixels | None:
-    if treatment.wanted in ("checked", "unchanged"):
+    if treatment.wanted == "checked":
         return None
     max_side, (height, width) = treatment.max_side, pixels.shape[:2]
     if treatment.wanted == "square":

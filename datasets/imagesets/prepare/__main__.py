@@ -55,7 +55,10 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
     parser.add_argument("--source", metavar="DIR", help="the originals; needless for sets that can be fetched")
-    parser.add_argument("--format", required=True, choices=get_args(StorageFormat), dest="storage_format")
+    formats = parser.add_mutually_exclusive_group(required=True)
+    formats.add_argument("--format", choices=get_args(StorageFormat), dest="storage_format")
+    noted = "write an index of the images and copy none; it lies beside them where that can be written"
+    formats.add_argument("--in-place", action="store_const", const="in_place", dest="storage_format", help=noted)
     parser.add_argument("--out", type=a_path, metavar="DIR", help="the data folder; the set lands in DIR/NAME/FORMAT")
     shrinks = "shrink images whose longer side has more pixels (default: none)"
     parser.add_argument("--max-side", type=positive, metavar="N", help=shrinks)

@@ -20,6 +20,7 @@ from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
+from imagesets.formats.in_place import find_target
 from imagesets.formats.sinks import Collected, Output
 from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
@@ -41,7 +42,6 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     """
     if check_writer := find_format(settings.storage_format).check_writer:
         check_writer()  # before hours of work, not after
-    target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         original = open_original(settings.dataset, settings.source, settings.out)
         inputs: dict[str, Any] = {  # all that the half-made files depend on
@@ -52,17 +52,28 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
             "quality": settings.quality,
             "samples_per_shard": settings.samples_per_shard,
         }
+    target = Path(os.path.realpath(settings.target))  # behind a link, the folder that it leads to
+    if settings.storage_format == "in_place" and not target.exists():
+        target = find_target(original, settings.dataset) or target
     labels = {split: samples.labels for split, samples in original.samples.items()}
     original.notes += check_order(settings.dataset, original.source, original.classes, labels)
     for note in original.notes:
         console.print(note)
     if found := _find_same(settings, target, original, inputs):  # not locked: it may lie where nobody can write
-        return found
+        return _link(found, target)
     with naming_disk_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with lock(target.with_name(f".{target.name}.lock"), console):
             found = _find_same(settings, target, original, inputs)
-            return found or _convert(settings, target, original, inputs, console)
+            return _link(found or _convert(settings, target, original, inputs, console), target)
+
+
+def _link(prepared: Prepared, target: Path) -> Prepared:
+    """Let the data folder lead to an index that lies beside its images."""
+    if not os.path.lexists(prepared.folder):
+        prepared.folder.parent.mkdir(parents=True, exist_ok=True)
+        prepared.folder.symlink_to(target)
+    return prepared
 
 
 def _find_same(settings: PrepareSettings, target: Path, original: Original, inputs: dict[str, Any]) -> Prepared | None:
@@ -131,6 +142,7 @@ def _convert(
         shards_url=settings.shards_url,
         fingerprints=inputs["samples"],
         root=sink.root,
+        containers=sink.containers,
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         made_by=", ".join(f"{name} {version(name)}" for name in packages),
     )
@@ -158,10 +170,10 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
 def _fingerprints(original: Original) -> dict[str, str]:
     """Digests by which a second call notices another listing, or by size and time a file that was replaced."""
     files = {
-        samples.byte_range(index).path
+        path
         for samples in original.samples.values()
         if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
-        for index in range(len(samples))
+        for path in samples.files()
     }
     states = []
     try:
@@ -198,13 +210,14 @@ def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, 
         DataError: at the first file that is not what the manifest says.
     """
     manifest = manifests.read_manifest(folder)
-    paths = [folder / name for name in manifest.files if (folder / name).exists()]
+    paths = [(folder / name, file) for name, file in manifest.files.items() if (folder / name).exists()]
+    paths += manifest.found_files(folder)
     with show_progress("checking files", 0, len(paths), console) as advance:
-        for path in paths:
-            manifests.check_bytes(path, manifest.files[path.relative_to(folder).as_posix()])
+        for path, expected in paths:
+            manifests.check_bytes(path, expected)
             advance(1)
     storage = find_format(manifest.format)
-    if not storage.has_apart:
+    if not storage.has_apart or manifest.containers:
         return manifest, len(paths)
     with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
         for split in manifests.SPLITS:

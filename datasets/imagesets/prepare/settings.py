@@ -41,6 +41,8 @@ class PrepareSettings:
 
     def __post_init__(self) -> None:
         storage = find_format(self.storage_format)
+        if self.storage_format == "in_place" and self.changes_images:
+            raise SpecError("--in-place leaves all images as they are: leave --max-side and --quality out, or convert")
         if self.quality is not None and not storage.has_jpegs:
             raise SpecError(f"--quality is about JPEGs, and format {self.storage_format} has none. Leave it out.")
         if self.shards_url is None:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from imagesets.decode import decode, decode_centered, decode_window
 from imagesets.formats.beton import import_ffcv, write_beton
-from imagesets.formats.ffcv import FfcvImages
+from imagesets.formats.ffcv import open_beton
 from imagesets.manifest import Index
 from imagesets.prepared import FFCV_MISSING
 from suite.base.errors import DataError
@@ -63,7 +63,7 @@ def folder(tmp_path):
 def write(folder, samples, labels=None, **options):
     labels = np.arange(len(samples)) * 7 if labels is None else labels
     write_beton(folder / "train.beton", samples, labels, **options)
-    return FfcvImages(folder, "train", index_of(labels))
+    return open_beton(folder, "train", index_of(labels))
 
 
 def read_by_ffcv(path, num_samples):
@@ -94,7 +94,8 @@ def test_ffcv_s_own_loader_reads_the_same_pixels_and_labels(folder):
 def test_jpegs_that_ffcv_can_decode_keep_their_bytes(folder):
     samples = mixed_samples(5)
     images = write(folder, samples)
-    assert [images.read(i).tobytes() == samples[i] for i in (1, 2, 4)] == [True, True, False]
+    assert [images.read(i) for i in (1, 2)] == samples[1:3]
+    assert images.read(4).shape == (HEIGHT, WIDTH, 3)
     assert samples[1] in (folder / "train.beton").read_bytes()
 
 
@@ -172,7 +173,7 @@ def test_a_file_that_was_cut_short_is_named(folder, kept):
     path = folder / "train.beton"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(DataError, match=r"train\.beton is not a complete"):
-        FfcvImages(folder, "train", index_of(np.arange(3) * 7))
+        open_beton(folder, "train", index_of(np.arange(3) * 7))
 
 
 @pytest.mark.parametrize(
@@ -181,25 +182,25 @@ def test_a_file_that_was_cut_short_is_named(folder, kept):
 def test_a_foreign_file_is_named(folder, content):
     (folder / "train.beton").write_bytes(content)
     with pytest.raises(DataError, match=r"train\.beton is not a complete"):
-        FfcvImages(folder, "train", index_of(np.arange(3)))
+        open_beton(folder, "train", index_of(np.arange(3)))
 
 
 @pytest.mark.parametrize(("labels", "found"), [([0, 1, 3], "other labels"), ([0, 1], "3 images")])
 def test_labels_other_than_the_index_s_are_refused(folder, labels, found):
     write(folder, [picture(i) for i in range(3)], np.arange(3))
     with pytest.raises(DataError, match=rf"train\.beton .*{found}"):
-        FfcvImages(folder, "train", index_of(labels))
+        open_beton(folder, "train", index_of(labels))
 
 
 def test_a_missing_file_is_named(folder):
     with pytest.raises(DataError, match=r"train\.beton"):
-        FfcvImages(folder, "train", index_of([0]))
+        open_beton(folder, "train", index_of([0]))
 
 
 def test_without_ffcv_the_message_says_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ffcv", None)
     for use in (
-        lambda: FfcvImages(tmp_path, "train", index_of([0])),
+        lambda: open_beton(tmp_path, "train", index_of([0])),
         lambda: write_beton(tmp_path / "train.beton", [picture(0)], np.arange(1)),
     ):
         with pytest.raises(DataError, match=r"sudo apt-get install .*pip install \"\.\[ffcv\]\".*another --loader"):

@@ -1,0 +1,115 @@
+"""The format in place: an image set as it was found, with an index of where each image lies and no copy.
+
+The index lies beside the images, in ``SOURCE/.imagesets/NAME``, where all who read them find it; where that cannot be
+written, in the data folder.
+"""
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from imagesets.formats import Format
+from imagesets.formats.indexed import PLACE, SHARD_PLACE, IndexedImages
+from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
+from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
+from imagesets.originals.samples import FileSamples, Original, OriginalSamples
+from imagesets.originals.treatment import Wanted
+
+_FOLDER = ".imagesets"
+
+
+def find_target(original: Original, dataset: str) -> Path | None:
+    """The folder beside the images that their index is in or can be written to; None where it cannot."""
+    target = Path(os.path.realpath(_find_root(original)), _FOLDER, dataset)
+    parent = next(folder for folder in target.parents if folder.is_dir())
+    return target if (target / MANIFEST).exists() or os.access(parent, os.W_OK) else None
+
+
+def _find_root(original: Original) -> str:
+    """The folder that all images are in or below."""
+    train = original.samples["train"]
+    if isinstance(train, FileSamples):
+        return str(train.root)
+    files = {path for samples in original.samples.values() for path in samples.files()}
+    return os.path.commonpath([os.path.dirname(path) for path in files])  # noqa: PTH120
+
+
+class InPlace(Sink):
+    """Files that stay where they are, and are only noted. A portion lies in one of those that several images share.
+
+    Where the source is the prepared folder itself, as shards may be, they are listed as its own files.
+    """
+
+    wanted: ClassVar[Wanted] = "checked"
+
+    def __init__(self, original: Original, output: Output) -> None:
+        super().__init__(original, output)
+        self._root = _find_root(original)
+        self.in_place = Path(original.source).resolve() == output.target
+        if not self.in_place:
+            real = os.path.realpath(self._root)
+            self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
+        self._files: dict[Split, list[str]] = {}
+        self._places: dict[Split, NDArray[np.int64]] = {}  # a line an image, of PLACE
+        self._last: dict[Split, NDArray[np.int64]] = {}  # the last image in each file
+        if not isinstance(original.samples["train"], FileSamples):
+            for split, samples in original.samples.items():
+                self._list(split, samples)
+
+    def _list(self, split: Split, samples: OriginalSamples) -> None:
+        numbers: dict[str, int] = {}
+        places = self._places[split] = np.zeros((len(samples), len(PLACE)), np.int64)
+        for index in range(len(samples)):
+            found = samples.byte_range(index)
+            shard = numbers.setdefault(found.path, len(numbers))
+            places[index] = (shard, found.offset, found.length, *(found.shape or (0, 0))[:2])
+        self._files[split] = list(numbers)
+        self._last[split] = np.zeros(len(numbers), np.int64)
+        np.maximum.at(self._last[split], places[:, 0], np.arange(len(samples)))
+
+    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
+        [split] = [split for split, found in self.original.samples.items() if found is samples]
+        if split not in self._places:
+            return super().portion_lengths(samples, longest)
+        edges = [0, *(np.flatnonzero(np.diff(self._places[split][:, 0])) + 1).tolist(), len(samples)]
+        lengths = [[longest] * (run // longest) + [run % longest] for run in np.diff(edges).tolist()]
+        return [length for of_run in lengths for length in of_run if length]
+
+    def write(self, portion: Portion, images: Images) -> Written:
+        num_bytes = [image.num_bytes for _, image in images]
+        if portion.split not in self._places:
+            return Written(places={"num_bytes": num_bytes})
+        path = self.path(portion)
+        return Written(file=None if path is None else describe_file(path))
+
+    def path(self, portion: Portion) -> Path | None:
+        """The file that ends with this portion: its bytes have just been read, so that its digest takes no time."""
+        if portion.split not in self._places:
+            return None
+        shard = int(self._places[portion.split][portion.stop - 1, 0])
+        return Path(self._files[portion.split][shard]) if self._last[portion.split][shard] < portion.stop else None
+
+    def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
+        for split, places in self._places.items():
+            for name, column in zip(PLACE, places[splits[split].kept].T, strict=True):
+                if name in SHARD_PLACE or column.any():
+                    splits[split].index.places[name] = column
+            digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
+            found = {os.path.relpath(path, self._root): digests[Path(path)] for path in self._files[split]}
+            self.containers[split] = {name: file for name, file in found.items() if file is not None}
+        own = {name: file for files in self.containers.values() for name, file in files.items()}
+        if self.in_place:
+            self.containers = {}
+            return own
+        return {}
+
+
+def open_in_place(folder: Path, split: Split, index: Index, manifest: Manifest) -> IndexedImages:
+    """The images where they were found, or in the prepared folder itself."""
+    return IndexedImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
+
+
+FORMAT = Format(open=open_in_place, make_sink=InPlace, has_apart=True)
