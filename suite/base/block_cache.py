@@ -41,8 +41,10 @@ class BlockCache:
         """The bytes from ``start`` to ``stop`` of a file of ``size`` bytes.
 
         Args:
-            key: what tells this version of the file from all others.
-            fetch: gives the bytes from one place to another.
+            key: name of the file and its version.
+            start, stop: offsets in the file.
+            size: bytes of the whole file.
+            fetch: function that gives the bytes from one offset to another.
         """
         if not self._is_on or stop <= start:
             return fetch(start, stop) if stop > start else b""

@@ -154,7 +154,7 @@ def read_pieces(path: str) -> Iterator[bytes]:
 
 
 def _try(address: str, ask: Callable[[], Returned]) -> Returned:
-    """What a server answers; asked again, after waits that grow, where it fails in a way that may pass."""
+    """Ask a server; again, after waits that grow, where it fails in a way that may pass."""
     for number in range(1, NUM_TRIES + 1):
         try:
             return ask()
