@@ -126,11 +126,12 @@ def find(address: str) -> RemoteFile:
     return RemoteFile(address, *_try(address, lambda: _head(address)))
 
 
+@functools.cache
 def list_folder(address: str) -> list[str]:
-    """The addresses of the files in a folder, sorted; of an https:// address, those that its page links to."""
+    """The addresses in a folder, sorted, with / behind those of folders; of https://, what its page links to."""
     address = address.rstrip("/") + "/"
     found = _try(address, lambda: _list(address))
-    return sorted(one for one in found if posixpath.dirname(one) + "/" == address and one != address)
+    return sorted({one for one in found if posixpath.dirname(one.rstrip("/")) + "/" == address})
 
 
 def open_anywhere(path: str) -> BinaryIO:
@@ -162,7 +163,7 @@ def _try(address: str, ask: Callable[[], Returned]) -> Returned:
             raise DataError(f'{address}: {error}. What reads addresses is missing: pip install ".[remote]"') from error
         except Exception as error:  # each library has its own
             names = {kind.__name__ for kind in type(error).__mro__}
-            if number == NUM_TRIES or names & _REFUSALS:
+            if number == NUM_TRIES or names & _REFUSALS or 400 <= getattr(error, "status", 0) < 429:
                 times = f" (tried {number} times)" if number > 1 else ""
                 what = (
                     re.sub(r"\?[^\s'\"]+", "", str(error).partition("\n")[0]) or type(error).__name__
@@ -196,17 +197,18 @@ def _get(address: str, start: int, stop: int) -> tuple[bytes, tuple[int, str] | 
 
 
 def _list(address: str) -> list[str]:
-    """The addresses of what lies in a folder, or below it."""
+    """The addresses of what lies in a folder, or below it; / is behind those of folders."""
     scheme = address.partition("://")[0]
     if scheme in ("s3", "gs"):
         store, path = _locate(address)
-        root = address.removesuffix(path)
-        return [f"{root}{found['path']}" for found in store.list_with_delimiter(path)["objects"]]
+        found, root = store.list_with_delimiter(path), address.removesuffix(path)
+        names = [one["path"] for one in found["objects"]] + [f"{one}/" for one in found["common_prefixes"]]
+        return [f"{root}{name}" for name in names]
     if scheme == "hf":
-        return [f"hf://{found['name']}" for found in _hugging_face().ls(address) if found["type"] == "file"]
+        return [f"hf://{one['name']}{'/' * (one['type'] != 'file')}" for one in _hugging_face().ls(address)]
     import fsspec
 
-    return [str(found) for found in fsspec.filesystem(scheme).ls(address, detail=False)]
+    return [str(one) for one in fsspec.filesystem(scheme).ls(address, detail=False)]
 
 
 def _describe(meta: Any) -> tuple[int, str]:

@@ -79,7 +79,14 @@ def forgotten(monkeypatch, tmp_path):
     monkeypatch.setenv("IMAGESETS_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(remote, "FIRST_WAIT_S", 0.01)
     monkeypatch.setattr(remote, "TIMEOUT_S", 0.3)
-    for cached in (remote.find, remote._open_cache, remote._open_store, remote._hugging_face, remote._find_commit):
+    for cached in (
+        remote.list_folder,
+        remote.find,
+        remote._open_cache,
+        remote._open_store,
+        remote._hugging_face,
+        remote._find_commit,
+    ):
         cached.cache_clear()
 
 

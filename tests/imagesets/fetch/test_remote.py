@@ -5,6 +5,7 @@ import errno
 import http.client
 import json
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 from huggingface_hub import HfFileSystem
 
 from imagesets.fetch import remote
+from imagesets.fetch.remote_path import path_of
 from suite.base.errors import DataError, SpecError
 
 DATA = np.random.default_rng(0).bytes(300_000)
@@ -89,9 +91,11 @@ def test_a_file_that_is_not_there_is_named_at_once(server):
 
 
 def test_a_page_of_links_is_a_folder(server):
-    links = "".join(f'<a href="{name}">{name}</a>' for name in ("../", "train-1.tar", "train-0.tar", "deeper/x.tar"))
+    links = "".join(f'<a href="{name}">{name}</a>' for name in ("../", "train-1.tar", "train-0.tar", "deeper/"))
     server.files["/set/"] = links.encode()
-    assert remote.list_folder(f"{server.url}/set") == [f"{server.url}/set/train-{k}.tar" for k in (0, 1)]
+    assert remote.list_folder(f"{server.url}/set") == [
+        f"{server.url}/set/{name}" for name in ("deeper/", "train-0.tar", "train-1.tar")
+    ]
 
 
 @pytest.mark.parametrize("address", ["https://me:secret@host/a", "https://host/a?sig=secret", "pipe:cat /etc/passwd"])
@@ -146,6 +150,7 @@ def test_without_room_for_a_cache_the_bytes_come_from_the_server_with_a_warning(
 READER = """
 import sys, os
 from imagesets.fetch import remote
+from imagesets.fetch.remote_path import path_of
 file = remote.find(sys.argv[1])
 while True:
     for start in range(0, file.size, 50_000):
@@ -214,7 +219,7 @@ def bucket(moto, forgotten, monkeypatch):
 
 
 def test_s3_is_listed_and_read_by_ranges(bucket):
-    assert remote.list_folder("s3://photos/set/") == ["s3://photos/set/0.tar", "s3://photos/set/1.tar"]
+    assert remote.list_folder("s3://photos/set/") == [f"s3://photos/set/{k}" for k in ("0.tar", "1.tar", "deeper/")]
     assert remote.find("s3://photos/set/0.tar").read(123_456, 100_000) == DATA[123_456:223_456]
     assert b"".join(remote.read_pieces("s3://photos/set/0.tar")) == DATA
 
@@ -251,3 +256,15 @@ def test_hugging_face_s_hub_is_read_by_ranges_of_one_commit(server, monkeypatch)
     monkeypatch.setattr(remote, "_hugging_face", lambda: HfFileSystem(endpoint=server.url, token=False))
     assert remote.list_folder("hf://datasets/me/photos") == ["hf://datasets/me/photos/0.tar"]
     assert remote.find("hf://datasets/me/photos/0.tar").read(10, 20) == DATA[10:30]
+
+
+def test_an_address_serves_as_a_path(bucket):
+    folder = path_of("s3://photos")
+    assert [str(path) for path in (*folder.glob("*/*.tar"), folder / "set" / "0.tar")] == [
+        *("s3://photos/set/0.tar", "s3://photos/set/1.tar", "s3://photos/set/0.tar")
+    ]
+    shard = pickle.loads(pickle.dumps(folder / "set" / "0.tar"))
+    assert (shard.name, str(shard.parent), shard.stat().st_size) == ("0.tar", "s3://photos/set", len(DATA))
+    assert [path.is_dir() for path in (folder, shard.parent, shard, folder / "train")] == [True, True, False, False]
+    assert [path.exists() for path in (shard.parent, shard, folder / "set" / "2.tar")] == [True, True, False]
+    assert path_of("here") == Path("here")
