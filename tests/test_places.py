@@ -193,7 +193,7 @@ def test_a_claim_of_a_paper_is_one_place(checkout):
 def test_a_storage_format_is_a_module_and_its_name(checkout):
     formats = checkout / "datasets/imagesets/formats"
     shutil.copy(formats / "memory.py", formats / "another.py")
-    edit(checkout / "suite/spec/resources.py", '"folder"]', '"folder", "another"]')
+    edit(checkout / "suite/spec/resources.py", '"in_place"]', '"in_place", "another"]')
     assert "another" in run(checkout, "-m", "launchers.grid", "--help")
     assert "another" in run(checkout, "-m", "imagesets.prepare", "--help")
     assert "imagesets.formats.another" in run(checkout, "-c", USES_FORMAT)

@@ -73,7 +73,8 @@ class ImageSetInfo:
 
     ``mean`` and ``std`` are per RGB channel over the train images scaled to [0, 1]. ``sha256`` maps each stored
     array to the digest of its bytes as uint8, in C order; None where no copy was at hand to compute it from.
-    ``classes_sha256`` is the digest of the names of the classes, a line each, where they are too many to write here.
+    ``classes_sha256`` are digests of the names of the classes, a line each, where they are too many to write here:
+    WordNet ids, or the words that Hugging Face's hub has for them.
     ``packaged`` sets are shipped inside this package. ``npm_package`` is ``name@version``. ``subset_of`` names the set
     whose first classes, by sorted name, are this one. ``class_names`` are in the order of the labels; empty where the
     set's own folders give them.
@@ -95,7 +96,7 @@ class ImageSetInfo:
     parquet: ParquetFiles | None = None
     subset_of: str | None = None
     class_names: tuple[str, ...] = ()
-    classes_sha256: str | None = None
+    classes_sha256: tuple[str, ...] = ()
 
     @property
     def can_be_fetched(self) -> bool:

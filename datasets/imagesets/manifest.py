@@ -7,6 +7,7 @@ the index, which is the data set's own (folders: sorted classes, sorted files in
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,7 +32,7 @@ SPLITS: tuple[Split, Split] = ("train", "test")
 
 MANIFEST = "manifest.json"
 INDEX = "index.safetensors"
-SHARD_PREFIXES: dict[Split, tuple[str, ...]] = {"train": ("train-",), "test": ("val-", "validation-", "test-")}
+_SPLIT_WORD = re.compile(r"(?<![a-z])(train|val|test)(?:ing|id|idation)?(?![a-z])", re.IGNORECASE)
 
 
 class StoredFile(Frozen):
@@ -69,7 +70,9 @@ class Manifest(Frozen):
 
     def shards(self, split: Split) -> list[str]:
         """The files of one split in format "webdataset"; the index's ``shard`` counts in this list."""
-        return sorted(name for name in self.files if name.startswith(SHARD_PREFIXES[split]))
+        return sorted(
+            name for name in self.files if (word := split_word(name)) and (word == "train") == (split == "train")
+        )
 
     def base(self, folder: Path) -> Path:
         """The folder that the images' names start from."""
@@ -122,6 +125,16 @@ class Index:
         """One of the names. A million of them at once would fill memory."""
         start = int(self._ends[index - 1]) + 1 if index else 0
         return self.names_blob[start : self._ends[index]].tobytes().decode()
+
+
+def split_word(name: str, whole: bool = False) -> str | None:
+    """What a file's name says of its split: "train", "val" or "test"; None where it says nothing, or two of them.
+
+    Args:
+        whole: no other word may be there.
+    """
+    words = {word.lower() for word in _SPLIT_WORD.findall(name)}
+    return words.pop() if len(words) == 1 and (not whole or _SPLIT_WORD.fullmatch(name)) else None
 
 
 def prepared_folder(data_dir: Path, dataset: str, storage_format: StorageFormat) -> Path:

@@ -1,6 +1,5 @@
 """The whole path from the command line to the leaderboard, on packaged real images (profile smoke)."""
 
-import importlib.util
 import json
 import os
 import random
@@ -21,9 +20,6 @@ from suite.spec.resources import Resources
 from suite.store.run_directory import RunDirectory
 from suite.store.run_status import read_run_status
 
-needs_ffcv = pytest.mark.skipif(
-    importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true", reason="FFCV is not installed"
-)
 ROOT = Path(__file__).parents[2]
 UNBUFFERED = {**os.environ, "PYTHONUNBUFFERED": "1"}
 FEW = ["--only", "train_fraction=0.03125"]  # two of the ten runs
@@ -195,7 +191,7 @@ def test_a_masked_evaluation_waits_for_the_run_that_it_masks_and_takes_one_that_
     assert "1 finished" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("loader", ["folder", "webdataset", pytest.param("ffcv", marks=needs_ffcv)])
+@pytest.mark.parametrize("loader", ["folder", "webdataset", "ffcv"])
 def test_any_loader_gives_the_weights_of_memory(start, undisturbed, tmp_path, loader):
     assert prepare(["--dataset", "cifar10_sample", "--format", loader, "--out", str(tmp_path)]) == 0
     found, expected = (first_run(store, "deit_micro") for store in (tmp_path / "runs", undisturbed[0]))

@@ -30,7 +30,6 @@ class Format:
     Attributes:
         open: reads one split of a prepared folder: (folder, split, index, manifest) -> its images.
         make_sink: chooses what writes the samples of an original; raises SpecError where it cannot be written so.
-        check_writer: raises DataError where something that writes it is not installed, before hours of work.
         has_apart: images are files of their own, which are not in the manifest.
         has_jpegs: the quality of JPEGs says something about it.
         has_shards: files may be fetched one by one, from ``Manifest.shards_url``.
@@ -39,7 +38,6 @@ class Format:
 
     open: Callable[[Path, Split, Index, Manifest], StoredImages]
     make_sink: Callable[[Original, Output], Sink]
-    check_writer: Callable[[], None] | None = None
     has_apart: bool = False
     has_jpegs: bool = True
     has_shards: bool = False

@@ -1,7 +1,7 @@
 """The FFCV format: one .beton a split, mapped into memory; JPEGs as they were, other images as pixels.
 
-FFCV's ``Reader`` says where each sample lies. The bytes go through the decoder of all formats, so that FFCV's images
-equal theirs, and are augmented as theirs are: FFCV's own augmentations cannot be reproduced.
+Its tables say where each sample lies. The bytes go through the decoder of all formats, so that its images equal theirs,
+and are augmented as theirs are: FFCV's own augmentations cannot be reproduced. FFCV need not be installed.
 
 A ``.beton`` cannot be continued once its writer was killed, but encoding, which is what takes long, can: what is to be
 encoded again waits in the working folder until ``beton`` writes it all.
@@ -18,6 +18,7 @@ from imagesets.formats.indexed import PLACE, IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
 from imagesets.formats.stored import Pixels
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
+from imagesets.originals.beton import broken_beton, list_file
 from imagesets.originals.samples import ByteRange, Original
 from imagesets.originals.treatment import Wanted, decodable
 
@@ -26,17 +27,15 @@ def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | No
     """Samples of ``folder/SPLIT.beton``, whose own tables say where they lie.
 
     Raises:
-        DataError: if FFCV is not installed, or the file is broken or not the index's.
+        DataError: if the file is broken or not the index's.
     """
     path = folder / f"{split}.beton"
-    images, labels, table = beton.read_beton(path)
-    if not np.array_equal(labels, index.labels):
-        found = f"{len(labels)} images" if len(labels) != len(index.labels) else "other labels"
-        found = f"it holds {found}, the index beside it says {len(index.labels)} images"
-        raise beton.broken_beton(path, found)
-    is_raw = images["mode"] == beton.RAW
-    places = (np.zeros(len(labels)), table["ptr"], table["size"], images["height"] * is_raw, images["width"] * is_raw)
-    index.places |= {name: np.asarray(place, np.int64) for name, place in zip(PLACE, places, strict=True)}
+    [listed] = list_file(path)
+    if not np.array_equal(listed.labels, index.labels):
+        found = f"{len(listed.labels)} images" if len(listed.labels) != len(index.labels) else "other labels"
+        raise broken_beton(path, f"it holds {found}, the index beside it says {len(index.labels)} images")
+    places = np.insert(listed.places, 0, 0, axis=1)
+    index.places |= dict(zip(PLACE, places.T, strict=False))
     return IndexedImages(index, folder, [path.name])
 
 
@@ -92,4 +91,4 @@ def _make_sink(original: Original, output: Output) -> Beton:
     return (EncodedBeton if output.changes_images else Beton)(original, output)
 
 
-FORMAT = Format(open=open_beton, make_sink=_make_sink, check_writer=beton.import_ffcv, packages=("ffcv",))
+FORMAT = Format(open=open_beton, make_sink=_make_sink)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from imagesets.formats import Format
 from imagesets.formats.indexed import PLACE, SHARD_PLACE, IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
 from imagesets.manifest import MANIFEST, Index, Manifest, Split, StoredFile, describe_file
-from imagesets.originals.samples import FileSamples, Original, OriginalSamples
+from imagesets.originals.samples import CODECS, FileSamples, GzipSamples, MemberSamples, Original, OriginalSamples
 from imagesets.originals.treatment import Wanted
+from suite.base.errors import DataError
 
 _FOLDER = ".imagesets"
 
@@ -33,8 +33,7 @@ def _find_root(original: Original) -> str:
     train = original.samples["train"]
     if isinstance(train, FileSamples):
         return str(train.root)
-    files = {path for samples in original.samples.values() for path in samples.files()}
-    return os.path.commonpath([os.path.dirname(path) for path in files])  # noqa: PTH120
+    return os.path.commonpath([Path(path).parent for samples in original.samples.values() for path in samples.files()])
 
 
 class InPlace(Sink):
@@ -52,54 +51,47 @@ class InPlace(Sink):
         if not self.in_place:
             real = os.path.realpath(self._root)
             self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
-        self._files: dict[Split, list[str]] = {}
-        self._places: dict[Split, NDArray[np.int64]] = {}  # a line an image, of PLACE
-        self._last: dict[Split, NDArray[np.int64]] = {}  # the last image in each file
-        if not isinstance(original.samples["train"], FileSamples):
-            for split, samples in original.samples.items():
-                self._list(split, samples)
-
-    def _list(self, split: Split, samples: OriginalSamples) -> None:
-        numbers: dict[str, int] = {}
-        places = self._places[split] = np.zeros((len(samples), len(PLACE)), np.int64)
-        for index in range(len(samples)):
-            found = samples.byte_range(index)
-            shard = numbers.setdefault(found.path, len(numbers))
-            places[index] = (shard, found.offset, found.length, *(found.shape or (0, 0))[:2])
-        self._files[split] = list(numbers)
-        self._last[split] = np.zeros(len(numbers), np.int64)
-        np.maximum.at(self._last[split], places[:, 0], np.arange(len(samples)))
+        for samples in original.samples.values():
+            if isinstance(samples, GzipSamples):
+                raise DataError(
+                    f"{samples.tars[0]} is compressed: nothing in it can be read by its place. Decompress it (gunzip), "
+                    "or convert it: --format webdataset"
+                )
 
     def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
-        [split] = [split for split, found in self.original.samples.items() if found is samples]
-        if split not in self._places:
+        if not isinstance(samples, MemberSamples):
             return super().portion_lengths(samples, longest)
-        edges = [0, *(np.flatnonzero(np.diff(self._places[split][:, 0])) + 1).tolist(), len(samples)]
+        edges = [0, *(np.flatnonzero(np.diff(samples.places[:, 0])) + 1).tolist(), len(samples)]
         lengths = [[longest] * (run // longest) + [run % longest] for run in np.diff(edges).tolist()]
         return [length for of_run in lengths for length in of_run if length]
 
     def write(self, portion: Portion, images: Images) -> Written:
         num_bytes = [image.num_bytes for _, image in images]
-        if portion.split not in self._places:
+        if not isinstance(self.original.samples[portion.split], MemberSamples):
             return Written(places={"num_bytes": num_bytes})
         path = self.path(portion)
         return Written(file=None if path is None else describe_file(path))
 
     def path(self, portion: Portion) -> Path | None:
         """The file that ends with this portion: its bytes have just been read, so that its digest takes no time."""
-        if portion.split not in self._places:
+        samples = self.original.samples[portion.split]
+        if not isinstance(samples, MemberSamples):
             return None
-        shard = int(self._places[portion.split][portion.stop - 1, 0])
-        return Path(self._files[portion.split][shard]) if self._last[portion.split][shard] < portion.stop else None
+        shard = samples.places[portion.stop - 1, 0]
+        is_last = portion.stop == len(samples) or samples.places[portion.stop, 0] != shard
+        return samples.tars[shard] if is_last else None
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
-        for split, places in self._places.items():
-            for name, column in zip(PLACE, places[splits[split].kept].T, strict=True):
-                if name in SHARD_PLACE or column.any():
-                    splits[split].index.places[name] = column
-            digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
-            found = {os.path.relpath(path, self._root): digests[Path(path)] for path in self._files[split]}
-            self.containers[split] = {name: file for name, file in found.items() if file is not None}
+        for split, samples in self.original.samples.items():
+            if isinstance(samples, MemberSamples):
+                codecs = np.array([CODECS.index(codec) for codec in samples.codecs] or [0] * len(samples.tars))
+                places = np.column_stack([samples.places, codecs[samples.places[:, 0]]])[splits[split].kept]
+                for name, column in zip(PLACE, places.T, strict=True):
+                    if name in SHARD_PLACE or column.any():
+                        splits[split].index.places[name] = column
+                digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
+                found = [(os.path.relpath(path, self._root), digests.get(path)) for path in samples.tars]
+                self.containers[split] = {name: file or describe_file(Path(self._root, name)) for name, file in found}
         own = {name: file for files in self.containers.values() for name, file in files.items()}
         if self.in_place:
             self.containers = {}

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from imagesets.formats.stored import CHANGED, Pixels, StoredImages
 from imagesets.manifest import Index, stale
-from imagesets.originals.samples import ByteRange
+from imagesets.originals.samples import CODECS, ByteRange, Page
 from imagesets.originals.treatment import decodable
 from suite.base.errors import DataError
 
 SHARD_PLACE = ("shard", "offset", "length")
-PLACE = (*SHARD_PLACE, "height", "width")  # in pixels, of what is not encoded; else 0, or left out where all are
+PLACE = (*SHARD_PLACE, "height", "width", "page_offset", "page_length", "codec")  # the last five if not all are 0
 
 
 class IndexedImages(StoredImages):
@@ -58,9 +58,10 @@ class IndexedImages(StoredImages):
 
     def read(self, index: int) -> bytes | Pixels:
         if self._files:
-            shard, offset, length, *side = self._places[index].tolist()
-            shape = (side[0], side[1], 3) if side[0] else None
-            data = ByteRange(self._path(shard), offset, length, shape).read(self._open(shard))
+            shard, offset, length, height, width, start, num_bytes, codec = self._places[index].tolist()
+            shape, page = (height, width, 3) if height else None, Page(start, num_bytes, CODECS[codec])
+            image = ByteRange(self._path(shard), offset, length, shape, page if num_bytes else None)
+            data = image.read(self._open(shard))
         else:
             data = ByteRange(self.name(index)).read()
             if len(data) != self._places[index, 0]:
@@ -71,13 +72,13 @@ class IndexedImages(StoredImages):
     def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
         if self._windows is None:
             return None
-        images = self._windows[self._places[indices, 1]].reshape(-1, *self._places[0, 3:].tolist(), 3)
+        images = self._windows[self._places[indices, 1]].reshape(-1, *self._places[0, 3:5].tolist(), 3)
         return images if self._are_whole(indices.tolist(), images) else None
 
     def _find_windows(self) -> NDArray[np.uint8] | None:
         """The only file, mapped, as images that start at any byte; None where not all are pixels of one size."""
-        sides = self._places[:, 3:]
-        if not sides.all() or (sides != sides[:1]).any():
+        sides = self._places[:, 3:5]
+        if not sides.all() or (sides != sides[:1]).any() or self._places[:, 6].any():
             return None
         return sliding_window_view(np.asarray(np.memmap(self._path(0), np.uint8, "r")), int(self._places[0, 2]))
 

@@ -1,10 +1,13 @@
 """A name and a folder (``--dataset``, ``--source``) -> an image set's samples; counts held against the catalog."""
 
 import functools
+import glob
 import os
 import re
 from pathlib import Path
+from typing import Any
 
+import braceexpand
 import numpy as np
 
 from imagesets import fetch
@@ -12,19 +15,28 @@ from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
 from imagesets.fetch.sources import find_local_sources, list_forms
 from imagesets.manifest import SPLITS
-from imagesets.originals import folders, ilsvrc, shards
+from imagesets.originals import beton, folders, ilsvrc, mds, parquet, shards, zips
+from imagesets.originals.containers import Options
 from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some
 from suite.base.errors import DataError, SpecError, check_name
 
+_CONTAINERS: tuple[Any, ...] = (mds, parquet, beton, zips, shards)
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
+def open_original(
+    dataset: str,
+    source: str | None,
+    data_dir: Path,
+    options: Options | None = None,
+) -> Original:
     """The samples of an image set, in its own order.
 
-    ``dataset`` is a name in the catalog, or one that the user gives to an image folder. Without a ``source``, a folder,
-    ``fetch`` gets the originals into ``data_dir``.
+    Args:
+        dataset: a name in the catalog, or one that the user gives to images of their own.
+        source: a folder, one of its files, or a pattern of shards; None lets ``fetch`` get them into ``data_dir``.
+        options: how shards and other containers are listed.
 
     Raises:
         SpecError: if the name cannot be, or nothing can be fetched under it.
@@ -39,18 +51,38 @@ def open_original(dataset: str, source: str | None, data_dir: Path) -> Original:
         return _open_arrays(info, data_dir, None)
     if _FREE_NAME.fullmatch(dataset) is None:
         raise SpecError(f"--dataset {dataset!r} cannot be a folder's name here. Use letters, digits, _ and -.")
-    folder = _find_source(source)
+    chosen = _expand(source)
+    folder = _find_source(os.path.commonpath([path.parent for path in chosen]) if chosen else source)
     if info is not None and any(find_local_sources(folder, info)):
         return _open_arrays(info, data_dir, folder)
     try:
-        original = _open(folder, info)
+        original = _open(folder, info, chosen, options or Options())
     except OSError as error:
         raise DataError(f"{error.filename or folder} cannot be read: {error.strerror}. Make it readable.") from error
+    if chosen:
+        original.source = source
     if info is None:
         original.notes.append(f"{dataset} is not in the catalog: taken as an image set of your own")
     else:
         original.notes += _compare(original, info)
     return original
+
+
+def _expand(source: str) -> list[Path] | None:
+    """The files that a pattern with braces, *, ? or [] names; None for what is none.
+
+    Raises:
+        DataError: if one that it names is not there.
+    """
+    if not re.search(r"[*?{\[]", source) or Path(source).exists() or _URL.match(source):
+        return None
+    files = []
+    for name in braceexpand.braceexpand(str(Path(source).expanduser().absolute())):
+        found = sorted(map(Path, glob.glob(name)))  # noqa: PTH207  # pathlib's takes no absolute ones
+        if not found:
+            raise DataError(f"{name} is not there, which --source {source!r} names. Bring it, or correct the pattern.")
+        files += found
+    return files
 
 
 def _find_source(source: str) -> Path:
@@ -84,7 +116,12 @@ def _open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Ori
     return Original(classes, str(source or path), {split: samples[split] for split in SPLITS})
 
 
-def _open(source: Path, info: ImageSetInfo | None) -> Original:
+def _open(
+    source: Path,
+    info: ImageSetInfo | None,
+    chosen: list[Path] | None,
+    options: Options,
+) -> Original:
     """The samples of a folder in any form, or of the form that one of its files, if it was named, belongs to."""
     num_kept = info.num_classes if info is not None and info.subset_of else None
     folder, file = (source, None) if source.is_dir() else (source.parent, source.name)
@@ -92,18 +129,26 @@ def _open(source: Path, info: ImageSetInfo | None) -> Original:
     has_tars = (folder / ilsvrc.TRAIN_TAR).exists()
     if file in ilsvrc.FILES or (file is None and has_tars and not (root and folders.find_test(root))):
         return ilsvrc.open_tars(folder, num_kept)
+    # labels may go up to those of a set that this one is part of
+    num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
+    if chosen or root is None or not folders.has_folders(root / "train"):
+        for container in _CONTAINERS:
+            files = container.find(folder, source, chosen)
+            if any(files.values()) and (file is None or any(source in paths for paths in files.values())):
+                original: Original = container.open_files(
+                    folder, files, options._replace(num_classes=num_labels, num_kept=num_kept)
+                )
+                return original
     if root is not None:
         flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
         original = folders.open_folders(folder, root, num_kept, flat_labels)
         if has_tars:
             original.notes.append(f"took the folders in {root}; --source {folder / ilsvrc.TRAIN_TAR} takes the tars")
         return original
-    found = shards.find_shards(folder)
-    if found["train"] and (file is None or any(source in paths for paths in found.values())):
-        # labels may go up to those of a set that this one is part of
-        num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
-        return shards.open_shards(folder, num_labels, num_kept)
-    expected = "train/ and val/ with a folder for each class, or shards train-*.tar and val-*.tar"
+    expected = (
+        "train/ and val/ with a folder for each class (or the same in zips), or MDS, or *train* and *val* as "
+        "shards (.tar), .parquet or .beton"
+    )
     if info is not None and "imagenet" in (info.name, info.subset_of):
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
     if info is not None:

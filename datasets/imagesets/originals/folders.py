@@ -46,13 +46,7 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     tested, other_files = _list_folders(test)
     classes = sort_classes(train)[:num_kept]
     if tested:
-        test_classes = sort_classes(tested)[:num_kept]
-        if differing := sorted(set(classes) ^ set(test_classes)):
-            only = root / "train" if differing[0] in classes else test
-            raise DataError(
-                f"{root / 'train'} has {len(classes)} classes and {test} has {len(test_classes)}, and they differ: "
-                f"{differing[0]!r} is only in {only}. Both need the same class folders."
-            )
+        check_classes(classes, sort_classes(tested)[:num_kept], str(root / "train"), str(test))
         passed += other_files
         test_samples = _list_classes(root, tested, classes, passed)
     else:
@@ -66,6 +60,22 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
             f"({', '.join(EXTENSIONS)}): {list_some(passed, 10)}"
         )
     return Original(tuple(classes), str(source), {"train": train_samples, "test": test_samples}, notes)
+
+
+def check_classes(train: list[str], test: list[str], train_folder: str, test_folder: str) -> None:
+    """Raise DataError where the one has other classes than the other."""
+    if differing := sorted(set(train) ^ set(test)):
+        only = train_folder if differing[0] in train else test_folder
+        raise DataError(
+            f"{train_folder} has {len(train)} classes and {test_folder} has {len(test)}, and they differ: "
+            f"{differing[0]!r} is only in {only}. Both need the same class folders."
+        )
+
+
+def has_folders(folder: Path) -> bool:
+    """Whether there are folders in a folder, hidden ones apart."""
+    with os.scandir(folder) as entries:
+        return any(entry.is_dir() for entry in entries if not entry.name.startswith("."))
 
 
 def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> FileSamples:

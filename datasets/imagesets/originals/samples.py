@@ -1,35 +1,54 @@
 """The samples of an image set that is to be prepared: labels and names in order, and where each one's bytes are.
 
-Made by ``folders``, ``ilsvrc``, ``shards`` and ``detect``. A ByteRange is small and picklable: workers do the reading.
+Made by ``detect`` and the modules of the forms. A ByteRange is small and picklable: workers do the reading.
 """
 
+import functools
+import gzip
 import hashlib
 import os
 import unicodedata
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.manifest import Index, Split
+from imagesets.originals.pages import decompress
 from suite.base.errors import DataError
 from suite.base.files import open_file
 
+CODECS = ("", "UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD")  # an index has their numbers
+GZIP = (".tar.gz", ".tgz")
 Pixels = NDArray[np.uint8]  # (height, width, 3)
+
+
+class Page(NamedTuple):
+    """A compressed page of a Parquet file; ``codec`` is Parquet's name for its compression."""
+
+    offset: int
+    length: int
+    codec: str
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The place of one image: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded."""
+    """The place of one image: a part of a file, or all of it. With a shape, the bytes are pixels and not encoded.
+
+    With a page, offset and length count within the page, decompressed.
+    """
 
     path: str
     offset: int = 0
     length: int = -1
     shape: tuple[int, int, int] | None = None
+    page: Page | None = None
 
     def read(self, descriptor: int | None = None) -> bytes | Pixels:
         """The image's bytes, or its pixels.
@@ -40,18 +59,42 @@ class ByteRange:
         Raises:
             DataError: if the file cannot be read or is too short.
         """
-        try:
-            if descriptor is None:
-                with open_file(Path(self.path)) as file:
-                    file.seek(self.offset)
-                    data = file.read(self.length)
-            else:
-                data = os.pread(descriptor, self.length, self.offset)
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be read: {error.strerror}") from error
+        if self.page is None:
+            data = _read_bytes(self.path, self.offset, self.length, descriptor)
+        else:
+            data = _read_page(self.path, self.page)[self.offset : self.offset + self.length]
         if len(data) < self.length:
             raise DataError(f"{self.path} ends after {self.offset + len(data):,} bytes, in the middle of an image")
         return data if self.shape is None else np.frombuffer(data, np.uint8).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBytes(ByteRange):
+    """An image that was read already, since its file cannot be read from any place."""
+
+    data: bytes = b""
+
+    def read(self, descriptor: int | None = None) -> bytes:
+        return self.data
+
+
+def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = None) -> bytes:
+    try:
+        if descriptor is not None:
+            return os.pread(descriptor, length, offset)
+        with open_file(Path(path)) as file:
+            file.seek(offset)
+            return file.read(length)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+
+
+@functools.lru_cache(maxsize=4)  # of a process: a page has up to hundreds of images, and some MB
+def _read_page(path: str, page: Page) -> bytes:
+    try:
+        return decompress(_read_bytes(path, page.offset, page.length), page.codec)
+    except ValueError as error:
+        raise DataError(f"{path}: the page at byte {page.offset:,} cannot be decompressed: {error}") from error
 
 
 class OriginalSamples(ABC):
@@ -70,9 +113,9 @@ class OriginalSamples(ABC):
     def byte_range(self, index: int) -> ByteRange:
         """The place of one image's bytes."""
 
+    @abstractmethod
     def files(self) -> list[str]:
-        """The files that the images are in, each once."""
-        return list(dict.fromkeys(self.byte_range(index).path for index in range(len(self))))
+        """The files that the images are in."""
 
     def fingerprint(self) -> str:
         """A digest of what is listed, to notice that a source changed between two runs."""
@@ -91,36 +134,74 @@ class FileSamples(OriginalSamples):
     def byte_range(self, index: int) -> ByteRange:
         return ByteRange(f"{self.root}/{self.names[index]}")
 
+    def files(self) -> list[str]:
+        return [f"{self.root}/{name}" for name in self.names]
+
 
 class MemberSamples(OriginalSamples):
-    """Members of tars: ``places`` are (number in ``tars``, offset, length), (N, 3)."""
+    """Members of files.
+
+    Args:
+        tars: the files.
+        places: the number in ``tars``, offset and length of each, and, if not left out, height and width of pixels,
+            offset and length of the compressed page that it is in, each 0 where there are none. Kept as (N, 7).
+        codecs: the compression of each file's pages.
+    """
 
     def __init__(
-        self, tars: list[Path], names: list[str], labels: Sequence[int], places: Sequence[tuple[int, int, int]]
+        self,
+        tars: list[Path],
+        names: list[str],
+        labels: Sequence[int] | NDArray[np.int64],
+        places: Sequence[tuple[int, ...]] | NDArray[np.int64],
+        codecs: Sequence[str] = (),
     ) -> None:
         super().__init__(names, labels)
-        self.tars, self.places = tars, np.asarray(places, np.int64).reshape(-1, 3)
+        self.tars, self.codecs = tars, codecs
+        self.places = np.zeros((len(names), 7), np.int64)
+        if names:
+            given = np.asarray(places, np.int64)
+            self.places[:, : given.shape[1]] = given
 
     def byte_range(self, index: int) -> ByteRange:
-        tar, offset, length = self.places[index].tolist()
-        return ByteRange(str(self.tars[tar]), offset, length)
+        tar, offset, length, height, width, start, num_bytes = self.places[index].tolist()
+        page = Page(start, num_bytes, self.codecs[tar]) if num_bytes else None
+        return ByteRange(str(self.tars[tar]), offset, length, (height, width, 3) if height else None, page)
+
+    def files(self) -> list[str]:
+        return list(map(str, self.tars))
 
     def fingerprint(self) -> str:
         return hashlib.sha256(super().fingerprint().encode() + self.places.tobytes()).hexdigest()
 
 
-class PixelSamples(OriginalSamples):
+class GzipSamples(MemberSamples):
+    """Members of compressed tars, which can be read front to back alone: ``byte_range`` brings the bytes along."""
+
+    _opened: tuple[int, gzip.GzipFile] | None = None
+
+    def byte_range(self, index: int) -> ByteRange:
+        tar, offset, length = self.places[index, :3].tolist()
+        try:
+            if self._opened is None or self._opened[0] != tar:
+                self._opened = tar, gzip.GzipFile(self.tars[tar])
+            self._opened[1].seek(offset)
+            return HeldBytes(str(self.tars[tar]), offset, length, data=self._opened[1].read(length))
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{self.tars[tar]} cannot be read: {error}. Bring it again.") from error
+
+
+class PixelSamples(MemberSamples):
     """Rows of an array of pixels (N, height, width, 3) that starts at ``offset`` in a file."""
 
     def __init__(
         self, path: Path, offset: int, shape: tuple[int, int, int], names: list[str], labels: NDArray[np.int64]
     ) -> None:
-        super().__init__(names, labels)
-        self._path, self._offset, self._shape = str(path), offset, shape
-        self._row_bytes = shape[0] * shape[1] * shape[2]
-
-    def byte_range(self, index: int) -> ByteRange:
-        return ByteRange(self._path, self._offset + index * self._row_bytes, self._row_bytes, self._shape)
+        height, width, channels = shape
+        length = height * width * channels
+        zeros = np.zeros(len(names), np.int64)
+        places = (zeros, offset + np.arange(len(names)) * length, zeros + length, zeros + height, zeros + width)
+        super().__init__([path], names, labels, np.stack(places, axis=1))
 
 
 @dataclass

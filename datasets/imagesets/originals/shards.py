@@ -1,95 +1,103 @@
-"""WebDataset shards made elsewhere: ``train-*.tar`` and ``val-*.tar`` (or ``test-*``) of images and ``.cls`` files."""
+"""WebDataset shards made elsewhere: tars of images with their labels, by any of the usual names.
 
+A split's shards have its name in theirs (``imagenet1k-train-0000.tar``) or lie in a folder of its name
+(``train/0.tar``). A label is a member ``.cls``, a number in a member ``.json``, the member's folder, or the WordNet id
+in its name.
+"""
+
+import functools
 import itertools
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from imagesets.manifest import MANIFEST, SHARD_PREFIXES, Split
-from imagesets.originals.samples import ByteRange, MemberSamples, Original, OriginalSamples, list_some
+from imagesets.manifest import split_word
+from imagesets.originals.containers import WORDNET_ID, Files, Listed, Options, find_files, open_listed
+from imagesets.originals.folders import EXTENSIONS
+from imagesets.originals.samples import GZIP, ByteRange, Original, list_some
 from imagesets.originals.tars import Member, list_members
 from suite.base.errors import DataError
-from suite.base.files import read_file
 
-_IMAGES = ("jpg", "jpeg", "png")
-_LABEL = "cls"
+_IMAGES = tuple(extension.removeprefix(".") for extension in EXTENSIONS)
 _PICKLES = ("pyd", "pickle", "pkl", "pth", "pt")
 _LABEL_FORM = re.compile(rb"\s*([0-9]{1,9})\s*")  # int() would read "1_0" as 10
-_MAX_LABEL_BYTES = 20
+_MAX_LABEL_BYTES, _MAX_JSON_BYTES = 20, 1 << 20
+_LABEL_KEY = re.compile("label|class|cls|target", re.IGNORECASE)
 
 
-def find_shards(folder: Path) -> dict[Split, list[Path]]:
-    """The shards of each split, sorted by name; empty lists where there are none."""
-    found: dict[Split, list[Path]] = {}
-    for split, prefixes in SHARD_PREFIXES.items():
-        of_prefix = (sorted(folder.glob(f"{prefix}*.tar")) for prefix in prefixes)
-        found[split] = next((paths for paths in of_prefix if paths), [])
-    return found
+class LabelSource(NamedTuple):
+    """Where labels are: in members ``cls`` or ``json`` (under ``key``), the member's ``folder``, or its ``name``."""
+
+    kind: str
+    key: str = ""
+
+    @property
+    def expected(self) -> str:
+        is_member = self.kind in ("cls", "json")
+        return f"a member with the extension .{self.kind}" if is_member else f"the class in the member's {self.kind}"
 
 
-def open_shards(folder: Path, num_classes: int | None, num_kept: int | None) -> Original:
-    """The samples of shards, in the order that they have there.
+def find(folder: Path, source: Path, chosen: list[Path] | None) -> Files:
+    """The shards of each split."""
+    return find_files(folder, chosen, ".tar", *GZIP)
 
-    Args:
-        num_classes: number of classes that there have to be; None takes it from the labels.
-        num_kept: number of first classes whose samples are kept; None keeps all.
+
+def open_files(folder: Path, files: Files, options: Options) -> Original:
+    """The samples of shards; see ``containers.open_listed``.
 
     Raises:
-        DataError: if a split has no shards, or a shard is cut short or has a member that cannot be trusted, an image
-            without a label or a label out of range, or if a class has no images.
+        DataError: also if a shard is cut short or has a member that cannot be trusted, or an image has no label.
     """
-    shards = find_shards(folder)
-    for split, prefixes in SHARD_PREFIXES.items():
-        if not shards[split]:
-            raise DataError(f"{folder} has no shards {' or '.join(f'{prefix}*.tar' for prefix in prefixes)}")
-    notes: list[str] = []
-    classes = _read_classes(folder, notes)
-    if num_classes is None and classes:
-        num_classes = len(classes)
-    passed: list[str] = []  # members of no sample
-    samples: dict[Split, OriginalSamples] = {}
-    for split, paths in shards.items():
-        samples[split] = _list_split(paths, num_classes, num_kept, passed)
-    num_found = num_kept or num_classes or max(int(listed.labels.max(initial=-1)) for listed in samples.values()) + 1
-    for split, listed in samples.items():
-        with_images = np.unique(listed.labels).tolist()
-        if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
-            missing = next((label for label, found in enumerate(with_images) if label != found), len(with_images))
-            raise DataError(f"class {missing} has no images in {folder}'s {split} shards: {shards[split][0].name} …")
-    names = (classes or tuple(str(label) for label in range(num_found)))[:num_found]
-    if passed:
-        notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
-    return Original(names, str(folder), samples, notes)
+    source = _find_label_source((files["train"] or files["test"])[0], options.label_key)
+    return open_listed(folder, files, functools.partial(list_shard, source=source), options)
 
 
-def _read_classes(folder: Path, notes: list[str]) -> tuple[str, ...]:
-    """The names of the classes, where the shards are a prepared set of ours; a manifest of others is passed over."""
-    try:
-        found = json.loads(read_file(folder / MANIFEST))
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{folder / MANIFEST} cannot be read: {error!r:.300}") from error
-    names = found.get("classes") if isinstance(found, dict) else None
-    if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
-        return tuple(names)
-    notes.append(f"warning: passed over {folder / MANIFEST}, which is none of ours; classes are called 0, 1, …")
-    return ()
+def _find_label_source(shard: Path, key: str | None) -> LabelSource:
+    """Where labels are, by the first image of the first shard."""
+    for name, members in _group(shard, []):
+        if "cls" in members and key is None:
+            return LabelSource("cls")
+        if "json" in members and not shard.name.endswith(GZIP):
+            return LabelSource("json", key or _find_key(shard, members["json"]))
+        folder = _folder_of(_find_image(shard, name, members))
+        if folder and split_word(folder, whole=True) is None:
+            return LabelSource("folder")
+        if WORDNET_ID.search(name.rpartition("/")[2] + "."):
+            return LabelSource("name")
+        told = "a member .cls or .json, a folder for each class, or WordNet ids in the names"
+        raise DataError(f"{shard}: sample {name!r} has no label; expected {told}")
+    raise DataError(f"{shard} has no images ({', '.join(_IMAGES)})")
 
 
-def _list_split(shards: list[Path], num_classes: int | None, num_kept: int | None, passed: list[str]) -> MemberSamples:
-    names, labels, places = [], [], []
-    for number, shard in enumerate(shards):
-        for key, members in _group(shard, passed):
-            label, image = _read_label(shard, key, members, num_classes), _find_image(shard, key, members)
-            if num_kept is None or label < num_kept:
-                names.append(f"{shard.name}/{image.name}")
-                labels.append(label)
-                places.append((number, image.offset, image.length))
-    return MemberSamples(shards, names, labels, places)
+def _find_key(shard: Path, member: Member) -> str:
+    numbers = [key for key, value in _read_json(shard, member).items() if type(value) is int]
+    keys = [key for key in numbers if _LABEL_KEY.search(key)]
+    if len(keys) != 1:
+        raise DataError(
+            f"{shard}: {member.name} has {len(keys)} numbers that may be the label ({list_some(keys or numbers)}). "
+            "Say which it is: --label-key KEY"
+        )
+    return keys[0]
+
+
+def list_shard(shard: Path, source: LabelSource) -> list[Listed]:
+    """One shard's images."""
+    names: list[str] = []
+    labels: list[Any] = []
+    places: list[tuple[int, int]] = []
+    passed: list[str] = []
+    for key, members in _group(shard, passed):
+        image = _find_image(shard, key, members)
+        labels.append(_read_label(shard, key, members, image, source))
+        names.append(image.name)
+        places.append((image.offset, image.length))
+    is_named = source.kind in ("folder", "name")
+    table = np.array(places, np.int64).reshape(-1, 2)
+    return [Listed(shard, labels if is_named else np.array(labels, np.int64), table, names, passed=passed)]
 
 
 def _group(shard: Path, passed: list[str]) -> Iterator[tuple[str, dict[str, Member]]]:
@@ -104,10 +112,10 @@ def _group(shard: Path, passed: list[str]) -> Iterator[tuple[str, dict[str, Memb
             if extension in members:
                 raise DataError(f"{shard}: {member.name} is there twice")
             members[extension] = member
-        if members.keys() & {_LABEL, *_IMAGES}:
+        if members.keys() & {"cls", *_IMAGES}:
             yield key, members
         else:
-            passed += [f"{shard.name}/{member.name}" for member in members.values()]
+            passed += [member.name for member in members.values()]
 
 
 def _key(member: Member) -> str:
@@ -130,16 +138,39 @@ def _find_image(shard: Path, key: str, members: dict[str, Member]) -> Member:
     return images[0]
 
 
-def _read_label(shard: Path, key: str, members: dict[str, Member], num_classes: int | None) -> int:
-    member = members.get(_LABEL)
+def _folder_of(image: Member) -> str:
+    return image.name.removeprefix("./").rpartition("/")[0].rpartition("/")[2]
+
+
+def _read_label(shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource) -> int | str:
+    if source.kind == "folder" and (folder := _folder_of(image)):
+        return folder
+    if source.kind == "name" and (found := WORDNET_ID.findall(image.name.rpartition("/")[2])):
+        return str(found[-1])
+    member = members.get(source.kind)
     if member is None:
-        raise DataError(f"{shard}: sample {key!r} has no label, expected a member with the extension .{_LABEL}")
-    data = ByteRange(str(shard), member.offset, min(member.length, _MAX_LABEL_BYTES + 1)).read()
-    assert isinstance(data, bytes)
+        raise DataError(f"{shard}: sample {key!r} has no label, expected {source.expected}")
+    if source.kind == "json":
+        value = _read_json(shard, member).get(source.key)
+        if type(value) is not int:
+            raise DataError(f"{shard}: {member.name} has {source.key} = {value!r:.80}, expected the number of a class")
+        return value
+    data = _read_member(shard, member, _MAX_LABEL_BYTES)
     form = _LABEL_FORM.fullmatch(data) if len(data) <= _MAX_LABEL_BYTES else None
     if form is None:
         raise DataError(f"{shard}: {member.name} is {data!r}, expected the number of a class")
-    label = int(form[1])
-    if num_classes is not None and label >= num_classes:
-        raise DataError(f"{shard}: {member.name} has label {label}, expected 0..{num_classes - 1}")
-    return label
+    return int(form[1])
+
+
+def _read_json(shard: Path, member: Member) -> dict[str, Any]:
+    try:
+        found = json.loads(_read_member(shard, member, _MAX_JSON_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{shard}: {member.name} cannot be read: {error!r:.300}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _read_member(shard: Path, member: Member, most: int) -> bytes:
+    data = ByteRange(str(shard), member.offset, min(member.length, most + 1)).read()
+    assert isinstance(data, bytes)
+    return data

@@ -2,11 +2,13 @@
 
 import contextlib
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, cast
 
+from imagesets.originals.samples import GZIP
 from suite.base.archives import StrictHeader
 from suite.base.errors import DataError
 from suite.base.files import open_file
@@ -33,7 +35,7 @@ class _Part:
 
 
 def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
-    """The regular files in a tar, or in a tar that is a member of one.
+    """The regular files in a tar, or in a tar that is a member of one; of a compressed one, as if it were not.
 
     Raises:
         DataError: if the tar is cut short, compressed or broken or goes on after its end, or has a member that is no
@@ -45,10 +47,11 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
         file.seek(within.offset if within else 0)
         end = within.offset + within.length if within else 0
         source = cast(BinaryIO, _Part(file, end)) if within else file  # offsets stay absolute
-        with tarfile.open(fileobj=source, mode="r:", tarinfo=StrictHeader) as tar:
+        mode: Literal["r|gz", "r:"] = "r|gz" if path.name.endswith(GZIP) else "r:"
+        with tarfile.open(fileobj=source, mode=mode, tarinfo=StrictHeader) as tar:
             while (info := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # a million of them would fill the memory
-                name = _check_name(shown, info.name)
+                name = check_name(shown, info.name)
                 if info.isdir():
                     continue
                 if not info.isfile():
@@ -59,7 +62,7 @@ def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
                 yield Member(info.name, info.offset_data, info.size)
 
 
-def _check_name(shown: str, name: str) -> str:
+def check_name(shown: str, name: str) -> str:
     """A member's name without needless parts."""
     parts = PurePosixPath(name.replace("\\", "/"))
     if not name or any(character < " " for character in name):
@@ -75,5 +78,6 @@ def _naming(shown: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DataError(f"{shown} is not there") from error
-    except (OSError, tarfile.TarError) as error:
-        raise DataError(f"{shown} cannot be read as an uncompressed tar: {error}") from error
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        kind = "a gzip" if shown.endswith(GZIP) else "an uncompressed"
+        raise DataError(f"{shown} cannot be read as {kind} tar: {error}") from error

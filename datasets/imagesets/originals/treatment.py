@@ -73,7 +73,7 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
     """
     raw = image.read()
     try:
-        pixels = raw if isinstance(raw, np.ndarray) else decode_any(raw)
+        pixels = decode_any(raw)
     except ValueError as error:
         return Corrupt(str(error))
     content = raw if isinstance(raw, bytes) else raw.tobytes()
@@ -81,13 +81,13 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
     return Treated((height, width), _make(raw, pixels, treatment), len(content), zlib.crc32(content))
 
 
-def decode_any(data: bytes) -> Pixels:
-    """Pixels of a JPEG or PNG as training sees them; of other formats, what Pillow makes of them.
+def decode_any(data: bytes | Pixels) -> Pixels:
+    """Pixels of a JPEG or PNG as training sees them; of other formats, what Pillow makes of them; pixels as they are.
 
     Raises:
         ValueError: if it cannot be decoded.
     """
-    if _extension(data) is not None:
+    if isinstance(data, np.ndarray) or _extension(data) is not None:
         return decode(data)
     try:
         with Image.open(io.BytesIO(data), formats=_OTHER_FORMATS) as image:  # none that starts a program

@@ -54,7 +54,8 @@ def _make_parser() -> argparse.ArgumentParser:
         description="Convert an image set for training. A command that was killed goes on where it ended.",
     )
     parser.add_argument("--dataset", required=True, metavar="NAME", help=f"{', '.join(CATALOG)}, or a name of your own")
-    parser.add_argument("--source", metavar="PATH", help="the originals; needless for sets that can be fetched")
+    originals = "the originals: a folder, or a pattern of shards; needless for sets that can be fetched"
+    parser.add_argument("--source", metavar="PATH", help=originals)
     formats = parser.add_mutually_exclusive_group(required=True)
     formats.add_argument("--format", choices=get_args(StorageFormat), dest="storage_format")
     noted = "write an index of the images and copy none; it lies beside them where that can be written"
@@ -69,6 +70,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", dest="num_workers", type=positive, default=num_cores, metavar="N", help=per_core)
     parser.add_argument("--skip-corrupt", action="store_true", help="leave out images that cannot be decoded")
     parser.add_argument("--samples-per-shard", type=positive, default=PrepareSettings.samples_per_shard, metavar="N")
+    parser.add_argument("--label-key", metavar="KEY", help="key of the label in .json members of shards")
     served = "where readers get the shards of format webdataset that are not in their folder, such as https://HOST/DIR"
     parser.add_argument("--shards-url", metavar="URL", help=served)
     parser.add_argument("--check", action="store_true", help="hold every byte of a prepared set against its manifest")

@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import os
 import shutil
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,12 @@ from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
 from imagesets.formats.in_place import find_target
 from imagesets.formats.sinks import Collected, Output
+from imagesets.originals.containers import Options
 from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original, PixelSamples
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.settings import Prepared, PrepareSettings
-from imagesets.prepare.work import Journal, convert_splits, show_progress, show_status
+from imagesets.prepare.work import Journal, convert_splits, map_in_order, show_progress, show_status
 from imagesets.prepared import check_order, other_set
 from suite.base.errors import DataError
 
@@ -40,10 +42,10 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
         DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
             that has something else in it.
     """
-    if check_writer := find_format(settings.storage_format).check_writer:
-        check_writer()  # before hours of work, not after
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
-        original = open_original(settings.dataset, settings.source, settings.out)
+        apply = partial(map_in_order, num_workers=settings.num_workers)
+        options = Options(label_key=settings.label_key, apply=apply)
+        original = open_original(settings.dataset, settings.source, settings.out, options)
         inputs: dict[str, Any] = {  # all that the half-made files depend on
             "source": original.source,
             "samples": _fingerprints(original),
@@ -162,7 +164,7 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
         digest = hashlib.sha256()
         with show_status(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
             for index in range(len(samples)):
-                digest.update(decode_any(samples.byte_range(index).read()))  # type: ignore[arg-type]  # no pixels here
+                digest.update(decode_any(samples.byte_range(index).read()).data)
         if digest.hexdigest() != info.sha256[f"{split}_images"]:
             raise other_set(info, original.source, f"its {split} images are others, or in another order")
 

@@ -16,12 +16,13 @@ class PrepareSettings:
     """An image set to prepare, and how.
 
     Attributes:
-        source: a folder; None where the set can be fetched.
+        source: a folder, a file in it or a pattern of shards; None where the set can be fetched.
         out: the data folder; the set lands in ``out/dataset/format``.
         max_side: the longest side of stored images, in pixels; see ``originals.treatment.Treatment``.
         quality: the quality of all JPEGs, encoded again; None keeps their bytes.
         num_workers: processes that decode and encode. No output depends on it.
         samples_per_shard: a kill loses the work on as many, at most.
+        label_key: the key of labels in the ``.json`` members of shards; None finds it.
         shards_url: the address that shards will be served from to readers that do not have them.
 
     Raises:
@@ -38,6 +39,7 @@ class PrepareSettings:
     skip_corrupt: bool = False
     samples_per_shard: int = 2500
     shards_url: str | None = None
+    label_key: str | None = None
 
     def __post_init__(self) -> None:
         storage = find_format(self.storage_format)

@@ -3,7 +3,6 @@
 import importlib.util
 import io
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,10 @@ import torch
 from PIL import Image
 
 from imagesets.decode import decode, decode_centered, decode_window
-from imagesets.formats.beton import import_ffcv, write_beton
+from imagesets.formats.beton import write_beton
 from imagesets.formats.ffcv import open_beton
 from imagesets.manifest import Index
-from imagesets.prepared import FFCV_MISSING
+from imagesets.originals import beton
 from suite.base.errors import DataError
 
 HEIGHT, WIDTH = 24, 40
@@ -54,10 +53,14 @@ def index_of(labels, height=HEIGHT, width=WIDTH):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Where FFCV is installed, an empty folder. CI must have it."""
+    return tmp_path
+
+
+@pytest.fixture
+def has_ffcv():
+    """CI must have FFCV."""
     if importlib.util.find_spec("ffcv") is None and os.environ.get("CI") != "true":
         pytest.skip("FFCV is not installed: `make ffcv`")
-    return tmp_path
 
 
 def write(folder, samples, labels=None, **options):
@@ -80,7 +83,21 @@ def read_by_ffcv(path, num_samples):
     return np.array(images), np.array(labels)[:, 0]
 
 
-def test_ffcv_s_own_loader_reads_the_same_pixels_and_labels(folder):
+def test_the_layout_s_types_are_ffcv_s_own(has_ffcv):
+    from ffcv import types
+    from ffcv.fields import IntField, RGBImageField
+
+    assert types.HeaderType == beton.HEADER
+    assert types.FieldDescType.fields == beton.FIELD.fields
+    assert types.ALLOC_TABLE_TYPE == beton.PLACE
+    metadata = types.get_metadata_type([RGBImageField(), IntField()])
+    assert (*metadata.fields.values(), metadata.itemsize) == (*beton.METADATA.fields.values(), beton.METADATA.itemsize)
+    assert types.CURRENT_VERSION == beton.VERSION
+    assert [types.TYPE_ID_HANDLER[number] for number in beton.FIELDS.values()] == [RGBImageField, IntField]
+    assert [types.TYPE_ID_HANDLER[number].__name__ for number in range(7)] == list(beton._TYPES)
+
+
+def test_ffcv_s_own_loader_reads_the_same_pixels_and_labels(folder, has_ffcv):
     samples = mixed_samples(20)
     ours = write(folder, samples, page_size=4096)
     images, labels = read_by_ffcv(folder / "train.beton", len(samples))
@@ -126,7 +143,7 @@ def test_nothing_is_gathered_where_one_image_is_a_jpeg(folder):
     assert write(folder, mixed_samples(2)).gather(np.array([0])) is None
 
 
-def test_a_sample_larger_than_a_page_enlarges_the_pages(folder):
+def test_a_sample_larger_than_a_page_enlarges_the_pages(folder, has_ffcv):
     from ffcv.reader import Reader
 
     samples = [picture(0), picture(1, 90, 70), picture(2)]
@@ -146,19 +163,6 @@ def test_equal_samples_make_equal_files(folder):
 def test_what_is_no_image_is_not_written(folder, broken):
     with pytest.raises(ValueError, match="image"):
         write(folder, [picture(0), broken])
-
-
-def test_importing_ffcv_leaves_torch_its_threads(tmp_path, monkeypatch):
-    (tmp_path / "ffcv.py").write_text("import torch\ntorch.set_num_threads(1)\n")  # as FFCV does
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(sys.modules, "ffcv", None)
-    monkeypatch.delitem(sys.modules, "ffcv")
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    import_ffcv()
-    after = torch.get_num_threads()
-    torch.set_num_threads(before)
-    assert after == 2
 
 
 def test_a_full_disk_is_named_with_the_file(folder):
@@ -197,16 +201,7 @@ def test_a_missing_file_is_named(folder):
         open_beton(folder, "train", index_of([0]))
 
 
-def test_without_ffcv_the_message_says_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ffcv", None)
-    for use in (
-        lambda: open_beton(tmp_path, "train", index_of([0])),
-        lambda: write_beton(tmp_path / "train.beton", [picture(0)], np.arange(1)),
-    ):
-        with pytest.raises(DataError, match=r"sudo apt-get install .*pip install \"\.\[ffcv\]\".*another --loader"):
-            use()
-
-
-def test_ci_installs_the_packages_that_the_message_names():
-    script = Path(__file__).parents[3] / ".ci" / "run"
-    assert FFCV_MISSING.split("apt-get install ")[1].split("`")[0] in script.read_text()
+def test_ci_installs_the_packages_that_the_manual_names():
+    root = Path(__file__).parents[3]
+    packages = (root / "docs" / "images.md").read_text().split("apt-get install ")[1].splitlines()[0]
+    assert packages in (root / ".ci" / "run").read_text()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ from PIL import Image
 
 from imagesets import fetch
 from imagesets.fetch import storage
-from imagesets.formats import beton, ffcv
+from imagesets.formats import beton
 from imagesets.manifest import read_index
-from imagesets.prepare import conversion, work
+from imagesets.prepare import work
 from suite.base.errors import DataError, SpecError
 
 Run = Callable[..., Any]
@@ -133,14 +131,6 @@ def test_other_formats_become_pngs_and_other_files_are_ignored(folder: Path, run
     np.testing.assert_array_equal(prepared.decoded("train")[place], pixels)
 
 
-def test_in_place_only_jpegs_and_pngs_can_be_served(folder: Path, run: Run) -> None:
-    Image.new("RGB", (20, 20)).save(folder / "train" / "n01440764" / "a.webp")
-    with pytest.raises(
-        DataError, match=r"a\.webp in .* neither JPEG nor PNG; --format webdataset, ffcv and memory convert"
-    ):
-        run("folder")
-
-
 def test_sizes_and_pixels_are_those_before_an_exif_rotation(folder: Path, run: Run, stored: Any) -> None:
     file = folder / "train" / "n01440764" / "a.JPEG"
     exif = Image.Exif()
@@ -172,12 +162,6 @@ def test_a_quality_for_pixels_is_misuse(run: Run) -> None:
         run("memory", quality=50)
 
 
-def test_ffcv_that_is_not_installed_is_named_before_the_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ffcv", None)
-    with pytest.raises(DataError, match="FFCV is not installed"):
-        run("ffcv")
-
-
 @pytest.mark.parametrize("options", [{}, {"max_side": 50}])
 def test_ffcv_gets_the_images_of_our_shards(
     options: dict[str, Any], run: Run, stored: Any, monkeypatch: pytest.MonkeyPatch
@@ -190,9 +174,7 @@ def test_ffcv_gets_the_images_of_our_shards(
         given[path.stem] = (list(samples), labels.tolist())
         return np.zeros(len(labels), np.int64)
 
-    monkeypatch.setattr(ffcv, "FORMAT", dataclasses.replace(ffcv.FORMAT, check_writer=lambda: None))
     monkeypatch.setattr(beton, "write_beton", write)
-    monkeypatch.setattr(conversion, "version", lambda package: "1")
     made, shards = stored(run("ffcv", **options)), stored(run(**options))
     for split in ("train", "test"):
         assert given[split] == (shards.encoded(split), shards.labels(split))

@@ -55,7 +55,7 @@ def small_imagenet(monkeypatch: pytest.MonkeyPatch) -> None:
     """ImageNet with 3 classes and ImageNet-100 with 2."""
     for name, num_classes in (("imagenet", 3), ("imagenet100", 2)):
         small = dataclasses.replace(
-            catalog.CATALOG[name], num_classes=num_classes, num_train=18, num_test=6, classes_sha256=None
+            catalog.CATALOG[name], num_classes=num_classes, num_train=18, num_test=6, classes_sha256=()
         )
         monkeypatch.setitem(catalog.CATALOG, name, small)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import shutil
@@ -86,7 +87,7 @@ def test_our_own_shards_keep_their_class_names(run: Run, stored: Any, tmp_path: 
         ("/etc/cron.d/x", b"x", r"the name of member '/etc/cron\.d/x' leads out"),
         ("some/folder/0.pyd", b"x", r"some/folder/0\.pyd is a pickle"),
         ("some/folder/0.meta.pkl", b"x", r"some/folder/0\.meta\.pkl is a pickle"),
-        ("some/folder/0.cls", b"1000", r"some/folder/0\.cls has label 1000, expected 0\.\.9"),
+        ("some/folder/0.cls", b"1000", r"some/folder/0\.jpeg has label 1000, expected 0\.\.9"),
         ("some/folder/0.cls", b"-1", r"some/folder/0\.cls is b'-1', expected the number"),
         ("some/folder/0.cls", b"1_0", r"some/folder/0\.cls is b'1_0', expected the number"),
         ("some/folder/0.cls", b"1" + 18 * b"0", r"some/folder/0\.cls is b'10+', expected the number"),
@@ -133,14 +134,14 @@ def test_a_link_in_a_shard_is_refused(shards: Path, run: Run) -> None:
 
 def test_a_class_without_images_is_named(shards: Path, run: Run) -> None:
     replace(shards, "some/folder/0.cls", b"3")
-    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train shards"):
+    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train files"):
         run(source=shards)
 
 
 def test_a_very_large_label_takes_no_more_memory_than_a_small_one(shards: Path, run: Run) -> None:
     replace(shards, "some/folder/0.cls", b"999999999")
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train shards"):
+    with pytest.raises(DataError, match=r"class 2 has no images in .*'s train files"):
         run(source=shards)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -222,3 +223,142 @@ def test_naming_a_file_reads_what_it_belongs_to_and_nothing_else(shards: Path, r
     (shards / "notes.txt").write_text("no shard")
     with pytest.raises(DataError, match=r"notes\.txt has no image set: found a file"):
         run("folder", source=shards / "notes.txt")
+
+
+# -- names and labels
+
+
+def write_images(path: Path, photos: list[bytes], numbers: range, label: Callable[[int], Members]) -> None:
+    write_shard(path, [member for number in numbers for member in [*label(number), (f"{number}.jpg", photos[number])]])
+
+
+def by_cls(number: int) -> Members:
+    return [(f"{number}.cls", b"%d" % (number % 2))]
+
+
+def make_shards(folder: Path, photos: list[bytes], train: str, val: str, label: Any = by_cls) -> Path:
+    """Three shards to train on and one to test on, whose names have a number at {}."""
+    for number in range(3):
+        write_images(folder / train.format(number), photos, range(4 * number, 4 * number + 4), label)
+    write_images(folder / val.format(0), photos, range(12, 16), label)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("train", "val"),
+    [
+        ("imagenet1k-train-{:04}.tar", "imagenet1k-validation-{:02}.tar"),
+        ("imagenet-train-{:06}.tar", "imagenet-val-{:06}.tar"),
+        ("train/{}.tar", "val/{}.tar"),
+        ("train/{}.tar", "test/{}.tar"),
+        ("train-{:05}-of-00003.tar", "validation-{:05}-of-00001.tar"),
+        ("latest_TRAIN_{}.tar", "latest_valid.tar"),
+    ],
+)
+def test_shards_of_any_usual_name_are_found(
+    train: str, val: str, photos: list[bytes], run: Run, stored: Any, tmp_path: Path
+) -> None:
+    prepared = stored(run(source=make_shards(tmp_path / "shards", photos, train, val)))
+    assert prepared.encoded("train") == photos[:12]
+    assert prepared.encoded("test") == photos[12:16]
+
+
+@pytest.mark.parametrize("train", ["a-train-{:04}.tar", "train-{:05}-of-00003.tar"])
+def test_a_missing_shard_is_named(train: str, photos: list[bytes], run: Run, tmp_path: Path) -> None:
+    source = make_shards(tmp_path / "shards", photos, train, "val-{:04}.tar")
+    (source / train.format(1)).unlink()
+    with pytest.raises(DataError, match=rf"1 of the train files are missing: .*{train.format(1)}"):
+        run(source=source)
+    (source / train.format(0)).unlink()
+    with pytest.raises(DataError, match=rf"2 of the train files are missing: .*{train.format(0)}.*--source"):
+        run(source=source)
+
+
+def test_of_shards_of_two_sorts_a_pattern_chooses(photos: list[bytes], run: Run, stored: Any, tmp_path: Path) -> None:
+    source = make_shards(tmp_path / "shards", photos, "a-train-{}.tar", "a-val-{}.tar")
+    make_shards(source, photos[10:], "b-train-{}.tar", "b-validation-{}.tar")
+    with pytest.raises(DataError, match=r"has train files of 2 sorts: .*a-train-\*\.tar.*--source '.*/PATTERN'"):
+        run(source=source)
+    assert stored(run(source=source / "a-{train,val}-*.tar")).encoded("train") == photos[:12]
+    chosen = stored(run(dataset="some", source=source / "a-{train-{1..2},val-0}.tar"))
+    assert chosen.encoded("train") == photos[4:12]
+    with pytest.raises(DataError, match=r"a-train-3\.tar is not there, which --source .* names"):
+        run(source=source / "a-{train-{0..3},val-0}.tar")
+
+
+def test_one_split_of_two_names_is_refused(photos: list[bytes], run: Run, tmp_path: Path) -> None:
+    source = make_shards(tmp_path / "shards", photos, "train-{}.tar", "val-{}.tar")
+    shutil.copy(source / "val-0.tar", source / "validation-0.tar")
+    with pytest.raises(DataError, match="has test files of 2 sorts"):
+        run(source=source)
+
+
+def by_json(content: str) -> Callable[[int], Members]:
+    return lambda number: [(f"{number}.json", content.replace("N", str(number % 2)).encode())]
+
+
+def test_labels_are_read_from_json(photos: list[bytes], run: Run, stored: Any, tmp_path: Path) -> None:
+    source = tmp_path / "shards"
+    make_shards(source, photos, "train-{}.tar", "val-{}.tar", by_json('{"label": N, "width": 5, "class_name": "x"}'))
+    assert stored(run(source=source)).labels("train") == [0, 1] * 6
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"label": N, "target": 3}', r"2 numbers that may be the label \(label, target\)\. Say which .*--label-key"),
+        ('{"kind": N, "width": 3}', r"0 numbers that may be the label \(kind, width\)\. Say which .*--label-key"),
+        ("{", r"0\.json cannot be read"),
+    ],
+)
+def test_a_json_whose_label_is_not_clear_names_the_option(
+    content: str, message: str, photos: list[bytes], run: Run, stored: Any, tmp_path: Path
+) -> None:
+    source = make_shards(tmp_path / "shards", photos, "train-{}.tar", "val-{}.tar", by_json(content))
+    with pytest.raises(DataError, match=message):
+        run(source=source)
+    if content != "{":
+        key = "label" if "label" in content else "kind"
+        assert stored(run(source=source, label_key=key)).labels("train") == [0, 1] * 6
+        with pytest.raises(DataError, match="has colour = None, expected the number of a class"):
+            run(source=source, label_key="colour", dataset="other")
+
+
+@pytest.mark.parametrize("name", ["train/{}/{}.jpg", "{}/{}.JPEG", "{}_{}.JPEG", "x_{1}_{0}.jpg"])
+@pytest.mark.parametrize("ending", ["tar", "tar.gz"])
+def test_labels_are_read_from_folders_and_wordnet_ids(
+    name: str, ending: str, photos: list[bytes], run: Run, stored: Any, tmp_path: Path
+) -> None:
+    ids = ("n01440764", "n01443537")
+    for split, numbers in (("train", range(8)), ("val", range(8, 12))):
+        members = [(name.format(ids[number % 2], number), photos[number]) for number in numbers]
+        write_shard(tmp_path / "shards" / f"{split}_images_0.tar", [("._x.jpg", b"x"), *members])
+        if ending == "tar.gz":
+            path = tmp_path / "shards" / f"{split}_images_0.tar"
+            path.with_suffix(".tar.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    prepared = stored(run(source=tmp_path / "shards", max_side=None))
+    assert prepared.manifest.classes == ids
+    assert prepared.encoded("train") == photos[:8]
+    assert prepared.labels("test") == [0, 1, 0, 1]
+    if ending == "tar.gz":
+        with pytest.raises(DataError, match=r"train_images_0\.tar\.gz is compressed: .*gunzip.*--format webdataset"):
+            run("in_place", source=tmp_path / "shards")
+        path = tmp_path / "shards" / "train_images_0.tar.gz"
+        path.write_bytes(path.read_bytes()[:-3000])
+        with pytest.raises(DataError, match=r"train_images_0\.tar\.gz cannot be read as a gzip tar"):
+            run(dataset="cut", source=tmp_path / "shards")
+
+
+def test_a_file_of_names_names_the_classes(photos: list[bytes], run: Run, tmp_path: Path) -> None:
+    source = make_shards(tmp_path / "shards", photos, "train-{}.tar", "val-{}.tar")
+    (source / "classnames.txt").write_text("zebra\nant\n")
+    assert run(source=source).manifest.classes == ("zebra", "ant")
+    (source / "classnames.txt").write_text("zebra\n")
+    with pytest.raises(DataError, match=r"1\.jpg has label 1, expected 0\.\.0"):
+        run(dataset="other", source=source)
+    with pytest.raises(DataError, match=r"classnames\.txt names 1 classes, expected 10"):
+        run(dataset="cifar10", source=source)
+    (source / "imagenet_classes.txt").write_text("zebra\nant\n")
+    with pytest.raises(DataError, match=r"has classnames\.txt, imagenet_classes\.txt\. Leave the one"):
+        run(dataset="other", source=source)
