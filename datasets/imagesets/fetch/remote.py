@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from imagesets.fetch.ready import default_data_dir
@@ -40,6 +40,10 @@ _REFUSALS = {  # which another try would meet again
 }
 _NO_RANGES = "Its server gives other parts of a file than it is asked for: download the file, and name its folder."
 _ADVICE = "Look at the address and the server, and at the credentials in the environment (AWS_…, GOOGLE_…, HF_TOKEN)."
+
+
+class AbsentError(DataError):
+    """An address at which there is nothing."""
 
 
 class NoRangesError(DataError):
@@ -94,9 +98,9 @@ class RemoteFile:
             )
         return data
 
-    def open(self) -> BinaryIO:
+    def open(self) -> io.BufferedReader:
         """The file for whoever reads it from front to back."""
-        return cast(BinaryIO, io.BufferedReader(_Seekable(self), _SCANNED_AHEAD))
+        return io.BufferedReader(_Seekable(self), _SCANNED_AHEAD)
 
 
 class _Seekable(io.RawIOBase):
@@ -134,11 +138,6 @@ def list_folder(address: str) -> list[str]:
     return sorted({one for one in found if posixpath.dirname(one.rstrip("/")) + "/" == address})
 
 
-def open_anywhere(path: str) -> BinaryIO:
-    """A file of this machine or behind an address, to be read from front to back."""
-    return find(path).open() if is_address(path) else open_file(Path(path))
-
-
 def read_pieces(path: str) -> Iterator[bytes]:
     """All bytes of a file of this machine or behind an address, piece by piece, past the cache."""
     if is_address(path):
@@ -169,6 +168,7 @@ def _try(address: str, ask: Callable[[], Returned]) -> Returned:
                     re.sub(r"\?[^\s'\"]+", "", str(error).partition("\n")[0]) or type(error).__name__
                 )  # ?: may be a secret
                 kind, advice = (NoRangesError, _NO_RANGES) if "Range" in str(error) else (DataError, _ADVICE)
+                kind = AbsentError if "FileNotFoundError" in names else kind
                 raise kind(f"{address} cannot be read: {what}{times}. {advice}") from error
         time.sleep(FIRST_WAIT_S * _jitter.uniform(0.5, 1.0) * 2 ** (number - 1))
     raise AssertionError("the last try returns or raises")

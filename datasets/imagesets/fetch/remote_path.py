@@ -1,9 +1,11 @@
 """Addresses as paths, for what looks for an image set in a folder: names, listing, patterns, sizes."""
 
+import errno
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from os import stat_result
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import cast
 
@@ -23,36 +25,53 @@ class RemotePath(PurePosixPath):
         return self.name.lower().endswith(_ENDINGS) and self.exists()
 
     def is_dir(self) -> bool:
+        return not self.name.lower().endswith(_ENDINGS) and bool(self._entries())
+
+    def exists(self) -> bool:
+        if beside := RemotePath(self.parent)._entries():
+            return str(self) in beside or self.is_dir()
         try:
-            return not self.name.lower().endswith(_ENDINGS) and bool(remote.list_folder(str(self)))
+            return remote.find(str(self)).size >= 0
         except DataError:
             return False
 
-    def exists(self) -> bool:
+    def _entries(self) -> list[str]:
+        """What is listed; nothing where a server lists nothing."""
         try:
-            return str(self) in remote.list_folder(str(self.parent)) or self.is_dir()
-        except DataError:  # a server that lists nothing may have it all the same
-            return False
+            return remote.list_folder(str(self))
+        except DataError:
+            return []
 
     def iterdir(self) -> Iterator["RemotePath"]:
-        return map(RemotePath, remote.list_folder(str(self)))
+        return map(RemotePath, self._entries())
 
     def glob(self, pattern: str) -> Iterator["RemotePath"]:
         name, _, rest = pattern.partition("/")
-        for address in remote.list_folder(str(self)):
+        for address in self._entries():
             path = RemotePath(address)
             if fnmatchcase(path.name, name) and not (rest and not address.endswith("/")):
                 yield from path.glob(rest) if rest else [path]
 
-    def stat(self) -> stat_result:
-        return stat_result((0o100444, 0, 0, 1, 0, 0, remote.find(str(self)).size, 0, 0, 0))
+    def open_binary(self) -> BufferedReader:
+        try:
+            return remote.find(str(self)).open()
+        except remote.AbsentError as error:
+            raise FileNotFoundError(errno.ENOENT, "it is not there", str(self)) from error
+
+    def stat(self) -> os.stat_result:
+        return os.stat_result((0o100444, 0, 0, 1, 0, 0, remote.find(str(self)).size, 0, 0, 0))
 
     def absolute(self) -> "RemotePath":
         return self
 
-    resolve = absolute
+    resolve = expanduser = absolute
 
 
 def path_of(text: str) -> Path:
     """A path of this machine, or an address, which is none but serves as one."""
     return cast(Path, RemotePath(text)) if remote.is_address(text) else Path(text)
+
+
+def common_folder(paths: Iterable[str]) -> str:
+    """The folder that all these files, or addresses, are in or below."""
+    return str(path_of(re.sub(r"^(\w+):/", r"\1://", os.path.commonpath([os.path.dirname(path) for path in paths]))))  # noqa: PTH120

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from imagesets.fetch.remote import find, is_address
 from imagesets.manifest import Index, Split
 from imagesets.originals.pages import decompress
 from suite.base.errors import DataError
@@ -79,6 +80,9 @@ class HeldBytes(ByteRange):
 
 
 def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = None) -> bytes:
+    if is_address(path):
+        far = find(path)
+        return far.read(offset, length if length >= 0 else far.size)
     try:
         if descriptor is not None:
             return os.pread(descriptor, length, offset)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagesets.fetch.remote import check_address
+from imagesets.fetch.remote import check_address, is_address
 from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.originals.treatment import DEFAULT_QUALITY
@@ -45,6 +45,8 @@ class PrepareSettings:
         storage = find_format(self.storage_format)
         if self.storage_format == "in_place" and self.changes_images:
             raise SpecError("--in-place leaves all images as they are: leave --max-side and --quality out, or convert")
+        if self.source is not None and is_address(self.source):
+            check_address("--source", self.source)
         if self.quality is not None and not storage.has_jpegs:
             raise SpecError(f"--quality is about JPEGs, and format {self.storage_format} has none. Leave it out.")
         if self.shards_url is None:

@@ -1,11 +1,21 @@
-"""A web server with faults."""
+"""A web server with faults, and a local S3."""
 
+import contextlib
+import http.client
 import http.server
+import os
+import socket
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections import Counter
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import obstore
+import obstore.store
 import pytest
 
 from imagesets.fetch import remote
@@ -96,3 +106,37 @@ def server(forgotten):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def moto():
+    """The address of a local S3."""
+    program = Path(sys.prefix) / "moto" / "bin" / "moto_server"
+    if not program.exists() and os.environ.get("CI") != "true":
+        pytest.skip("moto is not installed: `make moto`")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen([program, "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        url = f"http://127.0.0.1:{port}"
+        while server.poll() is None:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/moto-api/"):
+                break
+            time.sleep(0.1)
+        yield url
+        server.terminate()
+
+
+@pytest.fixture
+def bucket(moto, forgotten, monkeypatch):
+    """An empty bucket, found by the environment alone."""
+    monkeypatch.setattr(remote, "TIMEOUT_S", 30)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
+    urllib.request.urlopen(f"{moto}/moto-api/reset", b"").close()
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(moto).netloc)) as connection:
+        connection.request("PUT", "/photos")
+        assert connection.getresponse().status == 200
+    return obstore.store.from_url("s3://photos", client_options={"allow_http": True})

@@ -1,19 +1,13 @@
 """Far files: by ranges, through faults, with a cache; from a web server, S3 and Hugging Face."""
 
-import contextlib
 import errno
-import http.client
 import json
 import os
 import pickle
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 import obstore
@@ -181,58 +175,29 @@ def test_threads_read_at_once(file):
 # -- S3 as moto serves it, Google's storage, and Hugging Face's hub
 
 
-@pytest.fixture(scope="module")
-def moto():
-    """The address of a local S3."""
-    program = Path(sys.prefix) / "moto" / "bin" / "moto_server"
-    if not program.exists() and os.environ.get("CI") != "true":
-        pytest.skip("moto is not installed: `make moto`")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with subprocess.Popen([program, "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        url = f"http://127.0.0.1:{port}"
-        while server.poll() is None:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/moto-api/"):
-                break
-            time.sleep(0.1)
-        yield url
-        server.terminate()
-
-
 @pytest.fixture
-def bucket(moto, forgotten, monkeypatch):
-    """A bucket with three files, by the environment alone."""
-    monkeypatch.setattr(remote, "TIMEOUT_S", 30)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
-    urllib.request.urlopen(f"{moto}/moto-api/reset", b"").close()
-    with contextlib.closing(http.client.HTTPConnection(urlsplit(moto).netloc)) as connection:
-        connection.request("PUT", "/photos")
-        assert connection.getresponse().status == 200
-    store = obstore.store.from_url("s3://photos", client_options={"allow_http": True})
+def photos(bucket):
+    """A bucket with three files."""
     for path, data in {"set/0.tar": DATA, "set/1.tar": b"1", "set/deeper/2.tar": b"2"}.items():
-        obstore.put(store, path, data)
-    return store
+        obstore.put(bucket, path, data)
+    return bucket
 
 
-def test_s3_is_listed_and_read_by_ranges(bucket):
+def test_s3_is_listed_and_read_by_ranges(photos):
     assert remote.list_folder("s3://photos/set/") == [f"s3://photos/set/{k}" for k in ("0.tar", "1.tar", "deeper/")]
     assert remote.find("s3://photos/set/0.tar").read(123_456, 100_000) == DATA[123_456:223_456]
     assert b"".join(remote.read_pieces("s3://photos/set/0.tar")) == DATA
 
 
-def test_a_file_of_s3_that_changes_is_named(bucket):
+def test_a_file_of_s3_that_changes_is_named(photos):
     file = remote.find("s3://photos/set/0.tar")
     file.read(0, 10)
-    obstore.put(bucket, "set/0.tar", DATA[::-1])
+    obstore.put(photos, "set/0.tar", DATA[::-1])
     with pytest.raises(DataError, match=r"s3://photos/set/0\.tar has changed"):
         file.read(200_000, 10)
 
 
-def test_what_s3_refuses_is_said_without_the_credentials(bucket):
+def test_what_s3_refuses_is_said_without_the_credentials(photos):
     with pytest.raises(DataError, match=r"s3://photos/nothing cannot be read.*credentials in the environment") as error:
         remote.find("s3://photos/nothing")
     assert "a secret" not in str(error.value)
@@ -258,7 +223,7 @@ def test_hugging_face_s_hub_is_read_by_ranges_of_one_commit(server, monkeypatch)
     assert remote.find("hf://datasets/me/photos/0.tar").read(10, 20) == DATA[10:30]
 
 
-def test_an_address_serves_as_a_path(bucket):
+def test_an_address_serves_as_a_path(photos):
     folder = path_of("s3://photos")
     assert [str(path) for path in (*folder.glob("*/*.tar"), folder / "set" / "0.tar")] == [
         *("s3://photos/set/0.tar", "s3://photos/set/1.tar", "s3://photos/set/0.tar")
