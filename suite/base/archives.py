@@ -1,13 +1,15 @@
-"""Reading tar archives that may be a stranger's."""
+"""Reading tar and zip archives that may be a stranger's."""
 
 import shutil
 import tarfile
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import BinaryIO, Self
 
 _MAX_ZEROS = 1 << 20  # bytes after the end mark: the largest record that anybody pads to
 _MAX_EXTENSION = 1 << 20  # bytes of a header's extension, such as a long name
+_ZIP_HEADER_BYTES = 30  # of a member's own header, before its name
 _EXTENSIONS = (b"x", b"g", b"X", tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 
 
@@ -78,3 +80,24 @@ def unpack_files(
                 shutil.copyfileobj(content, file)
         except FileExistsError as error:
             raise ValueError(f"it holds {member.name!r} twice") from error
+
+
+def list_stored_members(file: BinaryIO) -> Iterator[tuple[str, int, int]]:
+    """Name, offset and length of each file in a zip, which lies there as it is.
+
+    Raises:
+        ValueError, zipfile.BadZipFile: one is compressed or encrypted, or the zip is damaged.
+    """
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            if info.is_dir():
+                continue
+            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+                raise ValueError(f"{info.filename!r} is compressed or encrypted, as nothing is by zip -0 -r")
+            file.seek(info.header_offset)
+            header = file.read(_ZIP_HEADER_BYTES)
+            lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+            offset = info.header_offset + _ZIP_HEADER_BYTES + lengths
+            if header[:4] != b"PK\3\4" or offset + info.file_size > archive.start_dir:
+                raise zipfile.BadZipFile(f"the header of {info.filename!r} contradicts the table at its end")
+            yield info.filename, offset, info.file_size

@@ -1,6 +1,6 @@
 """A .beton, FFCV's file of a split: its layout, and its tables read back, whoever wrote it. No FFCV is needed.
 
-header, a descriptor of each field, metadata of each sample, pages of samples, a table of their places
+A header, a descriptor of each field, metadata of each sample, pages of samples, a table of their places.
 """
 
 from pathlib import Path
@@ -9,47 +9,28 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from imagesets.originals.containers import Files, Listed, Options, find_files, open_listed
-from imagesets.originals.samples import Original
+from imagesets.originals.containers import Listed
 from suite.base.errors import DataError
 from suite.base.files import open_file
 
 VERSION = 2
 JPEG, RAW = 0, 1
 FIELDS = {"image": 2, "label": 1}  # by the numbers of their types
-_TYPES = ("FloatField", "IntField", "RGBImageField", "BytesField", "NDArrayField", "JSONField", "TorchTensorField")
+TYPES = ("FloatField", "IntField", "RGBImageField", "BytesField", "NDArrayField", "JSONField", "TorchTensorField")
 
-HEADER = np.dtype(
-    [
-        ("version", "<u2"),
-        ("num_fields", "<u2"),
-        ("page_size", "<u4"),
-        ("num_samples", "<u8"),
-        ("alloc_table_ptr", "<u8"),
-    ]
-)
+HEADER = np.dtype("<u2, <u2, <u4, <u8, <u8")
+HEADER.names = ("version", "num_fields", "page_size", "num_samples", "alloc_table_ptr")
 FIELD = np.dtype([("type_id", "<u1"), ("name", "<u1", 16), ("arguments", "<u1", 1024)])
 IMAGE = np.dtype([("mode", "<u1"), ("width", "<u2"), ("height", "<u2"), ("data_ptr", "<u8")])
 METADATA = np.dtype([("image", IMAGE), ("label", "<i8")], align=True)
 PLACE = np.dtype([("sample_id", "<u8"), ("ptr", "<u8"), ("size", "<u8")])
 
 
-def find(folder: Path, source: Path, chosen: list[Path] | None) -> Files:
-    """The file of each split: ``train.beton``, or as ffcv-imagenet names it, ``train_500_0.50_90.ffcv``."""
-    return find_files(folder, chosen, ".beton", ".ffcv")
-
-
-def open_files(folder: Path, files: Files, options: Options) -> Original:
-    """The samples of .betons; see ``containers.open_listed``."""
-    return open_listed(folder, files, list_file, options)
-
-
 def list_file(path: Path) -> list[Listed]:
     """One file's images, JPEGs or pixels, each in the size that it was stored in."""
     images, labels, table = read_beton(path)
     shapes = [images[name] * (images["mode"] == RAW) for name in ("height", "width")]
-    none = np.zeros(len(labels), np.int64)
-    places = np.column_stack([table["ptr"].astype(np.int64), table["size"].astype(np.int64), *shapes, none, none])
+    places = np.stack([table["ptr"], table["size"], *shapes, *np.zeros((2, len(labels)))], 1).astype(np.int64)
     return [Listed(path, labels, places)]
 
 
@@ -65,31 +46,30 @@ def read_beton(path: Path) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray
             if header["version"] != VERSION:
                 raise ValueError(f"its version is {header['version']}, expected {VERSION}")
             descriptors = _read(file, FIELD, int(header["num_fields"]))
-            fields = {field["name"].tobytes().split(b"\0")[0].decode(): int(field["type_id"]) for field in descriptors}
+            fields = {one["name"].tobytes().split(b"\0")[0].decode(): int(one["type_id"]) for one in descriptors}
             if list(fields.items()) != list(FIELDS.items()):
                 raise ValueError(f"its fields are {_show(fields)}, expected {_show(FIELDS)}")
             metadata = _read(file, METADATA, int(header["num_samples"]))
-            file.seek(int(header["alloc_table_ptr"]))
+            table_start = file.seek(int(header["alloc_table_ptr"]))
             table = np.sort(_read(file, PLACE, len(metadata)), order="sample_id")
             if file.read(1):
                 raise ValueError("it goes on behind its table of places")
-        _check_tables(metadata["image"], table, int(header["alloc_table_ptr"]))
+        _check_tables(metadata["image"], table, table_start)
     except (OSError, ArithmeticError, ValueError) as error:
         raise broken_beton(path, str(error) or repr(error)) from error
     return metadata["image"], metadata["label"], table
 
 
 def _read(file: BinaryIO, dtype: np.dtype[Any], count: int) -> NDArray[np.void]:
-    start, end = file.tell(), file.seek(0, 2)
-    if start + count * dtype.itemsize > end:
-        raise ValueError(f"it has {end:,} bytes, expected at least {start + count * dtype.itemsize:,}")
+    start, num_bytes = file.tell(), count * dtype.itemsize
+    if start + num_bytes > (end := file.seek(0, 2)):
+        raise ValueError(f"it has {end:,} bytes, expected at least {start + num_bytes:,}")
     file.seek(start)
-    return np.frombuffer(file.read(count * dtype.itemsize), dtype)
+    return np.frombuffer(file.read(num_bytes), dtype)
 
 
 def _show(fields: dict[str, int]) -> str:
-    shown = (f"{name}: {_TYPES[kind] if kind < len(_TYPES) else 'of its own'}" for name, kind in fields.items())
-    return ", ".join(shown)
+    return ", ".join(f"{name}: {TYPES[kind] if kind < len(TYPES) else 'of its own'}" for name, kind in fields.items())
 
 
 def _check_tables(images: NDArray[np.void], table: NDArray[np.void], table_start: int) -> None:
@@ -103,7 +83,5 @@ def _check_tables(images: NDArray[np.void], table: NDArray[np.void], table_start
 
 def broken_beton(path: Path, found: str) -> DataError:
     """The error for a file that is not what it should be."""
-    return DataError(
-        f"{path} is not a complete .beton of images and labels: {found}. Bring it again; a prepared one, "
-        "prepare again, and delete its folder first."
-    )
+    cure = "Bring it again; a prepared one, prepare again, and delete its folder first."
+    return DataError(f"{path} is not a complete .beton of images and labels: {found}. {cure}")

@@ -49,7 +49,7 @@ class Listed(NamedTuple):
     """
 
     path: Path
-    labels: NDArray[np.int64] | list[str]
+    labels: NDArray[Any] | list[str]
     places: NDArray[np.int64]
     names: Sequence[str] = ()
     classes: tuple[str, ...] = ()
@@ -105,11 +105,13 @@ def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: boo
         families.setdefault(family, {})[int(form[2]) if form else 0] = form[2] if form else ""
     if len(families) > 1 and not is_chosen:
         raise DataError(
-            f"{folder} has {split} files of {len(families)} sorts: {list_some([f'{a}*{b}' for a, b in families])}. "
+            f"{folder} has {split} files of {len(families)} sorts: {list_some([f'{a}*{b}' if b else a for a, b in families])}. "
             f"Name those that are meant: --source '{folder}/PATTERN', such as 'imagenet1k-{{train,validation}}-*.tar'"
         )
     for (start, end), numbers in families.items():
         declared = re.search(r"-of-(\d+)", end)
+        if len(numbers) == 1 and not declared:
+            continue
         first = min(numbers) if is_chosen or min(numbers) == 1 else 0
         last = max(max(numbers), first + int(declared[1]) - 1 if declared and not is_chosen else 0)
         width = len(next(iter(numbers.values())))
@@ -141,17 +143,16 @@ def open_listed(folder: Path, files: Files, list_file: Callable[[Path], list[Lis
         DataError: if a split has no files, a file is broken or has a label out of range or other classes, or a class
             has no images.
     """
-    for split in SPLITS:
-        if not files[split]:
-            words = "train" if split == "train" else "val or test"
-            raise DataError(
-                f"{folder} has no {split} files beside {list_some(list(map(str, *files.values())))}: name one {words}"
-            )
     notes: list[str] = []
     classes, num_classes = read_classes(folder, options.num_classes, notes), options.num_classes
     is_large = sum(path.stat().st_size for paths in files.values() for path in paths) > _LARGE_BYTES
     results = iter((options.apply if is_large else map)(list_file, [*files["train"], *files["test"]]))
-    found = {split: [one for _ in files[split] for one in next(results)] for split in SPLITS}
+    found: dict[Split, list[Listed]] = {}
+    for split in SPLITS:
+        if not files[split]:
+            there = list_some([str(path) for paths in files.values() for path in paths])
+            raise DataError(f"{folder} has no {split} files beside {there}. Name them train, or val or test.")
+        found[split] = [one for _ in files[split] for one in next(results)]
     every = [one for split in SPLITS for one in found[split]]
     for one in every:
         classes = classes or one.classes

@@ -5,7 +5,6 @@ import glob
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import braceexpand
 import numpy as np
@@ -17,12 +16,13 @@ from imagesets.fetch.remote import SCHEMES, is_address, list_folder
 from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.fetch.sources import find_local_sources, list_forms
 from imagesets.manifest import SPLITS
-from imagesets.originals import beton, folders, ilsvrc, mds, parquet, shards, zips
+from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.containers import Options
-from imagesets.originals.samples import Original, OriginalSamples, PixelSamples, list_some
+from imagesets.originals.samples import GZIP, Original, OriginalSamples, PixelSamples, list_some
 from suite.base.errors import DataError, SpecError, check_name
 
-_CONTAINERS: tuple[Any, ...] = (mds, parquet, beton, zips, shards)
+_SHARDS, _ZIPS = (".tar", *GZIP), (".zip",)
+_CONTAINERS = {("index.json",): mds.list_shards, (".parquet",): parquet.list_file, (".beton", ".ffcv"): beton.list_file}
 _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -139,14 +139,10 @@ def _open(
         return ilsvrc.open_tars(folder, num_kept)
     # labels may go up to those of a set that this one is part of
     num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
-    if chosen or root is None or not folders.has_folders(root / "train"):
-        for container in _CONTAINERS:
-            files = container.find(folder, source, chosen)
-            if any(files.values()) and (file is None or any(source in paths for paths in files.values())):
-                original: Original = container.open_files(
-                    folder, files, options._replace(num_classes=num_labels, num_kept=num_kept)
-                )
-                return original
+    may_be_files = chosen or root is None or not folders.has_folders(root / "train")
+    options = options._replace(num_classes=num_labels, num_kept=num_kept)
+    if may_be_files and (listed := _open_container(folder, source, chosen, options)):
+        return listed
     if root is not None:
         flat_labels = functools.partial(ilsvrc.read_val_labels, all_kept=num_kept is None)
         original = folders.open_folders(folder, root, num_kept, flat_labels)
@@ -163,6 +159,21 @@ def _open(
         expected += "".join(f", or {' and '.join(form.names)}" for form in list_forms(info))
     there = "a file" if file else list_some(sorted(path.name for path in folder.iterdir())) or "nothing"
     raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
+
+
+def _open_container(folder: Path, source: Path, chosen: list[Path] | None, options: Options) -> Original | None:
+    """The samples of the files that are tables of offsets, if there are any in the folder, or the named one is one."""
+    found = {one: containers.find_files(folder, chosen, *one) for one in (*_CONTAINERS, _SHARDS)}
+    found[_ZIPS] = zips.find_zips(folder, source, chosen)
+    of_kind = {one: {path for paths in files.values() for path in paths} for one, files in found.items()}
+    kinds = [one for one, paths in of_kind.items() if (source in paths if source.is_file() else paths)]
+    if len(kinds) > 1:
+        raise DataError(f"{folder} has sets as {list_some([one[0] for one in kinds])}. Name a file: --source FILE.")
+    if not kinds or kinds == [_ZIPS]:
+        return zips.open_zips(folder, found[_ZIPS], options.num_kept) if kinds else None
+    files = found[kinds[0]]
+    list_file = _CONTAINERS.get(kinds[0]) or shards.make_lister(files, options.label_key)
+    return containers.open_listed(folder, files, list_file, options)
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:

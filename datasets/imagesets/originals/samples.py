@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from imagesets.fetch.remote import find, is_address
 from imagesets.manifest import Index, Split
-from imagesets.originals.pages import decompress
 from suite.base.errors import DataError
 from suite.base.files import open_file
+from suite.base.parquet_pages import decompress
 
 CODECS = ("", "UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD")  # an index has their numbers
 GZIP = (".tar.gz", ".tgz")
@@ -143,14 +143,9 @@ class FileSamples(OriginalSamples):
 
 
 class MemberSamples(OriginalSamples):
-    """Members of files.
-
-    Args:
-        tars: the files.
-        places: the number in ``tars``, offset and length of each, and, if not left out, height and width of pixels,
-            offset and length of the compressed page that it is in, each 0 where there are none. Kept as (N, 7).
-        codecs: the compression of each file's pages.
-    """
+    """Members of ``tars`` or other files: ``places`` are (number of the file, offset, length), with four columns more
+    where they matter: height and width of pixels, offset and length of the compressed page. They are kept as (N, 7).
+    ``codecs`` are those of each file's pages."""
 
     def __init__(
         self,

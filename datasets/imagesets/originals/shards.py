@@ -9,16 +9,16 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from imagesets.manifest import split_word
-from imagesets.originals.containers import WORDNET_ID, Files, Listed, Options, find_files, open_listed
+from imagesets.originals.containers import WORDNET_ID, Files, Listed
 from imagesets.originals.folders import EXTENSIONS
-from imagesets.originals.samples import GZIP, ByteRange, Original, list_some
+from imagesets.originals.samples import GZIP, ByteRange, list_some
 from imagesets.originals.tars import Member, list_members
 from suite.base.errors import DataError
 
@@ -41,19 +41,10 @@ class LabelSource(NamedTuple):
         return f"a member with the extension .{self.kind}" if is_member else f"the class in the member's {self.kind}"
 
 
-def find(folder: Path, source: Path, chosen: list[Path] | None) -> Files:
-    """The shards of each split."""
-    return find_files(folder, chosen, ".tar", *GZIP)
-
-
-def open_files(folder: Path, files: Files, options: Options) -> Original:
-    """The samples of shards; see ``containers.open_listed``.
-
-    Raises:
-        DataError: also if a shard is cut short or has a member that cannot be trusted, or an image has no label.
-    """
-    source = _find_label_source((files["train"] or files["test"])[0], options.label_key)
-    return open_listed(folder, files, functools.partial(list_shard, source=source), options)
+def make_lister(files: Files, label_key: str | None) -> Callable[[Path], list[Listed]]:
+    """What lists a shard, its labels being where those of the first image are, or in ``.json`` under the key."""
+    source = _find_label_source((files["train"] or files["test"])[0], label_key)
+    return functools.partial(list_shard, source=source)
 
 
 def _find_label_source(shard: Path, key: str | None) -> LabelSource:
@@ -85,7 +76,11 @@ def _find_key(shard: Path, member: Member) -> str:
 
 
 def list_shard(shard: Path, source: LabelSource) -> list[Listed]:
-    """One shard's images."""
+    """One shard's images.
+
+    Raises:
+        DataError: if it is cut short or has a member that cannot be trusted, or an image has no label.
+    """
     names: list[str] = []
     labels: list[Any] = []
     places: list[tuple[int, int]] = []

@@ -94,7 +94,7 @@ def test_the_layout_s_types_are_ffcv_s_own(has_ffcv):
     assert (*metadata.fields.values(), metadata.itemsize) == (*beton.METADATA.fields.values(), beton.METADATA.itemsize)
     assert types.CURRENT_VERSION == beton.VERSION
     assert [types.TYPE_ID_HANDLER[number] for number in beton.FIELDS.values()] == [RGBImageField, IntField]
-    assert [types.TYPE_ID_HANDLER[number].__name__ for number in range(7)] == list(beton._TYPES)
+    assert [types.TYPE_ID_HANDLER[number].__name__ for number in range(7)] == list(beton.TYPES)
 
 
 def test_ffcv_s_own_loader_reads_the_same_pixels_and_labels(folder, has_ffcv):

@@ -269,9 +269,10 @@ def test_a_missing_shard_is_named(train: str, photos: list[bytes], run: Run, tmp
     (source / train.format(1)).unlink()
     with pytest.raises(DataError, match=rf"1 of the train files are missing: .*{train.format(1)}"):
         run(source=source)
-    (source / train.format(0)).unlink()
-    with pytest.raises(DataError, match=rf"2 of the train files are missing: .*{train.format(0)}.*--source"):
-        run(source=source)
+    if "-of-" in train:
+        (source / train.format(0)).unlink()
+        with pytest.raises(DataError, match=rf"2 of the train files are missing: .*{train.format(0)}.*--source"):
+            run(source=source)
 
 
 def test_of_shards_of_two_sorts_a_pattern_chooses(photos: list[bytes], run: Run, stored: Any, tmp_path: Path) -> None:
