@@ -36,7 +36,7 @@ class RemotePath(PurePosixPath):
             return False
 
     def _entries(self) -> list[str]:
-        """What is listed; nothing where a server lists nothing."""
+        """The addresses in it; none where a server lists nothing."""
         try:
             return remote.list_folder(str(self))
         except DataError:

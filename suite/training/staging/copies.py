@@ -90,7 +90,7 @@ class ImageSet:
         if find_format(self.manifest.format).has_apart and not self.manifest.containers:
             for split in SPLITS:
                 index = read_index(self.path, split)
-                for k in range(len(index.labels)):
+                for k in range(len(index.labels) if "num_bytes" in index.places else 0):
                     name, num_bytes, crc32 = index.name(k), index.places["num_bytes"][k], index.places["crc32"][k]
                     yield _Copy(f"{base}/{name}", name, int(num_bytes), int(crc32))
 

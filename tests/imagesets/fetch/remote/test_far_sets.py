@@ -18,10 +18,12 @@ from imagesets.fetch.storage import open_arrays
 from imagesets.loader import ImageLoader
 from imagesets.manifest import read_manifest
 from imagesets.prepare.__main__ import main as prepare
+from imagesets.prepared import find_prepared
 from suite.base.errors import DataError
 from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
+from suite.training.staging.copies import ImageSet, Watch
 
 RECIPE = DEIT_LAPTOP.model_copy(update={"epochs": 1.0, "batch_size": 16, "warmup_epochs": 0.0})
 EXPERIMENT = Experiment(model="deit_micro", dataset="photos", image_size=32, recipe=RECIPE)
@@ -119,6 +121,18 @@ def test_a_set_in_s3_is_read_in_place(bucket, samples, tmp_path, kind, how):
         assert_same(all_images(far, num_ranks), all_images(near, num_ranks))
     assert prepare(["--dataset", "photos", "--source", source, "--in-place", "--out", far]) == 0  # it is there
     assert prepare(["--dataset", "photos", "--in-place", "--check", "--out", far]) == 0
+
+
+def test_a_far_set_is_staged_on_a_node_and_read_there_without_its_server(bucket, samples, tmp_path):
+    for name, data in make_files("tar", samples).items():
+        obstore.put(bucket, f"photos/{name}", data)
+    far = str(tmp_path / "far")
+    assert prepare(["--dataset", "photos", "--source", "s3://photos/photos", "--in-place", "--out", far]) == 0
+    expected = all_images(far)
+    ImageSet(*find_prepared("photos", "in_place", tmp_path / "far")).copy_to(tmp_path / "node", Watch())
+    for name in make_files("tar", samples):
+        obstore.delete(bucket, f"photos/{name}")
+    assert_same(all_images(str(tmp_path / "node")), expected)
 
 
 @pytest.mark.parametrize("how", ["--in-place", "--format=webdataset"])
