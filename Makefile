@@ -68,7 +68,7 @@ site: .venv/installed
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/site
 	@echo "The manual: build/site/index.html"
 
-# FFCV, for --loader ffcv; its build needs the system packages that docs/images.md names.
+# FFCV, which tests and benchmarks compare with; its build needs the system packages that docs/images.md names.
 ffcv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"
 

@@ -54,7 +54,8 @@ _HAS_FFCV = find_spec("ffcv") is not None
 _FORMATS: tuple[tuple[str, str], ...] = (
     (PHOTOGRAPHS, "webdataset"),
     (PHOTOGRAPHS, "folder"),
-    *(((PHOTOGRAPHS, "ffcv"), (SMALL, "ffcv")) if _HAS_FFCV else ()),
+    (PHOTOGRAPHS, "ffcv"),
+    (SMALL, "ffcv"),
 )
 
 
@@ -268,7 +269,7 @@ def report_rates(
 
 def compare_checks(folder: Path, rounds: int) -> None:
     """Print what checksums cost: while every image is read for the first time, and when a ready file is opened."""
-    cases = [(CIFAR, "memory"), *([(CIFAR, "ffcv")] if _HAS_FFCV else ()), *_FORMATS]
+    cases = [(CIFAR, "memory"), (CIFAR, "ffcv"), *_FORMATS]
     contenders = {"CIFAR-10's ready file, checked": Contender(1, checking_cifar)}
     for name, storage_format in cases:
         for is_first in (True, False):
@@ -337,9 +338,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "loader_benchmark")
     options = parser.parse_args()
     print(f"{describe_machine()}, JPEGs by {decode.JPEG_DECODER}; {load()}")
-    formats: dict[str, tuple[str, ...]] = {PHOTOGRAPHS: ("webdataset", "folder")}
-    if _HAS_FFCV:
-        formats |= {CIFAR: ("ffcv",), PHOTOGRAPHS: ("webdataset", "folder", "ffcv"), SMALL: ("ffcv",)}
+    formats = {CIFAR: ("ffcv",), PHOTOGRAPHS: ("webdataset", "folder", "ffcv"), SMALL: ("ffcv",)}
     make_image_sets(options.folder, options.photographs, formats)
     if options.part in (None, "cifar"):
         compare_on_cifar(options.folder, options.cores, options.rounds)

@@ -24,7 +24,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +42,7 @@ from suite.spec.resources import Resources
 from suite.training.environment import keep_freed_memory
 
 _COMMIT = "aa4b5850c1543fa488abf260f18390eda46cf85d"
+FORMATS = ("webdataset", "ffcv")
 _SUBSET = "photographs_for_timm"
 _NUM_IMAGES, _SIZE = 640, 224
 _MODELS = {"deit_ti": ("deit_tiny_patch16_224", 1.05), "convit_ti": ("convit_tiny", 1.4)}  # timm's name, the goal
@@ -126,12 +126,8 @@ def make_subset(folder: Path, photographs: Path | None) -> Path:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target)
         partial.rename(classes)
-    make_image_sets(folder, photographs, {_SUBSET: formats()})
+    make_image_sets(folder, photographs, {_SUBSET: FORMATS})
     return classes
-
-
-def formats() -> tuple[str, ...]:
-    return ("webdataset", "ffcv") if find_spec("ffcv") else ("webdataset",)
 
 
 # -- training
@@ -264,10 +260,10 @@ def compare_loaders(sides: Sides) -> Iterator[Comparison]:
     everything = itertools.product(augmentations().items(), sorted({1, sides.options.cores}))
     for (augmentation, recipe), cores in everything:
         contenders = {"timm": Contender(cores, timm_loader, (sides.checkout, sides.classes, recipe, cores))}
-        for storage_format in formats():
+        for storage_format in FORMATS:
             contenders[storage_format] = Contender(cores, our_loader, (sides.folder, storage_format, recipe, cores))
         rates = rates_in_turn(contenders, sides.options.rounds)
-        for storage_format in formats():
+        for storage_format in FORMATS:
             title = f"loading by {storage_format} at {_SIZE}, {augmentation}, {cores} cores"
             yield Comparison(title, "timm's create_loader", rates["timm"], rates[storage_format], _LOADERS_GOAL)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from launchers.live.cached_page import Page
+from launchers.live.cached_page import ServedPage
 from leaderboards.boards.board import enter_custom_models, make_leaderboard
 from leaderboards.figures import draw
 from leaderboards.report.suite_page import LiveTable, render_suite_page
@@ -38,7 +38,7 @@ class ServedBoard:
         self._seeds, self._live = seeds, live
         self.mark = ""
 
-    def make(self) -> Page | None:
+    def make(self) -> ServedPage | None:
         """The page, or None where it would be the same; a SuiteError where the store is not there or broken."""
         profile = enter_custom_models(self._suite, self._profile, self._store).profile(self._profile)
         configurations = {experiment.configuration for experiment in profile.experiments()}
@@ -54,8 +54,8 @@ class ServedBoard:
             text = render_suite_page(leaderboard, pictures, claims, above=above, live=live, grid=grid)
         self.mark = mark
         svgs = {name: files["svg"].decode() for name, files in pictures.items() if "svg" in files}
-        sidecars = {f"{self._profile}.{name}.svg": Page.of(svg, "image/svg+xml") for name, svg in svgs.items()}
-        return Page.of(text, "text/html", sidecars)
+        sidecars = {f"{self._profile}.{name}.svg": ServedPage.of(svg, "image/svg+xml") for name, svg in svgs.items()}
+        return ServedPage.of(text, "text/html", sidecars)
 
 
 def digest_of(folders: Iterator[Path]) -> str:

@@ -15,7 +15,7 @@ _SHARE = 0.2  # of a core at most, whatever it costs to make a page once
 
 
 @dataclass(frozen=True)
-class Page:
+class ServedPage:
     """A content as it is sent. ``packed`` is the same compressed, ``mark`` changes with it; ``linked`` are the files
     that it links to, by their names."""
 
@@ -23,10 +23,10 @@ class Page:
     packed: bytes
     type: str
     mark: str
-    linked: Mapping[str, Page] = field(default_factory=dict)
+    linked: Mapping[str, ServedPage] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, text: str, kind: str, linked: Mapping[str, Page] | None = None) -> Page:
+    def of(cls, text: str, kind: str, linked: Mapping[str, ServedPage] | None = None) -> ServedPage:
         content = text.encode()
         mark = hashlib.sha256(content).hexdigest()[:32]
         return cls(content, gzip.compress(content, 3, mtime=0), f"{kind}; charset=utf-8", mark, linked or {})
@@ -45,20 +45,20 @@ class CachedPage:
 
     def __init__(
         self,
-        make: Callable[[], Page | None],
+        make: Callable[[], ServedPage | None],
         every_s: float,
         timeout_s: float = 5.0,
         share: float = _SHARE,
         also: CachedPage | None = None,
     ) -> None:
         self._make, self._every_s, self._timeout_s, self._share, self._also = make, every_s, timeout_s, share, also
-        self._latest: Page | None = None
+        self._latest: ServedPage | None = None
         self.trouble = ""
         self._wanted = threading.Event()
         self._changed = threading.Condition()
         threading.Thread(target=self._work, daemon=True).start()
 
-    def find(self) -> Page | None:
+    def find(self) -> ServedPage | None:
         """Say that somebody looks, and give the latest page; None where none could be made so soon."""
         self._want()
         with self._changed:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from launchers.command.grid_request import GridRequest
 from launchers.live.board import ServedBoard, digest_of
-from launchers.live.cached_page import CachedPage, Page
+from launchers.live.cached_page import CachedPage, ServedPage
 from launchers.live.state import COLUMNS, TEXTS, StateReader
 from leaderboards.boards.board import check_store
 from leaderboards.judged_claims import JudgedClaim
@@ -83,13 +83,13 @@ class _OverviewPage:
         self._overview, self._render = overview, render
         self._shown: Found | None = None
 
-    def make(self) -> Page | None:
+    def make(self) -> ServedPage | None:
         """The page; None where it would be the same."""
         found = self._overview.read()
         if found is self._shown:
             return None
         self._shown = found
-        return Page.of(self._render(found), "text/html")
+        return ServedPage.of(self._render(found), "text/html")
 
 
 @dataclass
@@ -132,7 +132,7 @@ def make_site(grid: GridRequest) -> Site:
         "": shown,
         STATE: _cache_state(grid, board, shown),
         "index.html": _cache_other(_OverviewPage(overview, write_index).make),
-        "findings.html": _cache_other(lambda: Page.of(render_findings_html(grid="./"), "text/html")),
+        "findings.html": _cache_other(lambda: ServedPage.of(render_findings_html(grid="./"), "text/html")),
     }
     for paper in list_claims():
         render = functools.partial(write_claims, paper=paper)
@@ -144,11 +144,11 @@ def make_site(grid: GridRequest) -> Site:
 def _cache_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:
     reader = StateReader(grid)
 
-    def make() -> Page:
+    def make() -> ServedPage:
         state = reader.read()
         state["troubles"] += [f"the board: {shown.trouble}"] if shown.trouble else []
         harmless = without_controls({**state, "board": board.mark})
-        return Page.of(json.dumps(harmless, allow_nan=False), "application/json")
+        return ServedPage.of(json.dumps(harmless, allow_nan=False), "application/json")
 
     every_s = _EVERY_S_OF_SLURM if grid.options.cluster == "slurm" else _EVERY_S
     return CachedPage(make, every_s, _STATE_S, also=shown)

@@ -4,6 +4,8 @@ A column is a row of pages, each behind a header in Thrift's compact protocol, a
 data page or in the dictionary before it, behind their lengths of four bytes (https://parquet.apache.org/docs/file-format/).
 """
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from suite.base.errors import DataError
@@ -12,7 +14,7 @@ Place = tuple[int, int, int, int]  # offset, length; offset and length of the co
 
 _INDEX_PAGE, _DICTIONARY_PAGE = 1, 2
 _PLAIN, _BY_DICTIONARY = 0, (2, 8)
-_MAX_RATIO = 64  # of snappy, which copies at most 64 bytes at a time: no broken page makes us take more memory
+_FRAGMENT = 1 << 16  # bytes that snappy compresses by themselves
 
 
 def import_pyarrow() -> Any:
@@ -25,15 +27,36 @@ def import_pyarrow() -> Any:
 
 
 def decompress(data: bytes, codec: str) -> bytes:
-    """A page's bytes; raise ValueError for broken ones."""
+    """A page's bytes, or of snappy any run of its fragments, without the length before; ValueError for broken ones."""
     pyarrow = import_pyarrow()
     try:
-        if codec == "SNAPPY":
-            num_bytes = min(_Compact(data).read_varint(), _MAX_RATIO * len(data))
-            return bytes(pyarrow.Codec("snappy").decompress(data, num_bytes, asbytes=True))
-        return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(data), codec.lower()).read())
+        if codec != "SNAPPY":
+            return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(data), codec.lower()).read())
+        *_, (end, num_bytes) = _walk_snappy(data)
+        if end != len(data):
+            raise ValueError(f"it has {len(data):,} bytes, expected {end:,}")
+        groups = [num_bytes >> shift & 127 for shift in range(0, max(num_bytes.bit_length(), 1), 7)]
+        header = bytes([group | 128 for group in groups[:-1]] + groups[-1:])
+        return bytes(pyarrow.Codec("snappy").decompress(header + data, num_bytes, asbytes=True))
     except (OSError, IndexError) as error:
         raise ValueError(str(error)) from error
+
+
+def _walk_snappy(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where each literal and copy of a snappy stream starts, and its end: there, and decompressed."""
+    at = size = 0
+    while at < len(data):
+        yield at, size
+        tag, kind = data[at] >> 2, data[at] & 3
+        if kind == 0:
+            num_more = max(tag - 59, 0)
+            length = int.from_bytes(data[at + 1 : at + 1 + num_more], "little") + 1 if num_more else tag + 1
+            at += 1 + num_more + length
+        else:
+            length = (tag & 7) + 4 if kind == 1 else tag + 1
+            at += (0, 2, 3, 5)[kind]
+        size += length
+    yield at, size
 
 
 class _Compact:
@@ -107,12 +130,10 @@ def find_values(chunk: bytes, start: int, codec: str, values: list[bytes]) -> li
             continue
         if encoding != _PLAIN:
             raise ValueError(f"its values have Parquet's encoding {encoding}, expected plain ones or a dictionary")
-        data, page = chunk[first : compact.end], (0, 0)
-        if codec != "UNCOMPRESSED" and second.get(7, True):
-            data, page = decompress(data, codec), (start + first, len(data))
+        is_packed = codec != "UNCOMPRESSED" and second.get(7, True)
+        data, place = _open_page(chunk[first : compact.end], start + first, codec if is_packed else None)
         found = _split(data, about[1], [] if header[1] == _DICTIONARY_PAGE else here)
-        origin = 0 if page[1] else start + first
-        pairs = [(data[at : at + length], (origin + at, length, *page)) for at, length in found]
+        pairs = [(data[at : at + length], place(at, length)) for at, length in found]
         if header[1] == _DICTIONARY_PAGE:
             known = dict(pairs)
         elif [value for value, _ in pairs] == here:
@@ -122,6 +143,30 @@ def find_values(chunk: bytes, start: int, codec: str, values: list[bytes]) -> li
     if len(places) != len(values):
         raise ValueError(f"its pages have {len(places):,} values, expected {len(values):,}")
     return places
+
+
+def _open_page(page: bytes, start: int, codec: str | None) -> tuple[bytes, Callable[[int, int], Place]]:
+    """A page's bytes, and a function that says where a part of them lies: of snappy's, in which of its fragments."""
+    if codec is None:
+        return page, lambda at, length: (start + at, length, 0, 0)
+    if codec != "SNAPPY":
+        return decompress(page, codec), lambda at, length: (at, length, start, len(page))
+    length_before = _Compact(page)
+    length_before.read_varint()
+    start, page = start + length_before.end, page[length_before.end :]
+    data = decompress(page, codec)
+    borders = {size: at for at, size in _walk_snappy(page) if size % _FRAGMENT == 0 or size == len(data)}
+
+    def place(at: int, length: int) -> Place:
+        first, last = at // _FRAGMENT * _FRAGMENT, min(-(-(at + length) // _FRAGMENT) * _FRAGMENT, len(data))
+        if first in borders and last in borders:
+            part = page[borders[first] : borders[last]]
+            with contextlib.suppress(ValueError):  # fragments of other sizes, which copy from one another
+                if decompress(part, codec)[at - first :][:length] == data[at : at + length]:
+                    return at - first, length, start + borders[first], len(part)
+        return at, length, start, len(page)
+
+    return data, place
 
 
 def _split(data: bytes, count: int, values: list[bytes]) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from launchers.command.address import Address, parse_address
 from launchers.command.command_line import parse_options
 from launchers.command.grid_request import GridRequest
 from launchers.grid import main
-from launchers.live.cached_page import CachedPage, Page
+from launchers.live.cached_page import CachedPage, ServedPage
 from launchers.live.server import Server
 from launchers.live.serving import serving
 from launchers.live.site import Site, make_site
@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "<img src=x onerror=\"document.title='stolen'\">\x1b[31m</script>"
 WORDS = ["--suite", "sample_efficiency", "--profile", "smoke"]
-PAGE = Page.of("<p>the board</p>", "text/html")
+PAGE = ServedPage.of("<p>the board</p>", "text/html")
 
 
 @contextlib.contextmanager
@@ -212,7 +212,7 @@ def test_what_does_no_work_is_not_served(capsys, option):
 
 def test_a_page_is_made_for_who_looks_and_for_nobody_else():
     made = []
-    kept = CachedPage(lambda: made.append(1) or Page.of(str(len(made)), "text/plain"), 0.0, timeout_s=600)
+    kept = CachedPage(lambda: made.append(1) or ServedPage.of(str(len(made)), "text/plain"), 0.0, timeout_s=600)
     assert not made
     assert kept.find().content == b"1"
 
@@ -431,7 +431,7 @@ def test_the_index_shows_itself_once_it_is_made_and_is_kept_up_to_date(tmp_path,
 
     def make():
         made.wait(600)
-        return Page.of(render_index_html([read_line(suite, "smoke", tmp_path)], [], grid="./"), "text/html")
+        return ServedPage.of(render_index_html([read_line(suite, "smoke", tmp_path)], [], grid="./"), "text/html")
 
     finish(experiments[0])
     with served(Site({"index.html": CachedPage(make, 0.01, timeout_s=0.01, share=1.0)})) as port:

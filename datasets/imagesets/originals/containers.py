@@ -56,9 +56,6 @@ class Listed(NamedTuple):
     codec: str = ""
     passed: Sequence[str] = ()
 
-    def name(self, index: int) -> str:
-        return self.names[index] if self.names else f"{index:06d}"
-
 
 class Options(NamedTuple):
     """What is asked for.
@@ -87,7 +84,7 @@ def find_files(folder: Path, chosen: list[Path] | None, *endings: str) -> Files:
     """
     found: dict[str, list[Path]] = {"train": [], "val": [], "test": []}
     for path in sorted(chosen or (*folder.glob("*"), *folder.glob("*/*"))):
-        if path.name.lower().endswith(endings) and not path.name.startswith("."):
+        if path.name.lower().endswith(endings) and "/." not in f"/{path.relative_to(folder).as_posix()}":
             above = split_word(path.parent.name, whole=True) if chosen or path.parent != folder else None
             if word := split_word(path.name) or above:
                 found[word].append(path)
@@ -104,8 +101,9 @@ def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: boo
         family = (f"{path.parent}/{form[1]}", form[3]) if form else (str(path), "")
         families.setdefault(family, {})[int(form[2]) if form else 0] = form[2] if form else ""
     if len(families) > 1 and not is_chosen:
+        sorts = list_some([f"{start}*{end}" if end else start for start, end in families])
         raise DataError(
-            f"{folder} has {split} files of {len(families)} sorts: {list_some([f'{a}*{b}' if b else a for a, b in families])}. "
+            f"{folder} has {split} files of {len(families)} sorts: {sorts}. "
             f"Name those that are meant: --source '{folder}/PATTERN', such as 'imagenet1k-{{train,validation}}-*.tar'"
         )
     for (start, end), numbers in families.items():
@@ -198,9 +196,11 @@ def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_
         its_labels = np.array([numbers[str(label)] for label in one.labels] if is_named else one.labels, np.int64)
         for index in np.flatnonzero((its_labels < 0) | (its_labels >= (num_classes or np.inf)))[:1]:
             last = num_classes - 1 if num_classes else "…"
-            raise DataError(f"{one.path}: {one.name(index)} has label {its_labels[index]}, expected 0..{last}")
+            name = one.names[index] if one.names else f"image {index}"
+            raise DataError(f"{one.path}: {name} has label {its_labels[index]}, expected 0..{last}")
         kept = np.flatnonzero(its_labels < (num_kept or np.inf))
-        names += [f"{one.path.name}/{one.name(index)}" for index in kept.tolist()]
+        its_names = one.names or [f"{index:06d}" for index in range(len(its_labels))]
+        names += [f"{one.path.name}/{its_names[index]}" for index in kept.tolist()]
         labels.append(its_labels[kept])
         places.append(np.insert(one.places[kept], 0, number, axis=1))
     paths, codecs = [one.path for one in listed], [one.codec for one in listed]

@@ -139,7 +139,7 @@ def _open(
         return ilsvrc.open_tars(folder, num_kept)
     # labels may go up to those of a set that this one is part of
     num_labels = CATALOG[info.subset_of or info.name].num_classes if info else None
-    may_be_files = chosen or root is None or not folders.has_folders(root / "train")
+    may_be_files = chosen or root is None or not folders.list_folders(root / "train")[0]
     options = options._replace(num_classes=num_labels, num_kept=num_kept)
     if may_be_files and (listed := _open_container(folder, source, chosen, options)):
         return listed

@@ -40,13 +40,13 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     test = find_test(root)
     if test is None:
         raise DataError(f"{root} has train/ but none of {', '.join(_TEST_FOLDERS)}. Images to test on are needed, too.")
-    train, passed = _list_folders(root / "train")
+    train, passed = list_folders(root / "train")
     if not train:
         raise DataError(f"{root / 'train'} has no folders. Expected one for each class, with its images.")
-    tested, other_files = _list_folders(test)
+    tested, other_files = list_folders(test)
     classes = sort_classes(train)[:num_kept]
     if tested:
-        check_classes(classes, sort_classes(tested)[:num_kept], str(root / "train"), str(test))
+        check_classes({str(root / "train"): classes, str(test): sort_classes(tested)[:num_kept]})
         passed += other_files
         test_samples = _list_classes(root, tested, classes, passed)
     else:
@@ -62,20 +62,15 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
     return Original(tuple(classes), str(source), {"train": train_samples, "test": test_samples}, notes)
 
 
-def check_classes(train: list[str], test: list[str], train_folder: str, test_folder: str) -> None:
-    """Raise DataError where the one has other classes than the other."""
+def check_classes(found: dict[str, list[str]]) -> None:
+    """Raise DataError where one of two folders has other classes than the other."""
+    (train_folder, train), (test_folder, test) = found.items()
     if differing := sorted(set(train) ^ set(test)):
         only = train_folder if differing[0] in train else test_folder
         raise DataError(
             f"{train_folder} has {len(train)} classes and {test_folder} has {len(test)}, and they differ: "
             f"{differing[0]!r} is only in {only}. Both need the same class folders."
         )
-
-
-def has_folders(folder: Path) -> bool:
-    """Whether there are folders in a folder, hidden ones apart."""
-    with os.scandir(folder) as entries:
-        return any(entry.is_dir() for entry in entries if not entry.name.startswith("."))
 
 
 def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> FileSamples:
@@ -124,7 +119,7 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def _list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
+def list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
     """The class folders in a split's folder, {name of the class: path from its root}, and the other files there.
 
     Raises:

@@ -93,7 +93,7 @@ def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = No
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
-@functools.lru_cache(maxsize=4)  # of a process: a page has up to hundreds of images, and some MB
+@functools.lru_cache(maxsize=4)  # of a process: a page has up to hundreds of images, and mostly below 200 kB
 def _read_page(path: str, page: Page) -> bytes:
     try:
         return decompress(_read_bytes(path, page.offset, page.length), page.codec)
@@ -183,7 +183,7 @@ class GzipSamples(MemberSamples):
         tar, offset, length = self.places[index, :3].tolist()
         try:
             if self._opened is None or self._opened[0] != tar:
-                self._opened = tar, gzip.GzipFile(self.tars[tar])
+                self._opened = tar, gzip.GzipFile(fileobj=open_file(self.tars[tar]))
             self._opened[1].seek(offset)
             return HeldBytes(str(self.tars[tar]), offset, length, data=self._opened[1].read(length))
         except (OSError, EOFError, zlib.error) as error:

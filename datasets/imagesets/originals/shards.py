@@ -21,6 +21,7 @@ from imagesets.originals.folders import EXTENSIONS
 from imagesets.originals.samples import GZIP, ByteRange, list_some
 from imagesets.originals.tars import Member, list_members
 from suite.base.errors import DataError
+from suite.base.files import open_file
 
 _IMAGES = tuple(extension.removeprefix(".") for extension in EXTENSIONS)
 _PICKLES = ("pyd", "pickle", "pkl", "pth", "pt")
@@ -85,11 +86,12 @@ def list_shard(shard: Path, source: LabelSource) -> list[Listed]:
     labels: list[Any] = []
     places: list[tuple[int, int]] = []
     passed: list[str] = []
-    for key, members in _group(shard, passed):
-        image = _find_image(shard, key, members)
-        labels.append(_read_label(shard, key, members, image, source))
-        names.append(image.name)
-        places.append((image.offset, image.length))
+    with open_file(shard) as file:
+        for key, members in _group(shard, passed):
+            image = _find_image(shard, key, members)
+            labels.append(_read_label(shard, key, members, image, source, file.fileno()))
+            names.append(image.name)
+            places.append((image.offset, image.length))
     is_named = source.kind in ("folder", "name")
     table = np.array(places, np.int64).reshape(-1, 2)
     return [Listed(shard, labels if is_named else np.array(labels, np.int64), table, names, passed=passed)]
@@ -137,7 +139,9 @@ def _folder_of(image: Member) -> str:
     return image.name.removeprefix("./").rpartition("/")[0].rpartition("/")[2]
 
 
-def _read_label(shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource) -> int | str:
+def _read_label(
+    shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource, descriptor: int
+) -> int | str:
     if source.kind == "folder" and (folder := _folder_of(image)):
         return folder
     if source.kind == "name" and (found := WORDNET_ID.findall(image.name.rpartition("/")[2])):
@@ -146,26 +150,26 @@ def _read_label(shard: Path, key: str, members: dict[str, Member], image: Member
     if member is None:
         raise DataError(f"{shard}: sample {key!r} has no label, expected {source.expected}")
     if source.kind == "json":
-        value = _read_json(shard, member).get(source.key)
+        value = _read_json(shard, member, descriptor).get(source.key)
         if type(value) is not int:
             raise DataError(f"{shard}: {member.name} has {source.key} = {value!r:.80}, expected the number of a class")
         return value
-    data = _read_member(shard, member, _MAX_LABEL_BYTES)
+    data = _read_member(shard, member, _MAX_LABEL_BYTES, descriptor)
     form = _LABEL_FORM.fullmatch(data) if len(data) <= _MAX_LABEL_BYTES else None
     if form is None:
         raise DataError(f"{shard}: {member.name} is {data!r}, expected the number of a class")
     return int(form[1])
 
 
-def _read_json(shard: Path, member: Member) -> dict[str, Any]:
+def _read_json(shard: Path, member: Member, descriptor: int | None = None) -> dict[str, Any]:
     try:
-        found = json.loads(_read_member(shard, member, _MAX_JSON_BYTES))
+        found = json.loads(_read_member(shard, member, _MAX_JSON_BYTES, descriptor))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{shard}: {member.name} cannot be read: {error!r:.300}") from error
     return found if isinstance(found, dict) else {}
 
 
-def _read_member(shard: Path, member: Member, most: int) -> bytes:
-    data = ByteRange(str(shard), member.offset, min(member.length, most + 1)).read()
+def _read_member(shard: Path, member: Member, most: int, descriptor: int | None) -> bytes:
+    data = ByteRange(str(shard), member.offset, min(member.length, most + 1)).read(descriptor)
     assert isinstance(data, bytes)
     return data

@@ -39,7 +39,7 @@ def open_zips(folder: Path, files: Files, num_kept: int | None) -> Original:
         where = f"{list_some([str(path) for path in paths])} has no {_WORDS[split][0]}/CLASS/ with images"
         raise DataError(f"{where}, but {len(passed):,} other files{shown}. Unzip it into such folders.")
     classes, tested = (sort_classes(found[split])[:num_kept] for split in SPLITS)
-    check_classes(classes, tested, f"train/ in {paths[0]}", f"the test images' folder in {paths[-1]}")
+    check_classes({f"train/ in {paths[0]}": classes, f"the test images' folder in {paths[-1]}": tested})
     samples: dict[Split, OriginalSamples] = {}
     for split, of_class in found.items():
         rows = [(name, label, of_class[c][name]) for label, c in enumerate(classes) for name in sorted(of_class[c])]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
@@ -52,11 +57,43 @@ def prepare(*options: Any) -> int:
     return command.main(["--dataset", "pets", "--workers", "1", "--samples-per-shard", "4", *map(str, options)])
 
 
-@pytest.mark.parametrize("form", ["folder", "shards"])
+def make_source(form: str, folder: Path, shards: Path, tmp_path: Path) -> Path:
+    """The folder's images in another form, made by the tool that makes the real one."""
+    if form.startswith("mds"):
+        fixture = Path(__file__).parents[1] / "originals" / "fixtures" / form.replace("_", "/")
+        return Path(shutil.copytree(fixture, tmp_path / "mds"))
+    if form in ("folder", "shards"):
+        return folder if form == "folder" else shards
+    source = tmp_path / form
+    source.mkdir()
+    if form == "zip":
+        with zipfile.ZipFile(source / "pets.zip", "w") as archive:
+            for path in sorted(folder.rglob("*.*")):
+                archive.write(path, path.relative_to(folder))
+    if form in ("snappy", "plain"):
+        for split in ("train", "val"):
+            rows = [{"bytes": path.read_bytes()} for path in sorted((folder / split).rglob("*.JPEG"))]
+            labels = pa.array(np.arange(len(rows)) * 3 // len(rows))
+            options = {"compression": "snappy" if form == "snappy" else "none", "row_group_size": 5}
+            table = pa.table({"image": pa.array(rows), "label": labels})
+            pq.write_table(table, source / f"{split}-00000-of-00001.parquet", **options)
+    if form in ("beton", "pixels"):
+        if form == "pixels":
+            for path in folder.rglob("*.JPEG"):
+                Image.open(path).resize((40, 40)).save(path.with_suffix(".png"))
+                path.unlink()
+        assert prepare("--source", folder, "--format", "ffcv", "--out", source) == 0
+        return source / "pets" / "ffcv"
+    return source
+
+
+@pytest.mark.parametrize(
+    "form", ["folder", "shards", "zip", "snappy", "plain", "beton", "pixels", "mds_jpeg", "mds_pil"]
+)
 def test_a_set_in_place_gives_the_stream_of_its_copy_on_any_number_of_ranks_and_after_a_restart(
     form: str, folder: Path, shards: Path, tmp_path: Path
 ) -> None:
-    source = folder if form == "folder" else shards
+    source = make_source(form, folder, shards, tmp_path)
     assert prepare("--source", source, "--in-place", "--out", tmp_path / "a") == 0
     assert prepare("--source", source, "--format", "webdataset", "--out", tmp_path / "b") == 0
     expected = stream(tmp_path / "b", loader="webdataset")

@@ -24,6 +24,7 @@ from PIL import Image
 
 from imagesets.originals.detect import open_original
 from imagesets.originals.samples import Original
+from suite.base import parquet_pages
 from suite.base.errors import DataError
 
 Run = Callable[..., Any]
@@ -52,7 +53,7 @@ def assert_same(found: Original, expected: Original) -> None:
 
 
 def zipped(path: Path, folder: Path, *arguments: str) -> Path:
-    """What Python's own command writes of a folder, hidden files of a Mac added; stored unless told otherwise."""
+    """Zip a folder, and add a Mac's hidden files; stored unless told otherwise."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if "deflated" in arguments else zipfile.ZIP_STORED) as archive:
         for file in sorted(folder.rglob("*"), reverse=True):
             archive.write(file, file.relative_to(folder.parent if "with parent" in arguments else folder))
@@ -134,7 +135,7 @@ def rows_of(photos: list[bytes], copies: bool = False) -> list[tuple[bytes, int]
 
 
 def table_of(rows: list[tuple[bytes, int]], image: str = "image", label: str = "label", names: Any = NAMES) -> pa.Table:
-    """As the hub's library ``datasets`` makes it: a struct of bytes and path, and the classes in the schema's note."""
+    """Build it as the hub's library ``datasets`` does: a struct of bytes and path, the classes in the schema's note."""
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     columns = [pa.array([{"bytes": data, "path": None} for data, _ in rows], kind), pa.array([one for _, one in rows])]
     features = {image: {"_type": "Image"}, label: {"names": names, "_type": "ClassLabel"}}
@@ -183,6 +184,23 @@ def test_a_dictionary_that_overflows_leaves_the_rest_in_plain_pages(photos: list
     assert images(opened(tmp_path, tmp_path), "train") == [data for data, _ in [*rows, *rows]]
 
 
+@pytest.mark.parametrize("fragment", [1 << 16, 1000])
+def test_one_image_of_a_large_page_is_read_by_itself_where_snappy_s_fragments_allow(
+    fragment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_pages, "_FRAGMENT", fragment)  # as another writer might cut
+    rng = np.random.default_rng(0)
+    data = [
+        rng.integers(0, 256 if number % 2 else 3, rng.integers(1, 90_000), np.uint8).tobytes() for number in range(40)
+    ]
+    for word in ("train", "val"):
+        pq.write_table(table_of([(one, 0) for one in data], names=None), tmp_path / f"{word}.parquet")
+    original = opened(tmp_path, tmp_path)
+    assert images(original, "train") == data
+    pages = [original.samples["train"].byte_range(index).page for index in range(40)]
+    assert (max(page.length for page in pages if page) < 4 * (1 << 16)) == (fragment == 1 << 16)
+
+
 def test_cifar_s_columns_and_plain_binary_ones_are_known(photos: list[bytes], tmp_path: Path) -> None:
     coarse = pa.array([0] * 30)
     for form, image in (("img", "img"), ("binary", "image")):
@@ -228,7 +246,7 @@ def test_a_parquet_file_that_does_not_fit_is_refused(photos: list[bytes], tmp_pa
 
     good = table_of(rows_of(photos))
     pq.write_table(good, tmp_path / "val.parquet")
-    null = table_of([*rows_of(photos), (None, 1)])  # type: ignore[list-item]
+    null = table_of([*rows_of(photos), (None, 1)])
     refused(null, r"train\.parquet has rows without image or label in row group 0")
     refused(good.set_column(1, "label", pa.array([None, *[1] * 29])), "rows without image or label")
     refused(good.rename_columns(["picture", "label"]), "has columns picture, label; expected one of image or img or x")

@@ -1,9 +1,11 @@
 """Image sets behind an address: prepared and read in place there, with the numbers that they give here."""
 
 import contextlib
+import gzip
 import io
 import tarfile
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import obstore
@@ -73,6 +75,12 @@ def make_zip(samples):
 def make_files(kind, samples):
     if kind == "zip":
         return {"all.zip": make_zip(samples)}
+    if kind == "mds":
+        folder = Path(__file__).parents[2] / "originals" / "fixtures" / "mds" / "jpeg"
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
+    if kind == "tar.gz":
+        tars = make_files("tar", samples)
+        return {f"{name}.gz": gzip.compress(tar) for name, tar in tars.items()}
     if kind == "parquet":
         names = {"train": "data/train-00000-of-00001.parquet", "test": "data/test-00000-of-00001.parquet"}
         return {name: make_parquet(samples[split]) for split, name in names.items()}
@@ -95,15 +103,17 @@ def prepare_here(tmp_path, files):
 def all_images(data_dir, num_ranks=1):
     images = ImageLoader(EXPERIMENT, Resources(data_dir=data_dir))
     batches = [batch for rank in range(num_ranks) for batch in images.train_batches(0, 2, rank, num_ranks)]
-    return [*(batch.images for batch in batches), images.test_batch(0, 40).images]
+    return [*(batch.images for batch in batches), images.test_batch(0, images.num_test).images]
 
 
 def assert_same(found, expected):
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize("kind", ["tar", "parquet", "zip"])
-@pytest.mark.parametrize("how", ["folder", "pattern"])
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [*((kind, how) for kind in ("tar", "parquet", "zip") for how in ("folder", "pattern")), ("mds", "folder")],
+)
 def test_a_set_in_s3_is_read_in_place(bucket, samples, tmp_path, kind, how):
     files = make_files(kind, samples)
     for name, data in files.items():
@@ -121,6 +131,19 @@ def test_a_set_in_s3_is_read_in_place(bucket, samples, tmp_path, kind, how):
         assert_same(all_images(far, num_ranks), all_images(near, num_ranks))
     assert prepare(["--dataset", "photos", "--source", source, "--in-place", "--out", far]) == 0  # it is there
     assert prepare(["--dataset", "photos", "--in-place", "--check", "--out", far]) == 0
+
+
+def test_a_beton_and_a_gzip_tar_in_s3_are_read_too(bucket, samples, tmp_path):
+    for name, data in make_files("tar.gz", samples).items():
+        obstore.put(bucket, f"tars/{name}", data)
+    out = ["--out", str(tmp_path / "converted")]
+    assert prepare(["--dataset", "photos", "--source", "s3://photos/tars", "--format", "ffcv", *out]) == 0
+    for path in (tmp_path / "converted" / "photos" / "ffcv").glob("*.beton"):
+        obstore.put(bucket, f"betons/{path.name}", path.read_bytes())
+    out = ["--out", str(tmp_path / "far")]
+    assert prepare(["--dataset", "photos", "--source", "s3://photos/betons", "--in-place", *out]) == 0
+    near = prepare_here(tmp_path, make_files("tar", samples))
+    assert_same(all_images(str(tmp_path / "far")), all_images(near))
 
 
 def test_a_far_set_is_staged_on_a_node_and_read_there_without_its_server(bucket, samples, tmp_path):
