@@ -45,11 +45,12 @@ def samples():
     return found
 
 
-def make_tar(samples):
+def make_tar(samples, has_folders=False):
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as tar:
         for number, (image, label) in enumerate(samples):
-            for name, content in ((f"{number:03}.png", image), (f"{number:03}.cls", str(label).encode())):
+            files = {f"{number:03}.png": image, f"{number:03}.cls": str(label).encode()}
+            for name, content in ({f"{label}/{number:03}.png": image} if has_folders else files).items():
                 member = tarfile.TarInfo(name)
                 member.size = len(content)
                 tar.addfile(member, io.BytesIO(content))
@@ -79,8 +80,8 @@ def make_files(kind, samples):
         folder = Path(__file__).parents[2] / "originals" / "fixtures" / "mds" / "jpeg"
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
     if kind == "tar.gz":
-        tars = make_files("tar", samples)
-        return {f"{name}.gz": gzip.compress(tar) for name, tar in tars.items()}
+        names = {"train": "train_0.tar.gz", "test": "val_0.tar.gz"}
+        return {name: gzip.compress(make_tar(samples[split], has_folders=True)) for split, name in names.items()}
     if kind == "parquet":
         names = {"train": "data/train-00000-of-00001.parquet", "test": "data/test-00000-of-00001.parquet"}
         return {name: make_parquet(samples[split]) for split, name in names.items()}
