@@ -91,13 +91,13 @@ def find_records(board: Path) -> Path:
     return own if own.exists() else PUBLISHED / board.parent.name / own.name
 
 
-def check_board(board: Path, ledger: Ledger) -> Runs | None:
-    """Check all files of a board; returns its runs, None if the suite trains other experiments by now."""
+def check_board(board: Path, ledger: Ledger) -> tuple[Runs, bool]:
+    """Check all files of a board; returns its runs, and whether it was left out as its suite trains others by now."""
     runs, others = read_records(find_records(board))
     suite = _enter_custom_models(get_suite(board.parent.name), board.stem, others, runs)
     profile = suite.profile(board.stem)
     if set(runs) - {experiment.configuration for experiment in profile.experiments()}:
-        return None
+        return runs, True
     own = [candidate for entry in profile.entries if not entry.beside for candidate in entry.candidates]
     plan = others.get(f"plans/{suite.name}-{board.stem}.json")
     planned = len(plan["seeds"]) if plan else max(len(runs.get(one.configuration, {})) for one in own)
@@ -108,7 +108,7 @@ def check_board(board: Path, ledger: Ledger) -> Runs | None:
     _check_runs(board, runs, ledger)
     if suite.custom_models:
         _check_custom_models(board, suite, profile, tables, ledger)
-    return runs
+    return runs, False
 
 
 def _enter_custom_models(suite: Suite, scale: str, others: Mapping[str, Any], runs: Runs) -> Suite:
@@ -306,11 +306,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs: Runs = {}
     for board in (board for board in boards if find_records(board).exists()):
         ledger = Ledger(f"{board.parent.name} {board.stem}")
-        found = check_board(board, ledger)
-        if found is None:
+        found, is_outdated = check_board(board, ledger)
+        if is_outdated:
             print(f"{ledger.name}: skipped, its suite trains other experiments by now")
-            continue
-        ledgers.append(ledger)
+        else:
+            ledgers.append(ledger)
         for configuration, of_seed in found.items():
             runs.setdefault(configuration, {}).update(of_seed)
     if not options.board:

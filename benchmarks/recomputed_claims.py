@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,12 @@ def _log_odds(percent: float) -> float:
 
 def _read_line(run: Run, logged: Logged) -> tuple[float | None, bool]:
     """The first logged value at or after a share of the training, None without any, and whether it is late."""
+    if logged.of_heads == "mass one step away":
+        percentages = json.loads(run["maps.safetensors"])
+        layers = {int(name.split()[1]) for name in percentages}
+        if logged.layer not in layers:
+            raise _NoSuchLayerError
+        return percentages[f"{'after' if logged.at else 'before'} {logged.layer}"], False
     lines = [json.loads(line) for line in run["metrics.jsonl"].splitlines()]
     logs = {line["step"]: line[logged.metric] for line in lines if line.get(logged.metric) is not None}
     if not logs:
@@ -52,7 +58,28 @@ def _read_line(run: Run, logged: Logged) -> tuple[float | None, bool]:
     if logged.layer > len(logs[step]):
         raise _NoSuchLayerError
     heads = logs[step][logged.layer - 1]
-    return float(np.mean(heads)) if heads else None, is_late
+    return _OF_HEADS[logged.of_heads](heads) if heads else None, is_late
+
+
+def _nearest(centers: list[tuple[float, float]]) -> float:
+    """The mean distance from a center to the nearest other one."""
+    return float(np.mean([min(math.dist(one, two) for two in centers if two is not one) for one in centers]))
+
+
+def _log_aspect(precisions: list[tuple[float, float, float]]) -> float:
+    """The mean ln(long axis / short axis) of Gaussians, by the closed form of a 2 x 2 matrix's eigenvalues."""
+    found = []
+    for a, b, c in precisions:
+        middle, distance = (a + c) / 2, math.hypot((a - c) / 2, b)
+        found.append(math.log((middle + distance) / (middle - distance)) / 2)
+    return float(np.mean(found))
+
+
+_OF_HEADS: dict[str, Callable[[Any], Any]] = {
+    "mean": np.mean,
+    "distance to nearest": _nearest,
+    "log aspect": _log_aspect,
+}
 
 
 def _read_term(term: Term, cell: Cell, log_odds: bool) -> tuple[Number, bool]:

@@ -13,11 +13,13 @@ import re
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import safetensors.numpy
 from scipy import stats
 
 from suite.papers import find_table
@@ -45,13 +47,31 @@ def read_records(path: Path) -> tuple[Runs, dict[str, Any]]:
     with tarfile.open(path) as archive:
         for member in archive:
             folder, *of_run, name = Path(member.name).parts
-            content = b"" if name == "maps.safetensors" else archive.extractfile(member).read()  # type: ignore[union-attr]
+            content = archive.extractfile(member).read()  # type: ignore[union-attr]
+            if name == "maps.safetensors":
+                content = _read_between(content)
             if folder != "experiments":
                 others[member.name] = json.loads(content)
                 continue
             run = runs.setdefault(of_run[0], {}).setdefault(int(of_run[1].removeprefix("seed-")), {})
             run |= {"result": json.loads(content)} if name == "result.json" else {name: content}
     return runs, others
+
+
+def _read_between(maps: bytes) -> bytes:
+    """The percentage of attention that goes one patch away, by moment and layer, as JSON: what claims ask of maps."""
+    header = json.loads(maps[8 : 8 + int.from_bytes(maps[:8], "little")])
+    _, columns = json.loads(header["__metadata__"]["grid"])
+    percentages = {}
+    for name, between in safetensors.numpy.load(maps).items():
+        moment, layer, what = name.split("/") if name.count("/") == 2 else ("", "", "")
+        if what == "between":
+            total = 0.0
+            for query, key in product(range(len(between)), repeat=2):
+                across, down = abs(query % columns - key % columns), abs(query // columns - key // columns)
+                total += float(between[query, key]) if max(across, down) == 1 else 0.0
+            percentages[f"{moment} {int(layer) + 1}"] = 100 * total / len(between)
+    return json.dumps(percentages).encode()
 
 
 # -- a number by seed

@@ -10,17 +10,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import in_points, is_accuracy
+from leaderboards.boards.recorded import read_recorded
 from leaderboards.significance.estimates import Estimate, derive, single
 from leaderboards.significance.rules import SIGNIFICANCE, levels, passes_control, to_log_odds
 from leaderboards.significance.verdicts import ClaimVerdict, Judgment, Measured, Question, judge_claims
 from suite.papers import list_claims
-from suite.spec.claims import Claim, Effect, Logged, PaperClaims, Term
+from suite.spec.claims import Claim, Effect, Logged, OfHeads, PaperClaims, Term
 from suite.store.run_directory import RunDirectory
 
 ROUNDED_SHARE = 0.01  # of the training: a reading that is later by no more is taken for on time
+_LEAST_RATIO = 1e-10  # of a precision's eigenvalues, which are as good as singular below it
 LOGGED_STEP = 1e-6  # to which gates and nonlocality are written down
 FindLeaderboard = Callable[[str], Leaderboard | None]  # a suite's, at the scale that is judged
 
@@ -234,6 +239,8 @@ def read_logged(run: RunDirectory, logged: Logged) -> float | None:
     Raises _NoSuchLayerError if the network has fewer layers than the claim names."""
     if run.read_result() is None:
         return None
+    if logged.of_heads == "mass one step away":
+        return _read_mass(run, logged)
     line, _ = _logged_line(run, logged)
     if not line:
         return None
@@ -243,7 +250,28 @@ def read_logged(run: RunDirectory, logged: Logged) -> float | None:
     if logged.layer > len(value):
         raise _NoSuchLayerError
     heads = value[logged.layer - 1]
-    return sum(heads) / len(heads) if heads else None
+    return _of_heads(np.array(heads), logged.of_heads) if heads else None
+
+
+def _read_mass(run: RunDirectory, logged: Logged) -> float | None:
+    recorded = read_recorded(run, (logged.metric,))
+    assert logged.layer is not None, "attention is recorded by layer"
+    if recorded is not None and logged.layer > len(recorded.layers):
+        raise _NoSuchLayerError
+    return (
+        None if recorded is None else recorded.mass_one_step_away("after" if logged.at else "before", logged.layer - 1)
+    )
+
+
+def _of_heads(heads: NDArray[np.float64], what: OfHeads) -> float | None:
+    """One number of a layer's heads, as ``Logged`` says."""
+    if what == "distance to nearest":
+        distances = np.linalg.norm(heads[:, None] - heads, axis=-1) + np.diag(np.full(len(heads), np.inf))
+        heads = distances.min(axis=1)
+    elif what == "log aspect":  # the axes are to each other as the roots of the precision's eigenvalues
+        least, most = np.linalg.eigvalsh(heads[:, [[0, 1], [1, 2]]]).T
+        heads = np.log(most / np.maximum(least, most * _LEAST_RATIO)) / 2
+    return float(heads.mean()) if np.isfinite(heads).all() else None
 
 
 def _logged_line(run: RunDirectory, logged: Logged) -> tuple[dict[str, Any], float]:

@@ -6,8 +6,8 @@ from functools import partial
 from matplotlib.figure import Figure as Canvas
 
 from leaderboards.boards.board import Leaderboard
+from leaderboards.boards.recorded import Recorded, When, read_recorded
 from leaderboards.figures.parts import blocks, style
-from leaderboards.figures.parts.recorded import Recorded, When, read_recorded
 from leaderboards.figures.parts.runs import read_first_runs
 from leaderboards.figures.parts.tiles import draw_sheet, sheet_size
 from suite.spec.figures import MapsFigure

@@ -17,20 +17,26 @@ from suite.base.frozen import Frozen
 from suite.spec.profile import Place
 
 Relation = Literal["greater", "equal", "no worse"]
+OfHeads = Literal["mean", "distance to nearest", "log aspect", "mass one step away"]
 
 
 class Logged(Frozen):
     """A number that runs log while they train, in place of the one that their cell shows.
 
     Args:
-        metric: a field of ``metrics.jsonl``; of one that is logged by layer and head, the mean over heads.
+        metric: a field of ``metrics.jsonl``, or "between" for the attention between patches that runs of kind "maps"
+            record, before the training (``at`` is 0) and after it.
         layer: number of the layer, from 1; None for a metric that is one number.
+        of_heads: what is taken of a layer's heads: the mean; of "centers", the mean distance to the nearest other
+            center, in patches; of "precisions", the mean ln(long axis / short axis) of the Gaussians; of "between",
+            the percentage that a patch pays to the patches beside it, the diagonal ones included, and not to itself.
         at: the share of the training at whose end it is read: the first line that is at least so far; 0 is before the
             first step.
     """
 
     metric: str
     layer: PositiveInt | None = None
+    of_heads: OfHeads = "mean"
     at: float = Field(default=1.0, ge=0, le=1)
 
 
@@ -138,6 +144,7 @@ def logged(
     metric: str,
     *,
     layer: int | None = None,
+    of_heads: OfHeads = "mean",
     at: float = 1.0,
     table: str = "",
 ) -> Effect:
@@ -145,10 +152,10 @@ def logged(
 
     Args:
         suite, row, column, table: cell of these runs.
-        metric, layer, at: fields of ``Logged``.
+        metric, layer, of_heads, at: fields of ``Logged``.
     """
     effect = number(suite, row, column, table)
-    reading = Logged(metric=metric, layer=layer, at=at)
+    reading = Logged(metric=metric, layer=layer, of_heads=of_heads, at=at)
     return effect.model_copy(update={"terms": (effect.terms[0].model_copy(update={"logged": reading}),)})
 
 

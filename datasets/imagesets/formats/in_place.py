@@ -88,11 +88,11 @@ class InPlace(Sink):
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:
         for split, samples in self.original.samples.items():
             if isinstance(samples, MemberSamples):
+                kept, places = splits[split].kept, splits[split].index.places
                 codecs = np.array([CODECS.index(codec) for codec in samples.codecs] or [0] * len(samples.tars))
-                places = np.column_stack([samples.places, codecs[samples.places[:, 0]]])[splits[split].kept]
-                for name, column in zip(PLACE, places.T, strict=True):
+                for name, column in zip(PLACE, (*samples.places.T, codecs[samples.places[:, 0]]), strict=True):
                     if name in SHARD_PLACE or column.any():
-                        splits[split].index.places[name] = column
+                        places[name] = column[kept]
                 digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
                 found = [(os.path.relpath(path, self._root), digests.get(path)) for path in samples.tars]
                 self.containers[split] = {

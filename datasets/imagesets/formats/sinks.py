@@ -107,7 +107,8 @@ def collect(samples: OriginalSamples, portions: list[tuple[Portion, Finished]]) 
         for name in portions[0][1].places
     }
     index = Index(samples.labels[kept], np.array(sizes, np.int32).reshape(-1, 2), Index.encode_names(names), places)
-    return Collected(portions, kept, index, [(samples.names[index], reason) for index, reason in reasons.items()])
+    slim = [(portion, finished.model_copy(update={"sizes": []})) for portion, finished in portions]  # for the memory
+    return Collected(slim, kept, index, [(samples.names[index], reason) for index, reason in reasons.items()])
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def convert_splits(
             done[portion] = _convert_portion(portion, original, results, sink, advance, settings.skip_corrupt)
             journal.write(portion, done[portion])
     return {
-        split: collect(samples, [(portion, done[portion]) for portion in portions if portion.split == split])
+        split: collect(samples, [(portion, done.pop(portion)) for portion in portions if portion.split == split])
         for split, samples in original.samples.items()
     }
 

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from matplotlib.colors import to_hex
 
-from leaderboards.figures.parts.recorded import Array, Recorded, When
+from leaderboards.boards.recorded import Array, Recorded, When
 from leaderboards.figures.parts.tiles import GAP_IN, Box, MapBlock, Tile
 
 MOST_LAYERS, MOST_HEADS = 12, 9

@@ -12,8 +12,8 @@ from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
+from leaderboards.boards.recorded import Array
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.recorded import Array
 
 _GAP_IN, _LEFT_IN, _BELOW_IN, _ABOVE_IN = 0.22, 0.85, 0.45, 0.3
 _LEGEND_LINE_IN, _BELOW_LEGEND_IN = 0.2, 0.15

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from leaderboards.boards.board import Leaderboard
-from leaderboards.figures.parts.recorded import Array
+from leaderboards.boards.recorded import Array
 from leaderboards.significance.rules import Interval
 from leaderboards.text.notation import scale_title
 from suite.spec.figures import Figure

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
+from leaderboards.boards.recorded import Array
 from leaderboards.figures.parts import style
-from leaderboards.figures.parts.recorded import Array
 
 WIDEST_IN = 15.0
 NARROWEST_IN = 5.6

@@ -7,7 +7,7 @@ A network of the laptop has three layers of six: claims of layers 4 to 6 are jud
 """
 
 from suite.papers.cordonnier import PAPER
-from suite.spec.claims import Claim, Effect, PaperClaims, logged, number
+from suite.spec.claims import Claim, Effect, OfHeads, PaperClaims, logged, mean_of, number
 
 _EARLY = 30 / 300
 """The share of the training by which "faster to converge" is read: the text names none."""
@@ -31,6 +31,14 @@ def _on_the_way(row: str, at: float, table: str = "") -> Effect:
 
 def _nonlocality(row: str, layer: int) -> Effect:
     return logged("cordonnier_heads", row, "mean_nonlocality", "nonlocality", layer=layer)
+
+
+def _heads(row: str, layer: int, metric: str, of_heads: OfHeads, at: float = 1.0) -> Effect:
+    return logged("cordonnier_heads", row, "mean_nonlocality", metric, layer=layer, of_heads=of_heads, at=at)
+
+
+def _grows(row: str, layer: int, metric: str, of_heads: OfHeads) -> Effect:
+    return _heads(row, layer, metric, of_heads) - _heads(row, layer, metric, of_heads, 0.0)
 
 
 def _pruned_heads(layer: int) -> Effect:
@@ -137,6 +145,36 @@ _HEADS = (
             for near in (1, 2)
         ),
         unit="patches",
+    ),
+    Claim(
+        name="centers_of_heads_move_apart",
+        section="Sec. 4.2, Fig. 10; slides, Fig. 4",
+        statement="Heads do not overlap: in each of the first three layers their centers end farther from each other "
+        "than they start.",
+        effects=tuple(
+            _grows(row, layer, "centers", "distance to nearest")
+            for row in ("SA quadratic, 9 heads", "SA quadratic, 16 heads")
+            for layer in (1, 2, 3)
+        ),
+        unit="patches",
+    ),
+    Claim(
+        name="heads_become_anisotropic",
+        section="App. A.1, Fig. 7",
+        statement="Where heads may have any covariance, they learn Gaussians that are not isotropic.",
+        effects=tuple(_grows(_GENERALIZED, layer, "precisions", "log aspect") for layer in (1, 2, 3)),
+        unit="ln(long axis / short axis)",
+    ),
+    Claim(
+        name="deep_heads_are_less_isotropic",
+        section="App. A.1, Fig. 7",
+        statement="They do so especially in high layers: those of layers 4 to 6 end less isotropic than those of 1 to "
+        "3.",
+        effects=(
+            mean_of(_heads(_GENERALIZED, layer, "precisions", "log aspect") for layer in (4, 5, 6))
+            - mean_of(_heads(_GENERALIZED, layer, "precisions", "log aspect") for layer in (1, 2, 3)),
+        ),
+        unit="ln(long axis / short axis)",
     ),
 )
 

@@ -8,7 +8,7 @@ is ahead at four heads of the wider ViTs and in half of the narrowest one's. Bet
 The laptop fills a part of most tables. What the paper says of a whole table is split there, so that one claim has
 only places which the laptop has; its name ends in what they are.
 
-Left out: hyperparameters, which the protocol holds, theorems, and attention maps, which are drawn.
+Left out: hyperparameters, which the protocol holds, and theorems.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from itertools import product
 
 from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.init_pseudo_input import COLUMNS, LAPTOP_COLUMN, ROWS
-from suite.spec.claims import Claim, Effect, PaperClaims, mean_of, number
+from suite.spec.claims import Claim, Effect, PaperClaims, logged, mean_of, number
 from suite.spec.profile import Row
 
 _IMPULSES = ("Imp.-3", "Imp.-5")
@@ -313,4 +313,42 @@ _PSEUDO_INPUT = (
     ),
 )
 
-CLAIMS = PaperClaims(name=PAPER.name, title=PAPER.title, claims=(*_DATASETS, *_HEADS, *_CONVMIXERS, *_PSEUDO_INPUT))
+
+# -- Figures 3 to 6: attention maps
+
+
+def _beside(method: str, layer: int, at: float = 0.0) -> Effect:
+    """How much a patch attends to those beside it."""
+    step = "mass one step away"
+    return logged("init_attention_maps", method, "top1", "between", layer=layer, of_heads=step, at=at)
+
+
+_MAPS = (
+    Claim(
+        name="impulses_start_beside_the_diagonal",
+        section="Sec. 5.4, Fig. 3",
+        statement="Before training, patches of the first layer attend more to those beside them from impulses than "
+        "from mimetic and random initialization.",
+        effects=tuple(_beside("Imp.-3", 1) - _beside(other, 1) for other in ("Mimetic", "Trunc Normal")),
+        unit="percent of attention",
+    ),
+    Claim(
+        name="impulses_are_less_visible_in_deeper_layers",
+        section="Sec. 5.4, Fig. 3; App. C.3, Fig. 4",
+        statement="They do so less in deeper layers: less in the third than in the first.",
+        effects=(_beside("Imp.-3", 1) - _beside("Imp.-3", 3),),
+        unit="percent of attention",
+    ),
+    Claim(
+        name="trained_impulses_look_farther",
+        section="App. C.3, Fig. 6",
+        statement="After training, networks that began with impulses attend less to the patches beside them, in each "
+        "of the first three layers.",
+        effects=tuple(_beside("Imp.-3", layer) - _beside("Imp.-3", layer, 1.0) for layer in (1, 2, 3)),
+        unit="percent of attention",
+    ),
+)
+
+CLAIMS = PaperClaims(
+    name=PAPER.name, title=PAPER.title, claims=(*_DATASETS, *_HEADS, *_CONVMIXERS, *_PSEUDO_INPUT, *_MAPS)
+)

@@ -23,6 +23,7 @@ EFFECTS = [effect for claim in CLAIMS.values() for effect in claim.effects]
 TERMS = [term for effect in (*EFFECTS, *filter(None, (e.control for e in EFFECTS))) for term in effect.terms]
 PROFILES = ("laptop", "gpu", "paper")
 BY_LAYER = ("nonlocality", "gates")
+ELSEWHERE = ("centers", "precisions", "between")  # of quadratic encodings, and of runs of kind "maps"
 
 # Transcribed from the papers' running text: what it says in numbers, apart from sizes and hyperparameters.
 NUMBERS = {
@@ -61,7 +62,7 @@ def num_layers(model, image_size, options, metric):
     with torch.device("meta"):
         network = build_model(model, num_classes=10, image_size=image_size, **dict(options))
     layers = attention_layers(network).values()
-    return len([layer for layer in layers if metric == "nonlocality" or hasattr(layer, "gating_param")])
+    return len([layer for layer in layers if metric != "gates" or hasattr(layer, "gating_param")])
 
 
 def is_there(term, profile):
@@ -201,9 +202,14 @@ def lines(start, tmp_path_factory):
     return run.read_metrics()
 
 
+def test_maps_are_read_of_runs_that_record_them():
+    for term in (term for term in TERMS if term.logged and term.logged.metric == "between"):
+        assert entry_at(term.suite, "paper", term.place).experiment.kind == "maps"
+
+
 def test_training_logs_what_claims_read(lines):
     for term in TERMS:
-        if term.logged is None:
+        if term.logged is None or term.logged.metric in ELSEWHERE:
             continue
         entry = entry_at(term.suite, "paper", term.place)
         assert entry.experiment.kind not in ("maps", "masking")  # which train nothing

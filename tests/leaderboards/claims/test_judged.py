@@ -203,6 +203,23 @@ def test_a_layers_number_is_the_mean_over_its_heads(log):
     assert read_logged(run, Logged(metric="gates", layer=2)) is None
 
 
+def test_centers_are_measured_to_the_nearest_other_one(log):
+    run = log("deit", 0, [{"step": 1, "epoch": 1, "centers": [[[0.0, 0.0], [3.0, 4.0], [0.0, 2.0]], [[1.0, 1.0]]]}])
+    near = Logged(metric="centers", layer=1, of_heads="distance to nearest")
+    assert read_logged(run, near) == pytest.approx((2 + math.sqrt(9 + 4) + 2) / 3)
+    assert read_logged(run, near.model_copy(update={"layer": 2})) is None  # a single head has no other
+
+
+def test_the_aspect_of_a_gaussian_does_not_change_as_it_turns(log):
+    heads = []
+    for angle, (long, short) in ((0.0, (2.0, 1.0)), (0.7, (3.0, 0.5)), (2.1, (1.0, 1.0))):
+        c, s, p, q = math.cos(angle), math.sin(angle), long**-2, short**-2  # the precision's eigenvalues
+        heads.append([p * c * c + q * s * s, (p - q) * c * s, p * s * s + q * c * c])
+    run = log("deit", 0, [{"step": 1, "epoch": 1, "precisions": [heads]}])
+    found = read_logged(run, Logged(metric="precisions", layer=1, of_heads="log aspect"))
+    assert found == pytest.approx((math.log(2) + math.log(6) + 0) / 3)
+
+
 def test_a_claim_about_a_layer_that_the_networks_do_not_have_is_left_out(suite, log, tmp_path):
     for seed in range(5):
         log("deit", seed, [{"step": 1, "epoch": 1, "gates": [[0.2]]}])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from leaderboards.boards.board import Leaderboard, make_leaderboard
-from leaderboards.figures.parts.recorded import Recorded
+from leaderboards.boards.recorded import Recorded
 from suite.spec.experiment import Experiment, Kind
 from suite.spec.figures import Figure
 from suite.spec.profile import Entry, Place, Profile

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
 
+from leaderboards.boards.recorded import Recorded, read_recorded
 from leaderboards.figures.attention_sheets import draw_maps
 from leaderboards.figures.parts.blocks import (
     CORNER,
@@ -15,7 +16,6 @@ from leaderboards.figures.parts.blocks import (
     query_blocks,
     zoom,
 )
-from leaderboards.figures.parts.recorded import read_recorded
 from leaderboards.figures.parts.style import draw_bar, log_scale
 from leaderboards.figures.parts.tiles import WIDEST_IN, sheet_size
 from suite.spec.figures import MapsFigure
@@ -196,3 +196,12 @@ def test_labels_of_a_bar_of_little_over_a_decade_stand_apart():
 def test_a_sheet_is_no_wider_than_a_page(record):
     blocks, _ = average_blocks([ShownMaps(str(i), "after", record(2, 9)) for i in range(5)])
     assert sheet_size(blocks)[0] <= WIDEST_IN + 0.2
+
+
+def test_the_mass_one_step_away_counts_all_neighbours_and_not_the_patch_itself():
+    between = np.arange(36.0).reshape(6, 6)  # of a grid of two rows and three columns
+    neighbours = {0: (1, 3, 4), 1: (0, 2, 3, 4, 5), 2: (1, 4, 5), 3: (0, 1, 4), 4: (0, 1, 2, 3, 5), 5: (1, 2, 4)}
+    expected = sum(between[query, key] for query, keys in neighbours.items() for key in keys)
+    recorded = Recorded(("blocks.0",), (2, 3), 1, {"before/00/between": between})
+    assert recorded.mass_one_step_away("before", 0) == pytest.approx(100 * expected / 6)
+    assert recorded.mass_one_step_away("after", 0) is None

@@ -42,6 +42,15 @@ class Recorded:
         """One tensor; None where this layer has none, such as gates, or where there is no such layer."""
         return self.arrays.get(f"{when}/{layer:02d}/{what}")
 
+    def mass_one_step_away(self, when: When, layer: int) -> float | None:
+        """The percentage of a patch's attention that goes to those beside it, averaged over patches and heads."""
+        between = self.of_layer(when, layer, "between")
+        if between is None:
+            return None
+        places = np.stack(np.divmod(np.arange(len(between)), self.grid[1]), axis=1)
+        steps = np.abs(places[:, None] - places).max(axis=-1)
+        return 100 * float(between.astype(np.float64)[steps == 1].sum()) / len(between)
+
 
 def read_recorded(run: RunDirectory, kinds: Iterable[str]) -> Recorded | None:
     """The tensors that these ``kinds`` name ("central", "gates", ...); None where the run has recorded no maps.
