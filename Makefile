@@ -18,7 +18,7 @@ endif
 FITNESS = $(shell { $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("it is Python %d.%d.%d" % sys.version_info[:3]); \
 	from importlib.util import find_spec; print("fit") if find_spec("ensurepip") else sys.exit("it has no ensurepip")' || :; } 2>&1)
 
-.PHONY: demo test pytest coverage test-slurm lint lock site ffcv gpu-proof gpu-tests gpu-speed gpu-boards faults bench FORCE
+.PHONY: demo test pytest coverage test-slurm lint lock site ffcv moto gpu-proof gpu-tests gpu-speed gpu-boards faults bench FORCE
 
 # Train three seeds of the sample-efficiency grid's scarce end on real CIFAR-10 images and show where its leaderboard is.
 demo: .venv/installed
@@ -71,6 +71,13 @@ site: .venv/installed
 # FFCV, which tests and benchmarks compare with; its build needs the system packages that docs/images.md names.
 ffcv: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,ffcv]"
+
+# A local S3 for the tests of far files, in an environment of its own: its botocore and our pins do not go together.
+moto: .venv/moto/bin/moto_server
+
+.venv/moto/bin/moto_server: .venv/installed
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/moto
+	$(BIN)/uv pip install --quiet --python .venv/moto/bin/python "moto[server]==5.2.5"
 
 # Everything that only a GPU can show: its tests, its speed, and boards of the SUITES that are named. Started again, it goes on
 # with what is missing in runs/gpu-proof-gpu. DEVICE=cpu rehearses it in a small form.

@@ -128,6 +128,7 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     """Train to the end, if any rank says so; returns an exit status. Imports torch, now that the claim is ours."""
     from suite.training import distributed, environment
     from suite.training.loop import Interrupted, Training
+    from suite.training.staging.stage import stage_images
     from suite.training.untrained import measure
 
     stop = environment.StopRequest()
@@ -139,6 +140,10 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
             record = environment.describe(resources, ranks.num_ranks, len(attempts.read_attempts(directory)))
             write_atomically(directory.environment_path, json.dumps(record, indent=1).encode())
         experiment = directory.read_experiment()
+        staged = stage_images(directory, experiment.dataset, resources, ranks, stop)
+        if staged is None:
+            return Exit.INTERRUPTED
+        resources = staged
         if experiment.is_trained:
             result = Training(directory, experiment, resources, ranks).run(stop)
         else:

@@ -19,6 +19,8 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from imagesets.fetch.remote import is_address
+from imagesets.fetch.remote_path import path_of
 from imagesets.fetch.storage import write_file
 from suite.base.arguments import program
 from suite.base.errors import DataError
@@ -76,6 +78,8 @@ class Manifest(Frozen):
 
     def base(self, folder: Path) -> Path:
         """The folder that the images' names start from."""
+        if self.root is not None and is_address(self.root):
+            return path_of(self.root)
         return folder if self.root is None else Path(os.path.normpath(folder.resolve() / self.root))
 
     def found_files(self, folder: Path) -> list[tuple[Path, StoredFile]]:
@@ -215,7 +219,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise stale(f"{path} cannot be read ({describe(error)})") from error
     for name, expected in manifest.files.items():
         _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
-    for found, expected in manifest.found_files(folder):
+    for found, expected in manifest.found_files(folder) if isinstance(manifest.base(folder), Path) else ():
         _check_size(found, expected, may_be_elsewhere=False)
     check_bytes(folder / INDEX, manifest.files[INDEX])
     return manifest

@@ -94,6 +94,10 @@ def _make_parser() -> argparse.ArgumentParser:
         help="where image sets are kept (default: $IMAGESETS_DIR, else the user's cache)",
     )  # fmt: skip
     parser.add_argument(
+        "--stage", metavar="DIR",
+        help="a folder of each node's own disk that images are copied to before training; slurm = $SLURM_TMPDIR",
+    )  # fmt: skip
+    parser.add_argument(
         "--loader", choices=get_args(StorageFormat),
         help="format to read images from (default: the one that datasets/prepare.py has made, else memory)",
     )  # fmt: skip

@@ -60,6 +60,7 @@ class GridOptions:
     only: tuple[str, ...] = ()
     runs: Path = Path("runs")
     data_dir: Path | None = None
+    stage: str | None = None
     loader: StorageFormat | None = None
     workers: int | None = None
     skip_corrupt: bool = False
@@ -152,6 +153,7 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
         num_evaluations=profile.num_evaluations,
         evaluate_every_epoch=profile.device == "gpu" and are_shown_with_best(profile.experiments()),
         data_dir=str(options.data_dir.absolute()) if options.data_dir else None,
+        stage=_find_stage(options.stage),
         loader=options.loader,
         num_workers=options.workers or 0,
         skip_corrupt=options.skip_corrupt,
@@ -162,3 +164,9 @@ def make_resources(options: GridOptions, profile: Profile, num_ranks: int, threa
     for batch_size in sorted({experiment.recipe.batch_size for experiment in profile.experiments()}):
         resources.split_batch(batch_size)
     return resources
+
+
+def _find_stage(stage: str | None) -> str | None:
+    """The folder that runs find from wherever they start; what only the node knows stays as it is."""
+    is_known = stage is not None and stage != "slurm" and "$" not in stage
+    return str(Path(stage).expanduser().absolute()) if stage is not None and is_known else stage

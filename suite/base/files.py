@@ -34,7 +34,13 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a regular file for reading; OSError for anything else: a FIFO would keep its reader waiting without end."""
+    """Open a regular file for reading; OSError for anything else: a FIFO would keep its reader waiting without end.
+
+    A path that is none of this machine's (``imagesets.fetch.remote_path``) opens itself.
+    """
+    if open_binary := getattr(path, "open_binary", None):
+        opened: BufferedReader = open_binary()
+        return opened
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -25,6 +25,7 @@ class Resources(Frozen):
     num_evaluations: PositiveInt = 3  # of the whole test split, evenly spaced; the last one is the result
     evaluate_every_epoch: bool = False  # beside these, for an accuracy that is the best of all epochs
     data_dir: str | None = None
+    stage: str | None = None  # a folder of the node's own disk, to which the images are copied; "slurm" = $SLURM_TMPDIR
     loader: StorageFormat | None = None  # None = the format that the images are prepared in, else "memory"
     num_workers: int = Field(0, ge=0)  # threads a rank decodes images with; 0 = as many as it computes with
     skip_corrupt: bool = False  # go on without images that cannot be decoded, and count them

@@ -38,6 +38,7 @@ class Attempt(Frozen):
     num_ranks: _Count = 1
     from_step: _Count = 0  # of the checkpoint that it went on from
     num_unusable_checkpoints: _Count = 0  # newer ones than that, damaged or not its own
+    staging_s: _Time = 0.0  # of its seconds, those in which its images were copied to the node
 
     @property
     def seconds(self) -> float:
@@ -69,6 +70,11 @@ def record_fallback(run: RunDirectory, from_step: int, num_unusable: int) -> Non
     """Note that this attempt goes on from ``from_step`` (0 = the start), since ``num_unusable`` newer checkpoints
     cannot be."""
     _append(run, from_step=from_step, num_unusable_checkpoints=num_unusable, **this_job())
+
+
+def record_staging(run: RunDirectory, seconds: float) -> None:
+    """Note how long this attempt's images were copied to its node, or waited for."""
+    _append(run, staging_s=seconds, **this_job())
 
 
 def this_job() -> dict[str, Any]:

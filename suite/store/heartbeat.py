@@ -18,7 +18,7 @@ from suite.base.frozen import Frozen
 from suite.base.reading import read_model
 from suite.store.run_directory import RunDirectory
 
-Phase = Literal["start", "training", "evaluation", "probe", "checkpoint", "end"]
+Phase = Literal["start", "staging", "training", "evaluation", "probe", "checkpoint", "end"]
 
 _TIMES_THE_SLOWEST = 10
 LEAST_TIMEOUT_S = 60.0
@@ -29,6 +29,7 @@ _LONGEST_LOOK_S = 5.0  # a watch that was itself stopped, with its run or by a s
 _STALLED_AFTER_S = 15.0  # a status says so long before anything is ended
 _WORDS: dict[Phase, str] = {
     "start": ", at its start",
+    "staging": ", in copying its images",
     "training": "",
     "evaluation": ", in an evaluation",
     "probe": ", in a look at attention",
@@ -96,6 +97,11 @@ class Heartbeat:
         self._note(phase, time.monotonic() - began)
         self._phase, self._since = before, time.monotonic()
         self._write()
+
+    def go_on(self) -> None:
+        """Note that what takes long goes on; written once a second at most."""
+        if time.monotonic() - self._written_at >= _EVERY_S:
+            self._write()
 
     def end(self) -> None:
         """Note that nothing is left but to write the result."""

@@ -10,9 +10,10 @@ from suite.base.reading import read_json
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
-# Of result.json. Older ones lack: 5 predictions, and images that are drawn by seeds or shuffled; 4 micro-batches; 3 a
-# seal, always, and threads; 2 compiled steps; 1 a number of its own, digests of maps, and foreign models.
-RESULT_FORMAT = 6
+# Of result.json. Older ones lack: 6 staging; 5 predictions, and images that are drawn by seeds or shuffled; 4
+# micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its own, digests of maps, and foreign
+# models.
+RESULT_FORMAT = 7
 
 PROTOCOL_VERSION = 2
 """The version of what a training does: raised, with an entry in the changelog, when an experiment computes something
@@ -46,6 +47,7 @@ class Result(Frozen):
     num_steps: NonNegativeInt
     images_seen: NonNegativeInt
     train_s: NonNegativeFloat  # seconds of training steps over all attempts, without start-up and evaluation
+    staging_s: NonNegativeFloat = 0.0  # beside them, in which images were copied to the node's disk
     images_per_s: NonNegativeFloat
     device: str
     num_ranks: PositiveInt

@@ -103,6 +103,7 @@ def make_result(
         num_requeues=num_requeues(attempts),
         num_unusable_checkpoints=sum(attempt.num_unusable_checkpoints for attempt in attempts),
         device_hours=device_hours(attempts),
+        staging_s=sum(attempt.staging_s for attempt in attempts),
         plan_sha256=resources.plan_sha256,
         mfu_percent=mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
         if experiment.is_trained

@@ -58,6 +58,12 @@ def test_weights_that_are_not_there_are_misuse():
         make_resources(parse_options(["--teacher-weights", "nowhere.pth"]), PROFILE, 1, 1)
 
 
+def test_stage_is_a_folder_or_a_name_that_the_node_knows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for given, expected in (("x", str(tmp_path / "x")), ("slurm", "slurm"), ("$SCRATCH/x", "$SCRATCH/x")):
+        assert make_resources(parse_options(["--stage", given]), PROFILE, 1, 1).stage == expected
+
+
 @pytest.fixture
 def make_ready(tmp_path, monkeypatch, graph):
     """Asks for the data of one run on each of two sets, of which one cannot be had; returns which were asked for."""

@@ -10,6 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from imagesets.fetch.remote import is_address
+from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.formats import Format
 from imagesets.formats.indexed import PLACE, SHARD_PLACE, IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written
@@ -23,7 +25,9 @@ _FOLDER = ".imagesets"
 
 def find_target(original: Original, dataset: str) -> Path | None:
     """The folder beside the images that their index is in or can be written to; None where it cannot."""
-    target = Path(os.path.realpath(_find_root(original)), _FOLDER, dataset)
+    if is_address(root := _find_root(original)):
+        return None
+    target = Path(os.path.realpath(root), _FOLDER, dataset)
     parent = next(folder for folder in target.parents if folder.is_dir())
     return target if (target / MANIFEST).exists() or os.access(parent, os.W_OK) else None
 
@@ -33,7 +37,7 @@ def _find_root(original: Original) -> str:
     train = original.samples["train"]
     if isinstance(train, FileSamples):
         return str(train.root)
-    return os.path.commonpath([Path(path).parent for samples in original.samples.values() for path in samples.files()])
+    return common_folder(path for samples in original.samples.values() for path in samples.files())
 
 
 class InPlace(Sink):
@@ -49,7 +53,7 @@ class InPlace(Sink):
         self._root = _find_root(original)
         self.in_place = Path(original.source).resolve() == output.target
         if not self.in_place:
-            real = os.path.realpath(self._root)
+            real = self._root if is_address(self._root) else os.path.realpath(self._root)
             self.root = "../.." if output.target.parent == Path(real, _FOLDER) else real
         for samples in original.samples.values():
             if isinstance(samples, GzipSamples):
@@ -91,7 +95,9 @@ class InPlace(Sink):
                         places[name] = column[kept]
                 digests = {self.path(portion): finished.file for portion, finished in splits[split].portions}
                 found = [(os.path.relpath(path, self._root), digests.get(path)) for path in samples.tars]
-                self.containers[split] = {name: file or describe_file(Path(self._root, name)) for name, file in found}
+                self.containers[split] = {
+                    name: file or describe_file(path_of(self._root) / name) for name, file in found
+                }
         own = {name: file for files in self.containers.values() for name, file in files.items()}
         if self.in_place:
             self.containers = {}

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from imagesets.fetch.remote import is_address
 from imagesets.formats.stored import CHANGED, Pixels, StoredImages
 from imagesets.manifest import Index, stale
 from imagesets.originals.samples import CODECS, ByteRange, Page
@@ -50,7 +51,8 @@ class IndexedImages(StoredImages):
         self._descriptors: dict[int, int] = {}
         self._opening = threading.Lock()
         _allow_files(len(files))
-        self._windows = self._find_windows() if len(files) == 1 else None
+        self._is_far = is_address(self._root)
+        self._windows = self._find_windows() if len(files) == 1 and not self._is_far else None
 
     def name(self, index: int) -> str:
         own = self._index.name(index)
@@ -85,8 +87,10 @@ class IndexedImages(StoredImages):
     def _path(self, shard: int) -> str:
         return f"{self._root}/{self._files[shard]}"
 
-    def _open(self, shard: int) -> int:
-        """The descriptor of a file, which stays open."""
+    def _open(self, shard: int) -> int | None:
+        """The descriptor of a file, which stays open; None of one behind an address."""
+        if self._is_far:
+            return None
         if (descriptor := self._descriptors.get(shard)) is not None:
             return descriptor
         with self._opening:

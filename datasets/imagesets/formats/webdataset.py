@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 from typing import ClassVar
 
+from imagesets.fetch import remote
 from imagesets.formats import Format
 from imagesets.formats.in_place import InPlace
 from imagesets.formats.indexed import IndexedImages
@@ -23,23 +24,20 @@ from suite.base.errors import DataError, SpecError
 
 
 def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
-    """Copy ``url/NAME`` to ``path`` by webdataset's own openers, those that run a shell command excepted.
+    """Copy ``url/NAME`` to ``path``.
 
     Raises:
         DataError: if it cannot be had, or is not what the manifest says.
     """
-    import webdataset
-
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")  # nodes, processes, threads may all fetch it
     source = f"{url.rstrip('/')}/{path.name}"
     try:
-        with webdataset.gopen(source) as stream, partial.open("wb") as file:
-            while chunk := stream.read(1 << 20):
-                file.write(chunk)
+        with partial.open("wb") as file:
+            file.writelines(remote.read_pieces(source))
         if describe_file(partial) != expected:
             raise ValueError("its bytes are not those that the manifest here describes")
         partial.replace(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, DataError) as error:
         partial.unlink(missing_ok=True)
         raise DataError(f"shard {source} cannot be fetched: {error}") from error
 

@@ -12,6 +12,8 @@ import numpy as np
 from imagesets import fetch
 from imagesets.catalog import CATALOG, ImageSetInfo
 from imagesets.fetch import storage
+from imagesets.fetch.remote import SCHEMES, is_address, list_folder
+from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.fetch.sources import find_local_sources, list_forms
 from imagesets.manifest import SPLITS
 from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
@@ -52,8 +54,8 @@ def open_original(
     if _FREE_NAME.fullmatch(dataset) is None:
         raise SpecError(f"--dataset {dataset!r} cannot be a folder's name here. Use letters, digits, _ and -.")
     chosen = _expand(source)
-    folder = _find_source(os.path.commonpath([path.parent for path in chosen]) if chosen else source)
-    if info is not None and any(find_local_sources(folder, info)):
+    folder = path_of(common_folder(map(str, chosen))) if chosen else _find_source(source)
+    if info is not None and isinstance(folder, Path) and any(find_local_sources(folder, info)):
         return _open_arrays(info, data_dir, folder)
     try:
         original = _open(folder, info, chosen, options or Options())
@@ -74,11 +76,16 @@ def _expand(source: str) -> list[Path] | None:
     Raises:
         DataError: if one that it names is not there.
     """
-    if not re.search(r"[*?{\[]", source) or Path(source).exists() or _URL.match(source):
+    is_far = is_address(source)
+    if not re.search(r"[*?{\[]", source) or (not is_far and (Path(source).exists() or _URL.match(source))):
         return None
     files = []
-    for name in braceexpand.braceexpand(str(Path(source).expanduser().absolute())):
-        found = sorted(map(Path, glob.glob(name)))  # noqa: PTH207  # pathlib's takes no absolute ones
+    for name in braceexpand.braceexpand(str(path_of(source).expanduser().absolute())):
+        path = path_of(name)
+        if is_far:
+            found = sorted(path.parent.glob(path.name)) if re.search(r"[*\[]", path.name) else [path]
+        else:
+            found = sorted(map(Path, glob.glob(name)))  # noqa: PTH207  # pathlib's takes no absolute ones
         if not found:
             raise DataError(f"{name} is not there, which --source {source!r} names. Bring it, or correct the pattern.")
         files += found
@@ -86,11 +93,12 @@ def _expand(source: str) -> list[Path] | None:
 
 
 def _find_source(source: str) -> Path:
+    if is_address(source):
+        if not path_of(source).is_file() and not list_folder(source):
+            raise DataError(f"{source} is empty, or not there. --source names the folder of the original images.")
+        return path_of(source)
     if _URL.match(source):
-        raise DataError(
-            f"--source {source!r} is refused: only folders of this machine are read, no commands and no addresses. "
-            "Fetch it first and name its folder."
-        )
+        raise DataError(f"--source {source!r} is refused: expected a folder, or {', '.join(SCHEMES)}, never a command")
     folder = Path(source.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
     if str(folder).encode(errors="ignore") != os.fsencode(folder):
         raise DataError(
@@ -124,8 +132,8 @@ def _open(
 ) -> Original:
     """The samples of a folder in any form, or of the form that one of its files, if it was named, belongs to."""
     num_kept = info.num_classes if info is not None and info.subset_of else None
-    folder, file = (source, None) if source.is_dir() else (source.parent, source.name)
-    root = folders.find_root(folder) if file is None else None
+    folder, file = (source, None) if chosen or source.is_dir() else (source.parent, source.name)
+    root = folders.find_root(folder) if file is None and isinstance(folder, Path) else None
     has_tars = (folder / ilsvrc.TRAIN_TAR).exists()
     if file in ilsvrc.FILES or (file is None and has_tars and not (root and folders.find_test(root))):
         return ilsvrc.open_tars(folder, num_kept)
@@ -149,7 +157,7 @@ def _open(
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
     if info is not None:
         expected += "".join(f", or {' and '.join(form.names)}" for form in list_forms(info))
-    there = "a file" if file else list_some(sorted(os.listdir(folder))) or "nothing"
+    there = "a file" if file else list_some(sorted(path.name for path in folder.iterdir())) or "nothing"
     raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
 
 

@@ -39,7 +39,9 @@ def _list_shard(folder: Path, shard: dict[str, Any]) -> Listed:
             f"{packed} is compressed ({shard['compression']}), so that no image can be read by itself. Decompress it: "
             f"zstd -d {packed} -o {path}"
         )
-    data, names, sizes = np.memmap(path, np.uint8, "r"), shard["column_names"], shard["column_sizes"]
+    is_near = isinstance(path, Path)  # and not behind an address
+    data = np.memmap(path, np.uint8, "r") if is_near else np.frombuffer(read_file(path), np.uint8)
+    names, sizes = shard["column_names"], shard["column_sizes"]
     if len(data) != shard["raw_data"]["bytes"]:
         raise DataError(f"{path} has {len(data):,} bytes, expected {shard['raw_data']['bytes']:,}. Bring it again.")
     image, label = (names.index(find_column(path, names, expected)) for expected in (IMAGES, LABELS))

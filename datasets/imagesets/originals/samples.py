@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from imagesets.fetch.remote import find, is_address
 from imagesets.manifest import Index, Split
 from suite.base.errors import DataError
 from suite.base.files import open_file
@@ -79,6 +80,9 @@ class HeldBytes(ByteRange):
 
 
 def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = None) -> bytes:
+    if is_address(path):
+        far = find(path)
+        return far.read(offset, length if length >= 0 else far.size)
     try:
         if descriptor is not None:
             return os.pread(descriptor, length, offset)
@@ -179,7 +183,7 @@ class GzipSamples(MemberSamples):
         tar, offset, length = self.places[index, :3].tolist()
         try:
             if self._opened is None or self._opened[0] != tar:
-                self._opened = tar, gzip.GzipFile(self.tars[tar])
+                self._opened = tar, gzip.GzipFile(fileobj=open_file(self.tars[tar]))
             self._opened[1].seek(offset)
             return HeldBytes(str(self.tars[tar]), offset, length, data=self._opened[1].read(length))
         except (OSError, EOFError, zlib.error) as error:

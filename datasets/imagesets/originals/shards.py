@@ -87,9 +87,10 @@ def list_shard(shard: Path, source: LabelSource) -> list[Listed]:
     places: list[tuple[int, int]] = []
     passed: list[str] = []
     with open_file(shard) as file:
+        descriptor = file.fileno() if isinstance(shard, Path) else None  # None: behind an address
         for key, members in _group(shard, passed):
             image = _find_image(shard, key, members)
-            labels.append(_read_label(shard, key, members, image, source, file.fileno()))
+            labels.append(_read_label(shard, key, members, image, source, descriptor))
             names.append(image.name)
             places.append((image.offset, image.length))
     is_named = source.kind in ("folder", "name")
@@ -140,7 +141,7 @@ def _folder_of(image: Member) -> str:
 
 
 def _read_label(
-    shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource, descriptor: int
+    shard: Path, key: str, members: dict[str, Member], image: Member, source: LabelSource, descriptor: int | None
 ) -> int | str:
     if source.kind == "folder" and (folder := _folder_of(image)):
         return folder

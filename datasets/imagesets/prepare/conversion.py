@@ -19,6 +19,7 @@ from rich.console import Console
 from imagesets import manifest as manifests
 from imagesets.catalog import CATALOG
 from imagesets.fetch import lock
+from imagesets.fetch.remote import find, is_address
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
 from imagesets.formats.in_place import find_target
@@ -177,9 +178,12 @@ def _fingerprints(original: Original) -> dict[str, str]:
         if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
         for path in samples.files()
     }
-    states = []
+    states: list[tuple[str, int, int | str]] = []
     try:
         for path in sorted(files):
+            if is_address(path):
+                states.append((path, find(path).size, find(path).version))
+                continue
             state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
             states.append((path, state.st_size, state.st_mtime_ns))
     except OSError as error:

@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from imagesets.fetch.remote import check_address, is_address
 from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
 from imagesets.originals.treatment import DEFAULT_QUALITY
 from suite.base.errors import SpecError
 from suite.spec.resources import StorageFormat
-
-URL_SCHEMES = ("https://", "http://", "gs://", "ais://", "hf://")  # that webdataset opens without a password or shell
 
 
 @dataclass(frozen=True)
@@ -47,19 +45,15 @@ class PrepareSettings:
         storage = find_format(self.storage_format)
         if self.storage_format == "in_place" and self.changes_images:
             raise SpecError("--in-place leaves all images as they are: leave --max-side and --quality out, or convert")
+        if self.source is not None and is_address(self.source):
+            check_address("--source", self.source)
         if self.quality is not None and not storage.has_jpegs:
             raise SpecError(f"--quality is about JPEGs, and format {self.storage_format} has none. Leave it out.")
         if self.shards_url is None:
             return
         if not storage.has_shards:
             raise SpecError(f"--shards-url is about shards, and format {self.storage_format} has none. Leave it out.")
-        if not self.shards_url.startswith(URL_SCHEMES):
-            raise SpecError(f"--shards-url {self.shards_url}: expected {', '.join(URL_SCHEMES)}, never a command")
-        if urlsplit(self.shards_url).password is not None:
-            raise SpecError(
-                "--shards-url holds a password, which all could read in the set's manifest: leave it out, and let "
-                "the machines that fetch have it in ~/.netrc, with the line `netrc` in ~/.curlrc"
-            )
+        check_address("--shards-url", self.shards_url)
 
     @property
     def target(self) -> Path:
