@@ -16,7 +16,7 @@ from itertools import product
 
 from suite.papers.structured_init import PAPER
 from suite.papers.structured_init.init_pseudo_input import COLUMNS, LAPTOP_COLUMN, ROWS
-from suite.spec.claims import Claim, Effect, PaperClaims, logged, mean_of, number
+from suite.spec.claims import Claim, Effect, OfHeads, PaperClaims, logged, mean_of, number
 from suite.spec.profile import Row
 
 _IMPULSES = ("Imp.-3", "Imp.-5")
@@ -319,7 +319,7 @@ _PSEUDO_INPUT = (
 
 def _beside(method: str, layer: int, at: float = 0.0) -> Effect:
     """How much a patch attends to those beside it."""
-    step = "mass one step away"
+    step: OfHeads = "mass one step away"
     return logged("init_attention_maps", method, "top1", "between", layer=layer, of_heads=step, at=at)
 
 
