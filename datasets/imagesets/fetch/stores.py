@@ -1,4 +1,4 @@
-"""The services behind addresses: obstore for s3://, gs:// and https://, huggingface_hub for hf://. Used by ``remote``."""
+"""The services behind addresses: obstore for s3://, gs:// and https://, huggingface_hub for hf://."""
 
 import functools
 from typing import Any
