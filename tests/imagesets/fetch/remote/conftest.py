@@ -18,7 +18,7 @@ import obstore
 import obstore.store
 import pytest
 
-from imagesets.fetch import remote
+from imagesets.fetch import remote, stores
 
 
 class FaultyServer(http.server.ThreadingHTTPServer):
@@ -88,14 +88,14 @@ def forgotten(monkeypatch, tmp_path):
     """A process that has read no address yet, waits little, and has a cache of its own."""
     monkeypatch.setenv("IMAGESETS_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(remote, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(remote, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(stores, "TIMEOUT_S", 0.3)
     for cached in (
         remote.list_folder,
         remote.find,
         remote._open_cache,
-        remote._open_store,
-        remote._hugging_face,
-        remote._find_commit,
+        stores._open_store,
+        stores._hugging_face,
+        stores._find_commit,
     ):
         cached.cache_clear()
 
@@ -130,7 +130,7 @@ def moto():
 @pytest.fixture
 def bucket(moto, forgotten, monkeypatch):
     """An empty bucket, found by the environment alone."""
-    monkeypatch.setattr(remote, "TIMEOUT_S", 30)
+    monkeypatch.setattr(stores, "TIMEOUT_S", 30)
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a key")

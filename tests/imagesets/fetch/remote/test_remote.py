@@ -14,7 +14,7 @@ import obstore
 import pytest
 from huggingface_hub import HfFileSystem
 
-from imagesets.fetch import remote
+from imagesets.fetch import remote, stores
 from imagesets.fetch.remote_path import path_of
 from suite.base.errors import DataError, SpecError
 
@@ -143,7 +143,7 @@ def test_without_room_for_a_cache_the_bytes_come_from_the_server_with_a_warning(
 
 READER = """
 import sys, os
-from imagesets.fetch import remote
+from imagesets.fetch import remote, stores
 from imagesets.fetch.remote_path import path_of
 file = remote.find(sys.argv[1])
 while True:
@@ -218,7 +218,7 @@ def test_hugging_face_s_hub_is_read_by_ranges_of_one_commit(server, monkeypatch)
         server.files[f"/api/datasets/me/photos/revision/{revision}"] = json.dumps(repository).encode()
         server.files[f"/api/datasets/me/photos/tree/{revision}"] = json.dumps([entry]).encode()
     server.files[f"/datasets/me/photos/resolve/{'c' * 40}/0.tar"] = DATA
-    monkeypatch.setattr(remote, "_hugging_face", lambda: HfFileSystem(endpoint=server.url, token=False))
+    monkeypatch.setattr(stores, "_hugging_face", lambda: HfFileSystem(endpoint=server.url, token=False))
     assert remote.list_folder("hf://datasets/me/photos") == ["hf://datasets/me/photos/0.tar"]
     assert remote.find("hf://datasets/me/photos/0.tar").read(10, 20) == DATA[10:30]
 
