@@ -195,7 +195,8 @@ def _check_arrays(index: Index) -> None:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    write_file(folder / MANIFEST, manifest.model_dump_json(indent=1).encode())
+    absent = None if manifest.containers else {"containers"}  # which earlier versions do not know
+    write_file(folder / MANIFEST, manifest.model_dump_json(indent=1, exclude=absent).encode())
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -61,8 +61,9 @@ class IndexedImages(StoredImages):
     def read(self, index: int) -> bytes | Pixels:
         if self._files:
             shard, offset, length, height, width, start, num_bytes, codec = self._places[index].tolist()
-            shape, page = (height, width, 3) if height else None, Page(start, num_bytes, CODECS[codec])
-            image = ByteRange(self._path(shard), offset, length, shape, page if num_bytes else None)
+            shape = (height, width, 3) if height else None
+            page = Page(start, num_bytes, CODECS[codec]) if num_bytes else None
+            image = ByteRange(self._path(shard), offset, length, shape, page)
             data = image.read(self._open(shard))
         else:
             data = ByteRange(self.name(index)).read()
