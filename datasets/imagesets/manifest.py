@@ -132,7 +132,7 @@ class Index:
 
 
 def split_word(name: str, whole: bool = False) -> str | None:
-    """What a file's name says of its split: "train", "val" or "test"; None where it says nothing, or two of them.
+    """Find the split that a file's name says: "train", "val" or "test"; None where it says none, or two of them.
 
     Args:
         whole: no other word may be there.

@@ -35,7 +35,12 @@ class Unfinished(DataError):
 
 
 def download(url: str, path: Path, console: Console, min_kb_per_s: int = MIN_KB_PER_S) -> None:
-    """Fetch ``url`` into ``path``, or the rest of it, with a progress bar: bytes, rate, time left.
+    """Fetch a file, or the rest of it, with a progress bar: bytes, rate, time left.
+
+    Args:
+        url, path: where it is, and where it is written.
+        console: terminal of the bar.
+        min_kb_per_s: least rate; 0 allows any.
 
     Raises:
         DataError: if the server is out of reach or refuses.

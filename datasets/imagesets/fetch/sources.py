@@ -51,7 +51,14 @@ def list_forms(info: ImageSetInfo, npz: str = "") -> Iterator[Form]:
 
 
 def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Console) -> Iterator[tuple[str, Source]]:
-    """List every source with the words that name it: first those in ``folder``, then downloads to ``scratch``."""
+    """List every source with the words that name it.
+
+    Args:
+        folder: folder that the user may have put originals in, which come first.
+        scratch: folder for what is downloaded.
+        info: set that is looked for.
+        console: terminal of the progress bars.
+    """
     yield from find_local_sources(folder, info)
     for form in list_forms(info):
         for site in form.sites:

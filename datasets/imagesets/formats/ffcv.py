@@ -24,7 +24,12 @@ from imagesets.originals.treatment import Wanted, decodable
 
 
 def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | None = None) -> IndexedImages:
-    """Samples of ``folder/SPLIT.beton``, whose own tables say where they lie.
+    """Open ``folder/SPLIT.beton``, whose own tables say where its images lie.
+
+    Args:
+        folder, split: its place.
+        index: labels and sizes that it has to have.
+        manifest: unused, as of all formats.
 
     Raises:
         DataError: if the file is broken or not the index's.

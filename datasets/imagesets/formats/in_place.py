@@ -106,7 +106,13 @@ class InPlace(Sink):
 
 
 def open_in_place(folder: Path, split: Split, index: Index, manifest: Manifest) -> IndexedImages:
-    """The images where they were found, or in the prepared folder itself."""
+    """Open images where they were found, or in the prepared folder itself.
+
+    Args:
+        folder, split: prepared folder, and which of its splits.
+        index: places of the images.
+        manifest: names of the files that they lie in.
+    """
     return IndexedImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
 
 

@@ -58,7 +58,7 @@ class Listed(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What is asked for.
+    """Which images are wanted, and how files are listed.
 
     Attributes:
         num_classes: number of classes that there have to be; None takes it from the files.
