@@ -43,7 +43,7 @@ class LabelSource(NamedTuple):
 
 
 def make_lister(files: Files, label_key: str | None) -> Callable[[Path], list[Listed]]:
-    """Make the function that lists a shard: labels are where the first image has its own, or in ``.json`` by the key."""
+    """Make the function that lists a shard, with labels where the first image has its own, or in ``.json`` by key."""
     source = _find_label_source((files["train"] or files["test"])[0], label_key)
     return functools.partial(list_shard, source=source)
 
