@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* found in sys.modules after im
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"(?P<mark><!-- parsed only: [^\n]+ -->\n)?^```(?P<kind>sh|console)\n(?P<body>.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"(?P<mark><!-- parsed only: .+? -->\n)?^```(?P<kind>sh|console)\n(?P<body>.*?)^```$", re.M | re.S)
 ENDS_AT_ONCE = {"--list", "--show", "--check", "--dry-run", "--status", "--cancel"}
 NO_PROGRAM_OF_OURS = ("source .venv/bin/activate", "sudo apt-get install ")
 
