@@ -146,14 +146,13 @@ def litdatas(packages: Path, folder: Path) -> Callable[[], int]:
 
     transform = _transform()
 
-    class Photographs(StreamingDataset):  # type: ignore[misc]  # untyped
-        """JPEGs, decoded as LitData's manual does."""
+    def collate(samples: list[tuple[bytes, int]]) -> tuple[torch.Tensor, list[int]]:
+        images = [transform(Image.open(io.BytesIO(jpeg)).convert("RGB")) for jpeg, _ in samples]
+        return torch.stack(images), [label for _, label in samples]
 
-        def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-            jpeg, label = super().__getitem__(index)
-            return transform(Image.open(io.BytesIO(jpeg)).convert("RGB")), label
-
-    return _take(StreamingDataLoader(Photographs(str(folder), shuffle=True), batch_size=_BATCH, num_workers=1))
+    dataset = StreamingDataset(str(folder), shuffle=True)
+    fork = {"num_workers": 1, "multiprocessing_context": "fork"}
+    return _take(StreamingDataLoader(dataset, batch_size=_BATCH, collate_fn=collate, **fork))
 
 
 def write_chunks(packages: Path, classes: Path, folder: Path) -> None:
