@@ -91,9 +91,9 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
 
 RUN_COLUMNS = (
     "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
-    "best_top1_percent", "num_evaluations", "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes",
-    "num_ranks", "num_attempts", "num_requeues", "loader", "num_corrupt_images", "protocol_version", "commit",
-    "finished_at",
+    "best_top1_percent", "num_evaluations", "device_hours", "energy_kwh", "peak_memory_gb", "images_per_s",
+    "mfu_percent", "device", "num_nodes", "num_ranks", "num_attempts", "num_requeues", "loader",
+    "num_corrupt_images", "protocol_version", "commit", "finished_at",
 )  # fmt: skip
 
 
@@ -110,7 +110,6 @@ def render_accounting(leaderboard: Leaderboard) -> str:
 
 def _row(result: Result) -> dict[str, object]:
     experiment = result.experiment
-    mfu = result.mfu_percent
     return {
         **result.model_dump(exclude={"experiment"}),
         **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
@@ -119,6 +118,12 @@ def _row(result: Result) -> dict[str, object]:
         "top5_percent": round(result.top5_percent, 4),
         "best_top1_percent": round(result.best_top1_percent, 4),
         "device_hours": round(result.device_hours, 5),
+        "energy_kwh": _rounded(result.energy_kwh, 6),
+        "peak_memory_gb": _rounded(result.peak_memory_gb, 3),
         "images_per_s": round(result.images_per_s, 1),
-        "mfu_percent": mfu and round(mfu, 2),
+        "mfu_percent": _rounded(result.mfu_percent, 2),
     }
+
+
+def _rounded(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits)
