@@ -95,17 +95,19 @@ RUN_COLUMNS = (
     "mfu_percent", "device", "num_nodes", "num_ranks", "num_attempts", "num_requeues", "loader",
     "num_corrupt_images", "protocol_version", "commit", "finished_at",
 )  # fmt: skip
+_WHERE_KNOWN = {"energy_kwh", "peak_memory_gb"}  # columns that are there as soon as one run has recorded them
 
 
 def render_accounting(leaderboard: Leaderboard) -> str:
     """CSV with a line for each readable result of the leaderboard's runs."""
-    records = []
+    rows = []
     for run in leaderboard.ended_runs():
         with contextlib.suppress(RecordError):  # the leaderboard names it
             if (result := run.read_result()) is not None:
-                row = _row(result)
-                records.append({name: row[name] for name in RUN_COLUMNS})
-    return render_records(RUN_COLUMNS, records)
+                rows.append(_row(result))
+    known = {name for row in rows for name in _WHERE_KNOWN if row[name] is not None}
+    columns = [name for name in RUN_COLUMNS if name in known or name not in _WHERE_KNOWN]
+    return render_records(columns, ({name: row[name] for name in columns} for row in rows))
 
 
 def _row(result: Result) -> dict[str, object]:
