@@ -17,12 +17,12 @@ from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
 from launchers.command.custom_models import parse_custom_model, refuse_broken
 from launchers.command.options import GridOptions
 from launchers.command.plan_report import print_plan
+from launchers.core.locks import check_locks, lock_of_one_node
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
 from leaderboards.schemas.answers import Answer
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
-from suite.base.locks import check_locks, lock_of_one_node
 from suite.papers import get_suite, list_suites
 from suite.spec.custom_entries import with_custom_models
 from suite.spec.custom_model import CustomModel

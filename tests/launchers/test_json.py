@@ -1,12 +1,14 @@
 """``--json``: one answer on standard output and nothing else, of the published form, with the documented status."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from launchers import grid
 from launchers.grid import main
 from leaderboards.schemas.answers import ANSWERS, Checked, Plan, Shown, Status, SuiteList
 from suite.base.exit_codes import Exit
@@ -126,3 +128,18 @@ def test_an_error_leaves_standard_output_empty(tmp_path):
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert (ended.returncode, ended.stdout) == (Exit.MISUSE, "")
     assert "unknown suite" in ended.stderr
+
+
+def test_the_manual_lists_every_exit_status():
+    page = (ROOT / "docs/scripts.md").read_text()
+    listed = re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)
+    assert [(int(number), name) for number, name in listed] == [(each.value, each.name) for each in Exit]
+
+
+def test_ctrl_c_ends_with_the_status_of_the_manual_and_no_half_answer(monkeypatch, capsys):
+    def interrupt(console):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grid, "print_suites", interrupt)
+    assert main(["--list", "--json"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().out == ""

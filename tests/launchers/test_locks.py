@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from launchers.core import locks
 from launchers.grid import main
-from suite.base import locks
 from suite.base.exit_codes import Exit
 
 COMMAND = ["--suite", "sample_efficiency", "--profile", "smoke", "--only", "train_fraction=0.03125", "--runs"]
