@@ -88,7 +88,8 @@ class GridOptions:
     def __post_init__(self) -> None:
         if self.watch and not self.status:
             raise SpecError("--watch goes with --status")
-        if self.json and (self.watch or not (self.starts_nothing or self.list_suites or self.check) or self.cancel):
+        looks = self.list_suites or self.show or self.dry_run or self.status or self.check
+        if self.json and (not looks or self.watch or self.cancel or self.freeze is not None):
             raise SpecError(
                 "--json goes with one look: --list, --show, --dry-run, --status without --watch, or --check"
             )

@@ -59,7 +59,7 @@ def is_gpu(device: torch.device) -> bool:
 
 def is_started() -> bool:
     """Whether this process has touched a GPU, after which it cannot be forked."""
-    return torch.cuda.is_initialized()
+    return bool(torch.cuda.is_initialized())
 
 
 def seed_gpu(seed: int) -> None:

@@ -114,7 +114,14 @@ def test_check_answers_each_question_though_the_model_itself_prints(ask, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "options", [[*GRID], [*GRID, "--status", "--watch"], [*GRID, "--cancel"], [*GRID, "--status", "--serve"]]
+    "options",
+    [
+        [*GRID],
+        [*GRID, "--status", "--watch"],
+        [*GRID, "--cancel"],
+        [*GRID, "--show", "--freeze", "plan.json"],
+        [*GRID, "--status", "--serve"],
+    ],
 )
 def test_json_goes_with_one_look_alone(capsys, tmp_path, options):
     assert main([*options, "--json", "--runs", str(tmp_path)]) == Exit.MISUSE
