@@ -17,7 +17,7 @@ from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 
 COLUMNS = (
-    "seed", "top-1 %", "device hours", "energy, kWh", "peak memory, GB", "images/s", "loader", "device", "commit",
+    "seed", "top-1 %", "device hours", "kWh", "peak GB", "images/s", "loader", "device", "commit",
     "finished",
 )  # fmt: skip
 
