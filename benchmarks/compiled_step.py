@@ -21,8 +21,8 @@ from suite.models.registry import build_model
 from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.resources import Resources
 from suite.training import distributed
+from suite.training.accelerator import wait_for
 from suite.training.compilation import compile_training, make_code
-from suite.training.measure.evaluate import wait_for
 from suite.training.optim import build_optimizer
 
 

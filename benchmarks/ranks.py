@@ -11,7 +11,7 @@ from torch.multiprocessing.spawn import spawn as spawn_processes
 
 from suite.spec.resources import Resources
 from suite.training import distributed
-from suite.training.measure.evaluate import wait_for
+from suite.training.accelerator import wait_for
 
 
 def spawn(measure: Callable[..., None], num_ranks: int, *arguments: object) -> None:

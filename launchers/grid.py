@@ -8,6 +8,7 @@ The same command again goes on where the last one ended. What a node calls is ``
 import suite.base.ctrl_c  # noqa: F401  # isort: skip  # before what takes a while
 import contextlib
 import functools
+import json
 import os
 import signal
 import sys
@@ -44,13 +45,13 @@ _POLL_S = 0.25
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; exit status: 0 all done, 1 something failed, 2 misuse, 130 interrupted."""
+    """Run the command line; returns one of the exit statuses of ``suite.base.exit_codes``."""
     console, errors = (SafeConsole(stderr=stderr) for stderr in (False, True))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C: checkpoints first
     try:
         options = parse_options(arguments)
         with serving(options.serve, sys.argv[1:] if arguments is None else arguments, console) as server:
-            status = _run(options, console)
+            status = _answer(options, errors) if options.json else _run(options, console).status
             if server is not None and options.status and not options.watch:
                 with contextlib.suppress(KeyboardInterrupt):
                     server.process.wait()
@@ -69,32 +70,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.FAILED
 
 
-def _run(options: GridOptions, console: Console) -> int:
+def _answer(options: GridOptions, errors: Console) -> int:
+    """Look, and answer as JSON: it alone goes to standard output, all that is meant for people to the other one."""
+    with contextlib.redirect_stdout(sys.stderr):
+        outcome = _run(options, errors)
+    assert outcome.answer is not None
+    print(json.dumps(outcome.answer.model_dump(mode="json"), indent=1, allow_nan=False))  # escapes all but ASCII
+    return outcome.status
+
+
+def _run(options: GridOptions, console: Console) -> Outcome:
     if options.list_suites:
-        print_suites(console)
-        return Exit.DONE
+        return Outcome(Exit.DONE, answer=print_suites(console))
     if options.check:
-        return check(options, console)
+        checked = check(options, console)
+        return Outcome(Exit.DONE if checked.is_sound else Exit.FAILED, answer=checked)
     if options.until is not None and not options.starts_nothing:
-        return train_until(options, functools.partial(_run, console=console), console)
+        return Outcome(Exit(train_until(options, lambda each: _run(each, console).status, console)))
     grid = GridRequest.of(options)
     if options.show:
-        print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
-        return Exit.DONE
+        shown = print_resolved(console, grid.suite, grid.profile_name, grid.experiments)
+        return Outcome(Exit.DONE, answer=shown)
     if options.freeze is not None:
         freeze(grid, options.freeze, console)
-        return Exit.DONE
+        return Outcome(Exit.DONE)
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
         if options.cancel:
-            return on_slurm.cancel(grid, console)
+            return Outcome(Exit(on_slurm.cancel(grid, console)))
         outcome = on_slurm.watch(grid, console) if options.status else on_slurm.train(grid, console)
     else:
         outcome = _train_here(grid, console)
     if outcome.is_over:
         build(options.suite or "", grid.profile_name, options.runs, options.seeds)
-    return outcome.status
+    return outcome
 
 
 def _train_here(grid: GridRequest, console: Console) -> Outcome:
@@ -104,14 +114,15 @@ def _train_here(grid: GridRequest, console: Console) -> Outcome:
     max_parallel, resources = _resources(options, grid.profile, len(gpus))
     plan = grid.plan(resources, console)
     if options.dry_run:
-        print_cost(console, grid.profile, plan, max_parallel * resources.num_ranks)
-        return Outcome(Exit.DONE)
+        devices = max_parallel * resources.num_ranks
+        cost = print_cost(console, grid.suite, grid.profile_name, grid.profile, plan, devices)
+        return Outcome(Exit.DONE, answer=cost)
     to_do = [run for run in plan if run.status.is_open]
     if to_do:
         if grid.profile.device == "gpu":
             _check_gpus(gpus, resources.num_ranks)
         commit()  # says here, where somebody looks, if git cannot tell it
-        grid.make_store()
+        grid.make_store(console)
         grid.make_data_ready(to_do)
         grid.enter_custom_models(to_do, console)
         grid.forget_failures(plan)
@@ -151,7 +162,9 @@ def _resources(options: GridOptions, profile: Profile, num_gpus: int) -> tuple[i
 def _check_gpus(gpus: Sequence[str], num_ranks: int) -> None:
     """Check that there are GPUs for the ranks of one run, each of which needs one of its own."""
     if not gpus:
-        raise RunError("this profile needs a GPU, and torch sees none: use --profile laptop, or another machine")
+        from suite.training.accelerator import missing_gpu  # imports torch
+
+        raise RunError(missing_gpu())
     if num_ranks > len(gpus):
         raise RunError(
             f"torch sees {len(gpus)} of the {num_ranks} GPUs that a run's ranks need, one each: "
@@ -176,12 +189,9 @@ def _watch_pool(pool: LocalPool, followers: Followers, console: Console) -> list
 
 
 def _visible_gpus() -> list[str]:
-    """List the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
-    import torch
+    from suite.training.accelerator import gpu_names  # imports torch
 
-    num_seen = torch.cuda.device_count()  # torch stops at the first name that is none, and sees none of doubled ones
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return named.split(",")[:num_seen] if named else [str(index) for index in range(num_seen)]
+    return gpu_names()
 
 
 if __name__ == "__main__":

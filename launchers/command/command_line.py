@@ -125,6 +125,10 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--show", action="store_true", help="show the profile's experiments and recipes in full, beside the paper's"
     )
+    parser.add_argument(
+        "--json", action="store_true",
+        help="with --list, --show, --dry-run, --status or --check: answer as JSON alone on standard output",
+    )  # fmt: skip
     parser.add_argument("--list", action="store_true", dest="list_suites", help="show all suites, and what they cost")
     add_version(parser)
     parser.add_argument(

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from rich import box
 from rich.console import Console
@@ -15,8 +16,8 @@ from rich.table import Column, Table
 from imagesets.prepared import find_info
 from launchers.command.options import GridOptions
 from launchers.core.cost_estimate import count_flops
+from leaderboards.schemas.answers import Checked, Finding, ModelCost
 from suite.base.errors import SpecError, check_name
-from suite.base.exit_codes import Exit
 from suite.base.frozen import Scalar
 from suite.cost.costs import options_to_count
 from suite.papers import get_suite
@@ -80,8 +81,8 @@ def _scalar(text: str) -> Scalar:
     return text
 
 
-def check(options: GridOptions, console: Console) -> int:
-    """Try the custom model at every size of a suite; exit status 0 where it could be trained, else 1."""
+def check(options: GridOptions, console: Console) -> Checked:
+    """Try the custom model at every size of a suite, and print what it costs where it could be trained."""
     from suite.models.custom import takes_drop_path
     from suite.training.trial import try_experiment  # imports torch
 
@@ -89,21 +90,25 @@ def check(options: GridOptions, console: Console) -> int:
     suite = with_custom_models(get_suite(options.suite or _SUITE), [custom_model], options.profile_name)
     profile = suite.profile(options.profile_name)
     console.print(f"{custom_model.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
-    is_sound = True
+    is_sound, findings, costs = True, list[Finding](), list[ModelCost]()
     for experiment in _networks(profile, of_custom_model=True):
         for finding in try_experiment(experiment, _count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
             is_sound = is_sound and not finding.problem
+            findings.append(Finding(experiment=experiment.id, **asdict(finding)))
         if is_sound:
             rate, source = experiment.recipe.drop_path, experiment.model_source
             if rate and source is not None and not takes_drop_path(source):
                 console.print(f"  the recipe's drop_path of {rate} has no effect: the model takes no such option")
-    if not is_sound:
-        return Exit.FAILED
-    console.print(_costs(profile, options))
-    console.print(_LEGEND)
-    return Exit.DONE
+    if is_sound:
+        costs = _costs(profile, options)
+        console.print(_table(costs))
+        console.print(_LEGEND)
+    return Checked(
+        suite=suite.name, profile=options.profile_name, model=custom_model.describe(), is_sound=is_sound,
+        findings=findings, costs=costs,
+    )  # fmt: skip
 
 
 def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
@@ -112,14 +117,11 @@ def _networks(profile: Profile, of_custom_model: bool) -> list[Experiment]:
     return _distinct_networks(experiment for experiment in chosen if experiment.is_trained)
 
 
-def _costs(profile: Profile, options: GridOptions) -> Table:
+def _costs(profile: Profile, options: GridOptions) -> list[ModelCost]:
     from suite.training.start import fresh_network
     from suite.training.trial import measure_size
 
-    model = Column("model", overflow="fold", min_width=12)  # a name is broken, never cut
-    titles = ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it")
-    numbers = (Column(title, justify="right", no_wrap=True) for title in titles)
-    table = Table(model, *numbers, box=box.SIMPLE_HEAD, pad_edge=False)
+    costs = []
     experiments = [*_networks(profile, of_custom_model=True), *_networks(profile, of_custom_model=False)]
     for experiment in experiments:
         num_classes, side = _count_classes(experiment, options), experiment.image_size
@@ -127,16 +129,31 @@ def _costs(profile: Profile, options: GridOptions) -> Table:
         device = "meta" if experiment.model_source is None else "cpu"  # ours: nothing is computed there
         size = measure_size(functools.partial(fresh_network, experiment, num_classes), side, device)
         batch_size = experiment.recipe.batch_size
-        table.add_row(
-            experiment.model,
-            str(side),
-            str(num_classes),
-            f"{size.num_parameters:,}",
-            f"{flops.total / 1e6:,.1f}",
-            f"{size.bytes_of_model / _MB:,.1f}",
-            str(batch_size),
-            f"{size.bytes_of_batch(batch_size) / _MB:,.1f}",
+        costs.append(
+            ModelCost(
+                model=experiment.model,
+                pixels=side,
+                classes=num_classes,
+                parameters=size.num_parameters,
+                flops=flops.total,
+                bytes_of_model=size.bytes_of_model,
+                batch=batch_size,
+                bytes_with_batch=size.bytes_of_batch(batch_size),
+            )
         )
+    return costs
+
+
+def _table(costs: Sequence[ModelCost]) -> Table:
+    model = Column("model", overflow="fold", min_width=12)  # a name is broken, never cut
+    titles = ("pixels", "classes", "parameters", "MFLOP", "MB", "batch", "MB\nwith it")
+    numbers = (Column(title, justify="right", no_wrap=True) for title in titles)
+    table = Table(model, *numbers, box=box.SIMPLE_HEAD, pad_edge=False)
+    for cost in costs:
+        sizes = (cost.flops / 1e6, cost.bytes_of_model / _MB, cost.bytes_with_batch / _MB)
+        mflop, alone, with_batch = (f"{size:,.1f}" for size in sizes)
+        counts = (str(cost.pixels), str(cost.classes), f"{cost.parameters:,}")
+        table.add_row(cost.model, *counts, mflop, alone, str(cost.batch), with_batch)
     return table
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,10 @@ from imagesets.prepared import check_sides, find_info, find_prepared, make_ready
 from launchers.command.custom_models import parse_custom_model, refuse_broken
 from launchers.command.options import GridOptions
 from launchers.command.plan_report import print_plan
+from launchers.core.locks import check_locks, lock_of_one_node
 from launchers.core.plan import PlannedRun, find_rows, make_plan, select
 from launchers.tracking import check_installed
+from leaderboards.schemas.answers import Answer
 from suite.base.errors import DataError, SpecError, missing_weights
 from suite.base.exit_codes import Exit
 from suite.papers import get_suite, list_suites
@@ -38,10 +39,11 @@ _FEW_STEPS = 50  # a smoke run takes sixty
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a grid went: its exit status, and whether it is over, so that its leaderboard can be built."""
+    """How a grid went: its exit status, whether it is over, so that its leaderboard can be built, and what was seen."""
 
     status: Exit
     is_over: bool = False
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True)
@@ -92,17 +94,21 @@ class GridRequest:
             console.print(f"warning: {warning}", style="yellow")
         return plan
 
-    def make_store(self) -> None:
-        """Make the folder of runs; a SpecError where this user may not write, or the disk is full."""
+    def make_store(self, console: Console) -> None:
+        """Make the folder of runs; a SpecError where it takes no files, or its file system no locks."""
         folder = experiments_folder(self.options.runs)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
+            check_locks(folder)
         except OSError as error:
             raise SpecError(
                 f"--runs {self.options.runs} cannot be written to: {error.strerror}; expected a folder of yours"
             ) from error
+        if why := lock_of_one_node(folder):
+            console.print(
+                f"warning: {folder} may keep locks on this node alone ({why}): start no grid on another node over it",
+                style="yellow",
+            )
 
     def enter_custom_models(self, to_do: Sequence[PlannedRun], console: Console) -> None:
         """Try the models that are none of ours, then write down in the store who is entered, and in whose place."""

@@ -75,6 +75,7 @@ class GridOptions:
     precision: Literal["fp32", "bf16"] | None = None
     retry_failed: bool = False
     dry_run: bool = False
+    json: bool = False
     list_suites: bool = False
     show: bool = False
     cluster: Cluster = "local"
@@ -88,9 +89,16 @@ class GridOptions:
     def __post_init__(self) -> None:
         if self.watch and not self.status:
             raise SpecError("--watch goes with --status")
+        looks = self.list_suites or self.show or self.dry_run or self.status or self.check
+        if self.json and (not looks or self.watch or self.cancel or self.freeze is not None):
+            raise SpecError(
+                "--json goes with one look: --list, --show, --dry-run, --status without --watch, or --check"
+            )
         if self.cancel and (self.status or self.dry_run or self.only):
             raise SpecError("--cancel ends all jobs of a suite's profile: it takes no --status, --dry-run or --only")
-        if self.serve is not None and (self.dry_run or self.show or self.list_suites or self.check or self.cancel):
+        if self.serve is not None and (
+            self.json or self.dry_run or self.show or self.list_suites or self.check or self.cancel
+        ):
             raise SpecError("--serve shows a grid at work: it goes with training, or with --status")
         if self.until is not None and self.only:
             raise SpecError("--seeds until=… trains all configurations of the headline together: it takes no --only")

@@ -13,6 +13,7 @@ from rich.text import Text
 from launchers.core.cost_estimate import count_run_flops
 from launchers.core.plan import Job, PlannedRun, count
 from launchers.core.run_names import describe
+from leaderboards.schemas import answers
 from suite.cost.costs import images_seen, models_to_count, write_hours
 from suite.papers import get_suite, list_suites
 from suite.plugins.find_plugin import Kind, list_plugins
@@ -51,32 +52,24 @@ def _may_norm_less_than_a_batch(job: Job) -> bool:
     return may_be_normed and job.resources.split_batch(batch_size)[0] < batch_size
 
 
-def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], num_devices: int) -> None:
-    """Print FLOPs and hours of every run that is still to be done, at the profile's stated rate.
+def print_cost(
+    console: Console, suite: Suite, name: str, profile: Profile, plan: Sequence[PlannedRun], num_devices: int
+) -> answers.Plan:
+    """Print FLOPs and hours of every run that is still to be done, at the profile's stated rate; returns the same.
 
     Args:
+        name: profile that is planned.
         plan: plan of at least one run.
         num_devices: number of cores or GPUs that work at once.
     """
-    experiments = [run.job.experiment for run in plan]
-    _count_models(console, experiments, plan[0].job.resources)
-    names = describe(experiments)
+    _count_models(console, [run.job.experiment for run in plan], plan[0].job.resources)
+    runs = _estimate(profile, plan)
+    total = sum(run.hours for run in runs if run.state != "done")
     numbers = (Column(title, justify="right") for title in ("images", "FLOPs", "hours"))
     table = Table("run", "data", "state", *numbers, box=box.SIMPLE_HEAD)
-    total = 0.0
-    for run in plan:
-        experiment = run.job.experiment
-        flops = count_run_flops(experiment, run.job.resources)
-        hours = profile.hours(flops)
-        total += 0.0 if run.status.state == "done" else hours
-        table.add_row(
-            names[experiment.id],
-            experiment.dataset,
-            run.status.state,
-            f"{images_seen(experiment, run.job.resources):,.0f}",
-            f"{flops:.2e}",
-            write_hours(hours),
-        )
+    for run in runs:
+        numbers_of_run = (f"{run.images:,.0f}", f"{run.flops:.2e}", write_hours(run.hours))
+        table.add_row(run.name, run.dataset, run.state, *numbers_of_run)
     console.print(table)
     unit = _unit(profile)
     rate = f"{profile.sustained_flops / 1e9:,.0f} GFLOP/s per {unit}"
@@ -84,10 +77,32 @@ def print_cost(console: Console, profile: Profile, plan: Sequence[PlannedRun], n
         f"To go: {write_hours(total)} {unit}-hours of training at a stated {rate}; "
         f"{write_hours(total / num_devices)} hours on {num_devices} at once."
     )
+    return answers.Plan(suite=suite.name, profile=name, runs=runs, unit=unit, hours_needed=total, devices=num_devices)
 
 
-def print_suites(console: Console) -> None:
-    """Print every suite, how many runs each of its profiles has, and what they cost."""
+def _estimate(profile: Profile, plan: Sequence[PlannedRun]) -> list[answers.PlannedRun]:
+    names = describe([run.job.experiment for run in plan])
+    runs = []
+    for run in plan:
+        experiment, flops = run.job.experiment, count_run_flops(run.job.experiment, run.job.resources)
+        runs.append(
+            answers.PlannedRun(
+                id=experiment.id,
+                name=names[experiment.id],
+                folder=str(run.job.directory.path),
+                dataset=experiment.dataset,
+                state=run.status.state,
+                reason=run.status.reason,
+                images=images_seen(experiment, run.job.resources),
+                flops=flops,
+                hours=profile.hours(flops),
+            )
+        )
+    return runs
+
+
+def print_suites(console: Console) -> answers.SuiteList:
+    """Print every suite, how many runs each of its profiles has, and what they cost; returns the same."""
     suites = [get_suite(name) for name in list_suites()]
     profiles = {(suite.name, name): profile for suite in suites for name, profile in suite.profiles.items()}
     names = [name for name in get_args(ProfileName) if any(name == other for _, other in profiles)]
@@ -95,9 +110,10 @@ def print_suites(console: Console) -> None:
     _count_models(console, [experiment for grid in grids.values() for experiment in grid], Resources())
     columns = (Column(name, no_wrap=True) for name in names)
     table = Table("suite", *columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    sizes = {key: _size(profile, grids[key]) for key, profile in profiles.items()}
     for suite in suites:
         keys = [(suite.name, name) for name in names]
-        costs = [_size(profiles[key], grids[key], "\n") if key in profiles else "" for key in keys]
+        costs = [_write_size(sizes[key], "\n") if key in sizes else "" for key in keys]
         what = Text(f"{suite.name}\n", "bold").append(f"{suite.paper.partition(' (')[0]}, {suite.item}\n", "not bold")
         table.add_row(what.append(suite.question, "not bold dim"), *costs)
     console.print(table)
@@ -105,19 +121,32 @@ def print_suites(console: Console) -> None:
     for name in names:
         own = {key: profile for key, profile in profiles.items() if key[1] == name}
         distinct = {experiment.id: experiment for key in own for experiment in grids[key]}
-        console.print(f"  {name}: {_size(next(iter(own.values())), distinct.values())}")
+        console.print(f"  {name}: {_write_size(_size(next(iter(own.values())), distinct.values()))}")
     kinds: tuple[Kind, ...] = ("suites", "models", "image_sets")
-    for kind in kinds:
-        if found := list_plugins(kind):
+    plugins = {kind: list(list_plugins(kind)) for kind in kinds}
+    for kind, found in plugins.items():
+        if found:
             console.print(f"Installed plug-ins among {kind.replace('_', ' ')}: {', '.join(found)}")
+    listed = [
+        answers.ListedSuite(
+            **{field: getattr(suite, field) for field in ("name", "paper", "item", "question")},
+            profiles={name: sizes[suite.name, name] for name in names if (suite.name, name) in sizes},
+        )
+        for suite in suites
+    ]
+    return answers.SuiteList(suites=listed, plugins=plugins)
 
 
-def _size(profile: Profile, experiments: Collection[Experiment], separator: str = ", ") -> str:
+def _size(profile: Profile, experiments: Collection[Experiment]) -> answers.Size:
     hours = profile.hours(sum(count_run_flops(experiment, Resources()) for experiment in experiments))
-    return f"{len(experiments)} runs{separator}{write_hours(hours)} {_unit(profile)}-h"
+    return answers.Size(runs=len(experiments), hours=hours, unit=_unit(profile))
 
 
-def _unit(profile: Profile) -> str:
+def _write_size(size: answers.Size, separator: str = ", ") -> str:
+    return f"{size.runs} runs{separator}{write_hours(size.hours)} {size.unit}-h"
+
+
+def _unit(profile: Profile) -> answers.Unit:
     return "GPU" if profile.device == "gpu" else "core"
 
 

@@ -9,6 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from launchers.core.run_names import describe
+from leaderboards.schemas.answers import Shown, ShownRun
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Profile
 from suite.spec.suite import Suite
@@ -16,8 +17,8 @@ from suite.spec.suite import Suite
 Fields = dict[str, Any]
 
 
-def print_resolved(console: Console, suite: Suite, profile_name: str, experiments: Sequence[Experiment]) -> None:
-    """Print the chosen experiments with their ids, then a table for each model and each recipe.
+def print_resolved(console: Console, suite: Suite, profile_name: str, experiments: Sequence[Experiment]) -> Shown:
+    """Print the chosen experiments with their ids, then a table for each model and each recipe; returns all fields.
 
     These list all values that a field takes, ours and those of the paper's experiments in the same places.
 
@@ -35,6 +36,14 @@ def print_resolved(console: Console, suite: Suite, profile_name: str, experiment
     for name in dict.fromkeys(experiment.recipe.name for experiment in experiments):
         ours = [experiment for experiment in experiments if experiment.recipe.name == name]
         console.print(_table(f"recipe {name}", ours, of_paper, lambda e: e.recipe.model_dump(exclude={"name"})))
+    runs = [
+        ShownRun(id=e.id, name=names[e.id], experiment=_dump(e), paper=_dump(of_paper.get(e.id))) for e in experiments
+    ]
+    return Shown(suite=suite.name, profile=profile_name, runs=runs)
+
+
+def _dump(experiment: Experiment | None) -> Fields | None:
+    return None if experiment is None else experiment.model_dump(mode="json")
 
 
 def _table(

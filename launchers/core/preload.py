@@ -27,9 +27,9 @@ def _load(resources: Resources) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     send_output_to(os.open(os.devnull, os.O_WRONLY))
     import_training(resources)
-    import torch
+    from suite.training.accelerator import is_started
 
-    assert not torch.cuda.is_initialized(), "the process that forks runs must not touch a GPU"
+    assert not is_started(), "the process that forks runs must not touch a GPU"
     gc.collect()
     gc.freeze()  # else each run's first collection would write on, and so copy, all that it shares with the others
 

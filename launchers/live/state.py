@@ -7,8 +7,9 @@ from launchers.command.grid_request import GridRequest
 from launchers.command.options import make_resources
 from launchers.core.plan import Job, make_jobs
 from launchers.core.run_names import describe
+from launchers.slurm.grid_costs import describe_costs, sum_costs
 from launchers.slurm.grid_status import JobStatus, read_status
-from launchers.slurm.status_table import describe_hours, duration, find_troubles, in_order, summarize
+from launchers.slurm.status_table import duration, find_troubles, in_order, summarize
 from suite.base.errors import SuiteError
 from suite.base.files import mark_of
 from suite.store.run_store import find_runs
@@ -44,7 +45,7 @@ class StateReader:
         names = describe([job.experiment for job in jobs])
         return {
             "summary": summarize(found),
-            "hours": describe_hours(found, self._profile),
+            "hours": describe_costs(sum_costs(found, self._profile)),
             "troubles": find_troubles(self._store, found),
             "runs": [_view(status, names[status.job.experiment.id]) for status in in_order(found)],
         }

@@ -9,19 +9,18 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from launchers.core.plan import Job, read_progress, read_run_statuses
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, read_starts, read_tail
 from launchers.slurm.queries import EndedJob, QueuedJob
 from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, submissions_folder
-from suite.store import attempts, run_status
+from leaderboards.schemas.answers import JobState
+from suite.store import attempts
 from suite.store.attempts import Attempt
 from suite.store.heartbeat import find_stall
 from suite.store.run_status import RunStatus
-
-JobState = Literal[run_status.State, "requeued", "pending", "cancelled"]
 
 _FULL_BYTES = 1_000_000
 _ENDED = {
@@ -49,7 +48,8 @@ class JobStatus:
 
     ``waiting`` is for another run, ``pending`` for SLURM. ``detail`` says why it waits or failed; ``array`` is SLURM's,
     of a run that is in its queue; ``stall`` says how long a run has shown no sign of life that should have;
-    ``passed_over`` tells of checkpoints that it could not go on from; hours are GPU-hours, or rank-hours on CPUs.
+    ``passed_over`` tells of checkpoints that it could not go on from; hours are GPU-hours, or rank-hours on CPUs;
+    energy and memory are None where they are unknown.
     """
 
     job: Job
@@ -62,6 +62,8 @@ class JobStatus:
     stall: str = ""
     passed_over: str = ""
     hours_used: float = 0.0
+    energy_kwh: float | None = None
+    peak_memory_gb: float | None = None
     top1_percent: float | None = None
 
     @property
@@ -136,6 +138,7 @@ class _SlurmsWord:
             tried = attempts.read_attempts(job.directory) if result.num_unusable_checkpoints else []
             return JobStatus(
                 job, "done", num_requeues=result.num_requeues, hours_used=result.device_hours,
+                energy_kwh=result.energy_kwh, peak_memory_gb=result.peak_memory_gb,
                 top1_percent=result.top1_percent, passed_over=attempts.describe_skipped(tried),
             )  # fmt: skip
         tried = attempts.read_attempts(job.directory)
@@ -145,6 +148,8 @@ class _SlurmsWord:
             "metrics": read_progress(job.directory),
             "num_requeues": attempts.num_requeues(tried),
             "hours_used": attempts.device_hours(tried),
+            "energy_kwh": attempts.energy_kwh(tried),
+            "peak_memory_gb": attempts.peak_memory_gb(tried),
             "passed_over": attempts.describe_skipped(tried),
             "array": queued.job_id.partition("_")[0] if queued else "",
         }

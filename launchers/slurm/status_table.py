@@ -12,13 +12,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from launchers.core.console import Excerpt
-from launchers.core.cost_estimate import count_run_flops
 from launchers.core.plan import LONGEST_S
 from launchers.core.run_names import describe
-from launchers.slurm.grid_status import JobState, JobStatus
+from launchers.slurm.grid_costs import describe_costs, sum_costs
+from launchers.slurm.grid_status import JobStatus
 from launchers.slurm.lost_starts import bad_nodes, read_starts
 from launchers.slurm.submission_record import find_submissions, submissions_folder
-from suite.cost.costs import write_hours
+from leaderboards.schemas.answers import JobState
 from suite.spec.profile import Profile
 
 _STYLES: dict[JobState, str] = {
@@ -36,28 +36,6 @@ _STYLES: dict[JobState, str] = {
 }
 _MAX_ROWS = 60
 _STRAGGLES = 0.5  # of the others' pace
-
-
-def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
-    """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
-    needed, by_flops = 0.0, dict[str, float]()
-    for status in found:
-        experiment, resources = status.job.experiment, status.job.resources
-        if status.state != "done" and status.remaining_s is not None:
-            needed += status.remaining_s * resources.num_ranks / 3600
-        elif status.state != "done":
-            configuration = experiment.configuration_id
-            if configuration not in by_flops:
-                by_flops[configuration] = profile.hours(count_run_flops(experiment, resources))
-            needed += by_flops[configuration]
-    return needed
-
-
-def describe_hours(found: Sequence[JobStatus], profile: Profile) -> str:
-    """Say in one line what the runs have used, and what they still need."""
-    unit = "GPU" if profile.device == "gpu" else "rank"
-    used = sum(status.hours_used for status in found)
-    return f"{unit}-hours: {write_hours(used)} used, {write_hours(hours_needed(found, profile))} needed"
 
 
 def render_status(found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str] = ()) -> RenderableType:
@@ -80,7 +58,7 @@ def render_status(found: Sequence[JobStatus], profile: Profile, troubles: Sequen
         )
     hidden = f" ({len(found) - len(shown)} not shown)" if len(shown) < len(found) else ""
     warnings = [Excerpt(trouble, "yellow") for trouble in troubles]
-    return Group(table, f"{summarize(found)}{hidden}", describe_hours(found, profile), *warnings)
+    return Group(table, f"{summarize(found)}{hidden}", describe_costs(sum_costs(found, profile)), *warnings)
 
 
 def in_order(found: Sequence[JobStatus]) -> list[JobStatus]:

@@ -16,10 +16,12 @@ from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures
 from launchers.core.plan import Job, PlannedRun, make_jobs
 from launchers.slurm import queries as slurm
+from launchers.slurm.grid_costs import make_answer
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.status_table import find_troubles, render_status
 from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, owner_of, submissions_folder
 from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
+from leaderboards.schemas.answers import Plan
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
 from suite.base.files import naming_disk_errors, wait_for_lock
@@ -39,13 +41,12 @@ def train(grid: GridRequest, console: Console) -> Outcome:
     resources = _resources(options, grid.profile, allocation)
     plan = grid.plan(resources, console)
     if options.dry_run:
-        _dry_run(grid, plan, allocation, console)
-        return Outcome(Exit.DONE)
+        return Outcome(Exit.DONE, answer=_dry_run(grid, plan, allocation, console))
     with _submitting(options.runs, console):  # of two grids, the second sees what the first has submitted
         missing, queued, num_left = _missing(grid, plan)
         if missing:
             _check_owners(options.runs, missing)
-            grid.make_store()
+            grid.make_store(console)
             grid.make_data_ready(missing)
             grid.enter_custom_models(missing, console)
             submitter = _submitter(grid, missing, allocation, queued)
@@ -91,8 +92,10 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
     jobs = jobs_of(grid)
     if not (options.watch or until_all_ended):
         found = read_status(jobs, options.runs)
-        console.print(render_status(found, grid.profile, find_troubles(options.runs, found)))
-        return Outcome(Exit.DONE)
+        troubles = find_troubles(options.runs, found)
+        console.print(render_status(found, grid.profile, troubles))
+        answer = make_answer(grid.suite.name, grid.profile_name, found, grid.profile, troubles)
+        return Outcome(Exit.DONE, answer=answer)
     try:
         found = _follow(grid, jobs, console)
     except KeyboardInterrupt:
@@ -169,7 +172,7 @@ def _place_of(trouble: str) -> str:
     return " ".join(trouble.split()[:3])
 
 
-def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> None:
+def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> Plan:
     open_runs = [run for run in plan if run.status.is_open]
     if open_runs:
         submitter = _submitter(grid, open_runs, allocation)
@@ -177,7 +180,8 @@ def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, 
         submitter.test()
         console.print(submitter.describe_order())
     num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.slurm.runs_per_job)
-    print_cost(console, grid.profile, plan, max(1, num_jobs) * plan[0].job.resources.num_ranks)
+    num_devices = max(1, num_jobs) * plan[0].job.resources.num_ranks
+    return print_cost(console, grid.suite, grid.profile_name, grid.profile, plan, num_devices)
 
 
 def _submitter(

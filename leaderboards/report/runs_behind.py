@@ -10,12 +10,15 @@ from leaderboards.boards.cells import Cell
 from leaderboards.boards.usable_runs import short_commit
 from suite.base.arguments import program, spell_seeds
 from suite.base.errors import RecordError
-from suite.cost.costs import write_hours
+from suite.cost.costs import write_hours, write_known
 from suite.spec.experiment import Experiment, experiment_fields
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
 
-COLUMNS = ("seed", "top-1 %", "device hours", "images/s", "loader", "device", "commit", "finished")
+COLUMNS = (
+    "seed", "top-1 %", "device hours", "kWh", "peak GB", "images/s", "loader", "device", "commit",
+    "finished",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ def _format_run(result: Result) -> tuple[str, ...]:
     how += ", compiled" if result.compiled else ""
     return (
         str(result.experiment.seed), f"{result.top1_percent:.2f}", write_hours(result.device_hours),
+        write_known(result.energy_kwh), write_known(result.peak_memory_gb),
         f"{result.images_per_s:,.1f}", result.loader, f"{result.device}{how}", short_commit(result.commit),
         result.finished_at[:19],
     )  # fmt: skip

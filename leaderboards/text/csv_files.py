@@ -84,26 +84,27 @@ def _line(board: Board, cell: Cell) -> dict[str, object]:
 
 RUN_COLUMNS = (
     "run", "kind", "parent", "model", "dataset", "train_fraction", "seed", "top1_percent", "top5_percent",
-    "best_top1_percent", "num_evaluations", "device_hours", "images_per_s", "mfu_percent", "device", "num_nodes",
-    "num_ranks", "num_attempts", "num_requeues", "loader", "num_corrupt_images", "protocol_version", "commit",
-    "finished_at",
+    "best_top1_percent", "num_evaluations", "device_hours", "energy_kwh", "peak_memory_gb", "images_per_s",
+    "mfu_percent", "device", "num_nodes", "num_ranks", "num_attempts", "num_requeues", "loader",
+    "num_corrupt_images", "protocol_version", "commit", "finished_at",
 )  # fmt: skip
+_WHERE_KNOWN = {"energy_kwh", "peak_memory_gb"}  # columns that are there as soon as one run has recorded them
 
 
 def render_accounting(leaderboard: Leaderboard) -> str:
     """CSV with a line for each readable result of the leaderboard's runs."""
-    records = []
+    rows = []
     for run in leaderboard.ended_runs():
         with contextlib.suppress(RecordError):  # the leaderboard names it
             if (result := run.read_result()) is not None:
-                row = _row(result)
-                records.append({name: row[name] for name in RUN_COLUMNS})
-    return render_records(RUN_COLUMNS, records)
+                rows.append(_row(result))
+    known = {name for row in rows for name in _WHERE_KNOWN if row[name] is not None}
+    columns = [name for name in RUN_COLUMNS if name in known or name not in _WHERE_KNOWN]
+    return render_records(columns, ({name: row[name] for name in columns} for row in rows))
 
 
 def _row(result: Result) -> dict[str, object]:
     experiment = result.experiment
-    mfu = result.mfu_percent
     return {
         **result.model_dump(exclude={"experiment"}),
         **experiment.model_dump(include={"kind", "model", "dataset", "train_fraction", "seed"}),
@@ -112,6 +113,12 @@ def _row(result: Result) -> dict[str, object]:
         "top5_percent": round(result.top5_percent, 4),
         "best_top1_percent": round(result.best_top1_percent, 4),
         "device_hours": round(result.device_hours, 5),
+        "energy_kwh": _rounded(result.energy_kwh, 6),
+        "peak_memory_gb": _rounded(result.peak_memory_gb, 3),
         "images_per_s": round(result.images_per_s, 1),
-        "mfu_percent": mfu and round(mfu, 2),
+        "mfu_percent": _rounded(result.mfu_percent, 2),
     }
+
+
+def _rounded(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits)

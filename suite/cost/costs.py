@@ -60,6 +60,11 @@ def write_hours(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
 
 
+def write_known(amount: float | None) -> str:
+    """Write an amount as ``write_hours`` does, or that it is unknown."""
+    return "unknown" if amount is None else write_hours(amount)
+
+
 def _count(experiment: Experiment, info: ImageSetInfo, counter: Counter) -> Flops | None:
     sizes = {"num_classes": info.num_classes, "image_size": experiment.image_size}
     return counter(experiment.model, **sizes, **options_to_count(experiment))

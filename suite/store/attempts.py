@@ -19,6 +19,7 @@ from suite.store.run_directory import RunDirectory
 
 _Count = Annotated[int, Field(ge=0, le=10**9)]
 _Time = Annotated[float, Field(ge=0, le=1e11)]
+_Usage = Annotated[float, Field(ge=0, le=1e9)]
 End = Literal["finished", "failed", "interrupted", "lost"]  # lost: killed without a word
 
 
@@ -39,6 +40,8 @@ class Attempt(Frozen):
     from_step: _Count = 0  # of the checkpoint that it went on from
     num_unusable_checkpoints: _Count = 0  # newer ones than that, damaged or not its own
     staging_s: _Time = 0.0  # of its seconds, those in which its images were copied to the node
+    energy_kwh: _Usage | None = None  # until its end, or where it was killed its last checkpoint; None: unknown
+    peak_memory_gb: _Usage | None = None  # of the rank that took most
 
     @property
     def seconds(self) -> float:
@@ -77,6 +80,11 @@ def record_staging(run: RunDirectory, seconds: float) -> None:
     _append(run, staging_s=seconds, **this_job())
 
 
+def record_usage(run: RunDirectory, energy_kwh: float | None, peak_memory_gb: float) -> None:
+    """Note what this attempt has drawn so far."""
+    _append(run, energy_kwh=energy_kwh, peak_memory_gb=peak_memory_gb, **this_job())
+
+
 def this_job() -> dict[str, Any]:
     """Which job of SLURM's this process belongs to, and how often that was requeued."""
     array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
@@ -98,7 +106,7 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
             if "started_at" in fields:
                 attempts.append(Attempt.model_validate(fields))
             elif attempts and (attempts[-1].job, attempts[-1].restarts) == (fields.get("job"), fields.get("restarts")):
-                attempts[-1] = attempts[-1].model_copy(update=fields)
+                attempts[-1] = Attempt.model_validate(attempts[-1].model_dump() | fields)
     if attempts and attempts[-1].end is None:
         times = [attempts[-1].started_at]
         for path in (run.metrics_path, run.heartbeat_path, run.log_path):
@@ -111,6 +119,17 @@ def read_attempts(run: RunDirectory) -> list[Attempt]:
 def device_hours(attempts: Sequence[Attempt]) -> float:
     """GPU-hours, or rank-hours where a run had no GPU: start-up, evaluation and lost steps included."""
     return sum(attempt.seconds * attempt.num_ranks for attempt in attempts) / 3600
+
+
+def energy_kwh(attempts: Sequence[Attempt]) -> float | None:
+    """Energy of all attempts; None where one of them could not read its counters."""
+    drawn = [attempt.energy_kwh for attempt in attempts]
+    return None if None in drawn or not drawn else sum(filter(None, drawn))
+
+
+def peak_memory_gb(attempts: Sequence[Attempt]) -> float | None:
+    """The most memory that one rank has taken in any attempt; None where none recorded it."""
+    return max((a.peak_memory_gb for a in attempts if a.peak_memory_gb is not None), default=None)
 
 
 def describe_skipped(attempts: Sequence[Attempt]) -> str:

@@ -10,10 +10,10 @@ from suite.base.reading import read_json
 from suite.spec.experiment import Experiment
 from suite.spec.resources import StorageFormat
 
-# Of result.json. Older ones lack: 6 staging; 5 predictions, and images that are drawn by seeds or shuffled; 4
-# micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its own, digests of maps, and foreign
-# models.
-RESULT_FORMAT = 7
+# Of result.json. Older ones lack: 7 energy and peak memory; 6 staging; 5 predictions, and images that are drawn by
+# seeds or shuffled; 4 micro-batches; 3 a seal, always, and threads; 2 compiled steps; 1 a number of its own, digests of
+# maps, and foreign models.
+RESULT_FORMAT = 8
 
 PROTOCOL_VERSION = 2
 """The version of what a training does: raised, with an entry in the changelog, when an experiment computes something
@@ -60,6 +60,8 @@ class Result(Frozen):
     num_requeues: NonNegativeInt = 0  # by SLURM
     num_unusable_checkpoints: NonNegativeInt = 0  # damaged or another run's, and not gone on from
     device_hours: NonNegativeFloat = 0.0  # of all ranks in all attempts, start-up and evaluation included
+    energy_kwh: NonNegativeFloat | None = None  # of the same, of their GPUs or processors; None = unknown
+    peak_memory_gb: NonNegativeFloat | None = None  # on one GPU, or of one process on a CPU, in 10^9 bytes
     mfu_percent: float | None = Field(None, ge=0)  # model FLOPs over the device's peak; None where that is not known
     inference_images_per_s: NonNegativeFloat = 0.0  # of the last evaluation's forward passes, on one device
     num_macs: NonNegativeInt = 0  # multiply-adds of one image's forward pass

@@ -23,6 +23,7 @@ from suite.cost.known_flops import read_shipped
 from suite.spec.model_options import read_options
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
+from suite.training.accelerator import device_of, missing_gpu, num_gpus, take_gpu
 from suite.training.checkpoint_files import HashedFiles
 from suite.training.environment import commit, keep_freed_memory
 from suite.training.optim import clip_before_steps
@@ -118,8 +119,9 @@ def _needs_deepspeed(resources: Resources) -> bool:
 
 
 def check_device(resources: Resources) -> None:
-    if resources.device == "gpu" and not torch.cuda.is_available():
-        raise RunError("this run needs a GPU, and torch sees none; use --profile laptop, or a machine with a GPU")
+    """Raise RunError where a GPU is asked for, and torch sees none."""
+    if resources.device == "gpu" and (problem := missing_gpu()):
+        raise RunError(problem)
 
 
 def start(resources: Resources) -> Ranks:
@@ -146,19 +148,18 @@ def start(resources: Resources) -> Ranks:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         device = torch.device("cpu")
     else:
-        device = _choose_gpu()
-        torch.cuda.set_device(device)
+        device = take_gpu(_choose_gpu())
     if _needs_deepspeed(resources):
         _connect(device)
     return Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
 
 
-def _choose_gpu() -> torch.device:
+def _choose_gpu() -> int:
     """Choose the GPU of this rank's number, or the only one it sees, where a site binds each process to its own.
 
     LOCAL_RANK then says so, since DeepSpeed goes by it.
     """
-    num_seen, local_rank = torch.cuda.device_count(), int(os.environ["LOCAL_RANK"])
+    num_seen, local_rank = num_gpus(), int(os.environ["LOCAL_RANK"])
     if num_seen == 1:
         local_rank = 0
     if local_rank >= num_seen:
@@ -167,7 +168,7 @@ def _choose_gpu() -> torch.device:
             "start fewer ranks a machine, or give the job more GPUs"
         )
     os.environ["LOCAL_RANK"] = str(local_rank)
-    return torch.device("cuda", local_rank)
+    return local_rank
 
 
 @watch_for_lost_peers()
@@ -198,9 +199,8 @@ def initialize(model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recip
         clip_before_steps(optimizer, model, recipe.clip_grad_norm)
     if _needs_deepspeed(resources):
         return wrap_in_deepspeed(model, optimizer, recipe, resources)
-    device = torch.device("cuda", torch.cuda.current_device()) if resources.device == "gpu" else torch.device("cpu")
     _, accumulation = resources.split_batch(recipe.batch_size)
-    return PlainEngine(model, optimizer, accumulation, recipe.precision == "bf16", device)
+    return PlainEngine(model, optimizer, accumulation, recipe.precision == "bf16", device_of(resources.device))
 
 
 @watch_for_lost_peers()

@@ -13,6 +13,7 @@ import torch
 
 from suite.base.commit import commit as commit  # results bear it
 from suite.spec.resources import Resources
+from suite.training.accelerator import gpu_name
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h's
 _PACKAGES = ("torch", "timm", "deepspeed", "numpy")
@@ -63,7 +64,8 @@ def describe(resources: Resources, num_ranks: int, num_attempts: int) -> dict[st
 
 
 def device_name(resources: Resources) -> str:
-    return str(torch.cuda.get_device_name()) if resources.device == "gpu" else processor_name()
+    """The GPU's or the CPU's name."""
+    return gpu_name() if resources.device == "gpu" else processor_name()
 
 
 def processor_name() -> str:

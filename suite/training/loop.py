@@ -23,6 +23,7 @@ from suite.store.heartbeat import Heartbeat
 from suite.store.results import PROTOCOL_VERSION, Result, why_void
 from suite.store.run_directory import RunDirectory
 from suite.training import checkpoint, distributed
+from suite.training.accelerator import is_gpu, seed_gpu, wait_for
 from suite.training.checkpoint_files import Origin
 from suite.training.checkpoint_times import CheckpointTimes
 from suite.training.compilation import compile_training, make_code
@@ -31,11 +32,12 @@ from suite.training.distributed import Ranks, watch_for_lost_peers
 from suite.training.environment import StopRequest
 from suite.training.learning_rate import LearningRate
 from suite.training.measure import probing
-from suite.training.measure.evaluate import Accuracy, evaluate, wait_for
+from suite.training.measure.evaluate import Accuracy, evaluate
 from suite.training.measure.waiting import Waiting
 from suite.training.optim import build_optimizer
 from suite.training.outcome import make_result
 from suite.training.start import choose_parent, has_batch_norm, set_memory_format, start_network
+from suite.training.usage import Usage
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
 
@@ -90,6 +92,7 @@ class Training:
         protocol_version = state.get("protocol_version", PROTOCOL_VERSION)
         self._check_checkpoint(protocol_version, state.get("norm_batch", self.norm_batch))
         self.progress = Progress(**state.get("progress", {}))
+        self.usage = Usage(run, ranks)
         self.probe = None
         self.looked: dict[str, probing.Lines] = {}  # what the probe has measured last
         if ranks.is_first:
@@ -193,7 +196,7 @@ class Training:
         seed = int(seeds.generate_state(1, np.uint64)[0] >> 1)
         torch.default_generator.manual_seed(seed)  # torch.manual_seed notes a stack for each GPU, used or not
         if self.ranks.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
+            seed_gpu(seed)
         total = torch.zeros((), device=self.ranks.device)
         for micro_images, micro_labels in zip(
             images.split(self.micro_batch), labels.split(self.micro_batch), strict=True
@@ -215,6 +218,7 @@ class Training:
         self._check_finite("training loss", loss, rate)
         images_per_s = steps_per_s * self.recipe.batch_size
         self._append(loss=loss, learning_rate=rate, images_per_s=images_per_s, data_wait_percent=100 * waiting)
+        self.usage.look()
 
     def _check_finite(self, what: str, loss: float, rate: float) -> None:
         if not math.isfinite(loss):
@@ -267,6 +271,7 @@ class Training:
 
     def _save(self) -> None:
         self.progress.corrupt = self._all_corrupt()
+        self.usage.record()
         step, progress = self.progress.step, asdict(self.progress)
         state = {"progress": progress, "protocol_version": PROTOCOL_VERSION, "norm_batch": self.norm_batch}
         checkpoint.save(self.engine, self.directory, self.ranks, self.resources, self.origin, step, state)
@@ -279,6 +284,7 @@ class Training:
     def _finish(self, accuracy: Accuracy) -> Result | None:
         corrupt = self._all_corrupt()
         weights = distributed.full_state_dict(self.engine, self.resources.zero_stage)
+        self.usage.record()
         if not self.ranks.is_first:
             return None
         weights_sha256 = checkpoint.save_weights(weights, self.directory.weights_path)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from suite.spec.recipe import Recipe
+from suite.training.accelerator import is_gpu
 
 
 def build_optimizer(
@@ -30,7 +31,7 @@ def build_optimizer(
     groups = [group for group in groups if group["params"]]
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=recipe.learning_rate, momentum=recipe.momentum)
-    is_on_gpu = device is not None and device.type == "cuda"
+    is_on_gpu = device is not None and is_gpu(device)
     fused = True if is_on_gpu or is_compiled else None  # None: as torch chooses
     return torch.optim.AdamW(groups, lr=recipe.learning_rate, eps=recipe.adam_epsilon, fused=fused)
 

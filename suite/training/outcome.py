@@ -14,7 +14,7 @@ from suite.models.flops import count_flops
 from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
-from suite.store.attempts import device_hours, num_requeues, read_attempts
+from suite.store.attempts import device_hours, energy_kwh, num_requeues, peak_memory_gb, read_attempts
 from suite.store.predictions import write_predictions
 from suite.store.results import PROTOCOL_VERSION, RESULT_FORMAT, Result
 from suite.store.run_directory import RunDirectory
@@ -104,6 +104,8 @@ def make_result(
         num_unusable_checkpoints=sum(attempt.num_unusable_checkpoints for attempt in attempts),
         device_hours=device_hours(attempts),
         staging_s=sum(attempt.staging_s for attempt in attempts),
+        energy_kwh=energy_kwh(attempts),
+        peak_memory_gb=peak_memory_gb(attempts),
         plan_sha256=resources.plan_sha256,
         mfu_percent=mfu_percent(flops, experiment.recipe, images_per_s / ranks.num_ranks, device)
         if experiment.is_trained

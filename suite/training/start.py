@@ -22,6 +22,7 @@ from suite.models.registry import build_model
 from suite.spec.experiment import Experiment
 from suite.store.results import Result
 from suite.store.run_directory import RunDirectory
+from suite.training.accelerator import is_gpu
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def set_memory_format(network: nn.Module, device: torch.device) -> nn.Module:
     Its fast convolutions compute in that order, and would transpose images and weights before and after each. Returns
     the same network, which on a CPU, or without batch norms of images, stays as it is.
     """
-    if device.type == "cuda" and any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
+    if is_gpu(device) and any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub leaves it out
         network.register_forward_pre_hook(_to_channels_last)
     return network

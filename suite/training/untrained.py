@@ -17,6 +17,7 @@ from suite.training.measure.evaluate import evaluate
 from suite.training.measure.maps import record_maps
 from suite.training.outcome import make_result
 from suite.training.start import choose_parent, start_network, trained_network
+from suite.training.usage import Usage
 
 
 def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> Result | None:
@@ -30,7 +31,7 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
         RunError: a parent that is not finished, or whose weights are gone; a measured loss that is not finite.
         SpecError: there is nothing of that kind to mask.
     """
-    parent = choose_parent(run, experiment)
+    parent, usage = choose_parent(run, experiment), Usage(run, ranks)
     images = ImageLoader(experiment, resources)
     source = (run, experiment) if parent is None else (parent.run, parent.experiment)
     make_network = start_network if parent is None else trained_network
@@ -43,6 +44,7 @@ def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ran
             f"the test loss is {accuracy.loss}, expected a finite number: the network of {source[1].id} overflows in "
             f"{experiment.recipe.precision}. Look at its metrics; its recipe may need a lower learning rate"
         )
+    usage.record()
     corrupt = ranks.union(images.corrupt)  # of all test images: each rank has read its share
     if not ranks.is_first:
         return None

@@ -264,8 +264,11 @@ def plain(tmp_path_factory):
     return execute(tmp_path_factory.mktemp("plain") / "run", EXPERIMENT)
 
 
-def test_a_result_names_its_device(plain):
-    assert plain.read_result().device == (processor_name() if SMALL else torch.cuda.get_device_name())
+def test_a_result_names_its_device_and_what_it_took(plain, record_property):
+    result = plain.read_result()
+    assert result.device == (processor_name() if SMALL else torch.cuda.get_device_name())
+    assert 0 < result.peak_memory_gb < 100
+    record_property("energy_kwh", result.energy_kwh)  # None where NVML, or pynvml, is not there
 
 
 @pytest.mark.parametrize("zero_stage", [1, 2, 3])

@@ -130,8 +130,8 @@ def checked(model, monkeypatch):
 
     def checked(*options, name="mine"):
         console = Console(file=io.StringIO(), width=80)
-        status = check(parse_options(["--check", model.replace("mine", name), *options]), console)
-        return status, console.file.getvalue()
+        found = check(parse_options(["--check", model.replace("mine", name), *options]), console)
+        return int(not found.is_sound), console.file.getvalue()
 
     return checked
 

@@ -12,10 +12,11 @@ from rich.console import Console
 
 from launchers.core.plan import Job
 from launchers.slurm import queries as slurm
+from launchers.slurm.grid_costs import hours_needed
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.lost_starts import note_start
 from launchers.slurm.queries import EndedJob, QueuedJob
-from launchers.slurm.status_table import find_troubles, hours_needed, render_status
+from launchers.slurm.status_table import find_troubles, render_status
 from launchers.slurm.submission_record import Submission, cancel_mark, write_submission
 from suite.base.errors import RecordError, RunError
 from suite.papers import get_suite

@@ -7,6 +7,7 @@ go through their own command line and no further. What ``make`` starts is a comm
 
 import argparse
 import ast
+import json
 import os
 import re
 import runpy
@@ -162,6 +163,9 @@ def test_a_command_of_the_manual_does_what_it_says(folder, command, monkeypatch,
     signal.signal(signal.SIGTERM, before)
     said = capsys.readouterr().out
     assert said or "my_images.py" in command
+    if "--json" in command:
+        assert json.loads(said)["format_version"]
+        return
     assert ("--check" in command) == (said.count(": yes") == 10)
     for name, model in re.findall(r"--(?:check|challenger) (\w+)=(\S+)", command):
         pattern = rf"{name}: {model} \(" if "--check" in command else rf"^  {name}-[0-9a-f]{{16}}/seed-0 "

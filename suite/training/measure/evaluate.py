@@ -11,6 +11,7 @@ from torch import nn
 from imagesets.loader import ImageLoader
 from suite.base.errors import DataError
 from suite.store.predictions import Predictions
+from suite.training.accelerator import wait_for
 from suite.training.distributed import Ranks, watch_for_lost_peers
 
 _BATCH = 250
@@ -72,9 +73,3 @@ def evaluate(model: nn.Module, images: ImageLoader, ranks: Ranks, precision: str
     predictions = Predictions(classes, images.test_labels.astype(np.int16))
     images_per_s = num_passed / max(forward_s, 1e-9)
     return Accuracy(100 * top1, 100 * top5, loss_mean, int(num_images), predictions, images_per_s)
-
-
-def wait_for(device: torch.device) -> None:
-    """Until a GPU has done what it was given, so that the clock shows what that took; a CPU always has."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from suite.training.accelerator import is_gpu, mark_time
+
 
 class Waiting:
     """Adds up the time inside its ``with`` in which the device had nothing to do.
@@ -26,13 +28,9 @@ class Waiting:
     def take_s(self) -> float:
         """Seconds since the last call; on a GPU only once it has done all that it was given."""
         spans, self._spans = self._spans, []
-        if self._device.type != "cuda":
+        if not is_gpu(self._device):
             return float(sum(ended - began for began, ended in spans))
         return float(sum(began.elapsed_time(ended) for began, ended in spans)) / 1e3
 
     def _mark(self) -> Any:
-        if self._device.type != "cuda":
-            return time.monotonic()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._device))
-        return event
+        return mark_time(self._device) if is_gpu(self._device) else time.monotonic()

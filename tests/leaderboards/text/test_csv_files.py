@@ -4,7 +4,8 @@ import io
 import pytest
 
 from leaderboards.boards.board import make_leaderboard
-from leaderboards.text.csv_files import LONG_COLUMNS, render_long_csv
+from leaderboards.report.runs_behind import COLUMNS, RunReader
+from leaderboards.text.csv_files import LONG_COLUMNS, render_accounting, render_long_csv
 from leaderboards.text.markdown import render_markdown
 from suite.spec.experiment import Experiment
 from suite.spec.profile import Entry
@@ -90,3 +91,19 @@ def test_a_best_accuracy_stands_beside_that_of_the_last_epoch(own_suite, finish_
     leaderboard = make_leaderboard(suite, "laptop", tmp_path)
     assert "| 42.5 ± 2.5 (n=3, last epoch 40.0)" in render_markdown(leaderboard)
     assert next(csv.DictReader(io.StringIO(render_long_csv(leaderboard))))["last_top1_percent"] == "40"
+
+
+def test_energy_and_memory_stand_with_the_costs_as_soon_as_one_run_knows_them(table2, finish_experiment, tmp_path):
+    first, second, *_ = (entry.experiment for entry in table2.profile("laptop").entries)
+    finish_experiment(first, 50.0)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    assert "energy_kwh" not in render_accounting(leaderboard)  # boards of older records stay as they were
+    finish_experiment(second, 50.0, energy_kwh=0.125, peak_memory_gb=2.5)
+    leaderboard = make_leaderboard(table2, "laptop", tmp_path)
+    lines = list(csv.DictReader(io.StringIO(render_accounting(leaderboard))))
+    assert sorted((line["energy_kwh"], line["peak_memory_gb"]) for line in lines) == [("", ""), ("0.125", "2.5")]
+    shown = RunReader(leaderboard).of_row(leaderboard.board(), ("5",))
+    costs = {run[3:5] for cell in shown.values() for run in cell.runs}
+    assert COLUMNS[3:5] == ("kWh", "peak GB")
+    assert costs <= {("unknown", "unknown"), ("0.125", "2.5")}
+    assert ("unknown", "unknown") in costs

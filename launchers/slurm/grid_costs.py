@@ -1,0 +1,82 @@
+"""A grid's runs -> what they have cost and will cost: hours, energy and memory; and the whole status as JSON."""
+
+from collections.abc import Sequence
+
+from launchers.core.cost_estimate import count_run_flops
+from launchers.core.run_names import describe
+from launchers.slurm.grid_status import JobStatus
+from leaderboards.schemas.answers import Costs, RunState, Status
+from suite.cost.costs import write_hours, write_known
+from suite.spec.profile import Profile
+
+
+def hours_needed(found: Sequence[JobStatus], profile: Profile) -> float:
+    """GPU-hours (rank-hours) that unfinished runs still need: by the rate they log, or by FLOPs before that."""
+    needed, by_flops = 0.0, dict[str, float]()
+    for status in found:
+        experiment, resources = status.job.experiment, status.job.resources
+        if status.state != "done" and status.remaining_s is not None:
+            needed += status.remaining_s * resources.num_ranks / 3600
+        elif status.state != "done":
+            configuration = experiment.configuration_id
+            if configuration not in by_flops:
+                by_flops[configuration] = profile.hours(count_run_flops(experiment, resources))
+            needed += by_flops[configuration]
+    return needed
+
+
+def sum_costs(found: Sequence[JobStatus], profile: Profile) -> Costs:
+    """Add up what the runs have cost so far, and estimate what they still need, at the mean power so far."""
+    begun, needed = [status for status in found if status.hours_used], hours_needed(found, profile)
+    measured = [(status.energy_kwh, status.hours_used) for status in begun if status.energy_kwh is not None]
+    drawn, hours = (sum(numbers) for numbers in zip(*measured, strict=True)) if measured else (None, 1.0)
+    return Costs(
+        unit="GPU" if profile.device == "gpu" else "rank",
+        hours_used=sum(status.hours_used for status in begun),
+        hours_needed=needed,
+        kwh_used=drawn,
+        kwh_needed=None if drawn is None else drawn / hours * needed,
+        runs_begun=len(begun),
+        runs_of_known_energy=len(measured),
+        peak_memory_gb=max((s.peak_memory_gb for s in found if s.peak_memory_gb is not None), default=None),
+    )
+
+
+def describe_costs(costs: Costs) -> str:
+    """Say in one line what the runs have used, and what they still need."""
+    hours = f"{costs.unit}-hours: {write_hours(costs.hours_used)} used, {write_hours(costs.hours_needed)} needed"
+    energy = write_known(costs.kwh_used)
+    if costs.kwh_used is not None:
+        some = costs.runs_of_known_energy < costs.runs_begun
+        of = f" by {costs.runs_of_known_energy} of {costs.runs_begun} runs" if some else ""
+        energy += f" used{of}, {write_known(costs.kwh_needed)} needed"
+    return f"{hours}; kWh: {energy}; most memory of a run, GB: {write_known(costs.peak_memory_gb)}"
+
+
+def make_answer(
+    suite: str, profile_name: str, found: Sequence[JobStatus], profile: Profile, troubles: Sequence[str]
+) -> Status:
+    """Say as data what ``--status`` shows."""
+    names = describe([status.job.experiment for status in found])
+    runs = []
+    for status in found:
+        run, metrics = status.job.experiment, status.metrics
+        top1 = metrics.get("top1_percent") if status.top1_percent is None else status.top1_percent
+        same = ("state", "node", "num_requeues", "hours_used", "energy_kwh", "peak_memory_gb")
+        runs.append(
+            RunState(
+                id=run.id,
+                name=names[run.id],
+                folder=str(status.job.directory.path),
+                detail=status.words,
+                step=int(metrics["step"]) if "step" in metrics else None,
+                num_steps=int(metrics["num_steps"]) if "num_steps" in metrics else None,
+                images_per_s=metrics.get("images_per_s") if status.keeps_pace else None,
+                remaining_s=status.remaining_s if status.keeps_pace else None,
+                top1_percent=top1,
+                **{name: getattr(status, name) for name in same},
+            )
+        )
+    is_over = not any(status.goes_on for status in found)
+    costs = sum_costs(found, profile)
+    return Status(suite=suite, profile=profile_name, is_over=is_over, runs=runs, costs=costs, troubles=list(troubles))
