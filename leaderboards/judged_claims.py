@@ -6,17 +6,14 @@ judged at a scale whose profile fills all of its places.
 
 import contextlib
 import math
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from leaderboards.boards.board import Leaderboard
 from leaderboards.boards.cells import Cell
 from leaderboards.boards.metrics import in_points, is_accuracy
-from leaderboards.boards.recorded import read_recorded
 from leaderboards.significance.estimates import Estimate, derive, single
 from leaderboards.significance.rules import SIGNIFICANCE, levels, passes_control, to_log_odds
 from leaderboards.significance.verdicts import ClaimVerdict, Judgment, Measured, Question, judge_claims
@@ -250,28 +247,38 @@ def read_logged(run: RunDirectory, logged: Logged) -> float | None:
     if logged.layer > len(value):
         raise _NoSuchLayerError
     heads = value[logged.layer - 1]
-    return _of_heads(np.array(heads), logged.of_heads) if heads else None
+    return _of_heads(heads, logged.of_heads) if heads else None
 
 
 def _read_mass(run: RunDirectory, logged: Logged) -> float | None:
+    from leaderboards.boards.recorded import read_recorded  # imports numpy
+
     recorded = read_recorded(run, (logged.metric,))
     assert logged.layer is not None, "attention is recorded by layer"
-    if recorded is not None and logged.layer > len(recorded.layers):
+    if recorded is None:
+        return None
+    if logged.layer > len(recorded.layers):
         raise _NoSuchLayerError
-    return (
-        None if recorded is None else recorded.mass_one_step_away("after" if logged.at else "before", logged.layer - 1)
-    )
+    return recorded.mass_one_step_away("after" if logged.at else "before", logged.layer - 1)
 
 
-def _of_heads(heads: NDArray[np.float64], what: OfHeads) -> float | None:
-    """One number of a layer's heads, as ``Logged`` says."""
-    if what == "distance to nearest":
-        distances = np.linalg.norm(heads[:, None] - heads, axis=-1) + np.diag(np.full(len(heads), np.inf))
-        heads = distances.min(axis=1)
-    elif what == "log aspect":  # the axes are to each other as the roots of the precision's eigenvalues
-        least, most = np.linalg.eigvalsh(heads[:, [[0, 1], [1, 2]]]).T
-        heads = np.log(most / np.maximum(least, most * _LEAST_RATIO)) / 2
-    return float(heads.mean()) if np.isfinite(heads).all() else None
+def _of_heads(heads: list[Any], what: OfHeads) -> float | None:
+    """One number of a layer's heads, as ``Logged`` says; None of the distance between a head and no other."""
+    if what == "mean":
+        return statistics.fmean(heads)
+    if what == "log aspect":
+        return statistics.fmean(map(_log_aspect, heads))
+    if len(heads) < 2:
+        return None
+    others = (heads[:number] + heads[number + 1 :] for number in range(len(heads)))
+    return statistics.fmean(min(math.dist(head, of) for of in rest) for head, rest in zip(heads, others, strict=True))
+
+
+def _log_aspect(precision: Sequence[float]) -> float:
+    """Half ln of the ratio of a precision's eigenvalues: the axes are to each other as the roots of these."""
+    mean, difference, beside = (precision[0] + precision[2]) / 2, (precision[0] - precision[2]) / 2, precision[1]
+    radius = math.hypot(difference, beside)
+    return math.log((mean + radius) / max(mean - radius, (mean + radius) * _LEAST_RATIO)) / 2
 
 
 def _logged_line(run: RunDirectory, logged: Logged) -> tuple[dict[str, Any], float]:

@@ -195,7 +195,7 @@ class Training:
         seeds = np.random.SeedSequence([self.experiment.seed, step, self.ranks.rank])
         seed = int(seeds.generate_state(1, np.uint64)[0] >> 1)
         torch.default_generator.manual_seed(seed)  # torch.manual_seed notes a stack for each GPU, used or not
-        if self.ranks.device.type == "cuda":
+        if is_gpu(self.ranks.device):
             seed_gpu(seed)
         total = torch.zeros((), device=self.ranks.device)
         for micro_images, micro_labels in zip(
