@@ -5,30 +5,43 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_args
 
 from launchers.command.address import DEFAULT, parse_address
-from launchers.command.options import Cluster, GridOptions, SlurmOptions
+from launchers.command.options import Cluster, GridOptions
+from launchers.command.site_file import Site, find_site, parse_more, read_site
 from leaderboards.significance.rules import FIRST_LOOK
 from suite.base.arguments import a_path, add_version, num_seeds, positive, program, some_seeds
 from suite.base.errors import SpecError
 from suite.spec.resources import StorageFormat, TrackerName
 
+_SPELT = {"sbatch": "slurm", "requeue": "no-requeue"}
 _MODEL = ("NAME=MODEL", "OPTION=VALUE")
-_OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
+_SHARED = {field.name for field in fields(GridOptions)} & {"runs", "data_dir", "stage"}  # of a site, and of any grid
+_OF_SLURM = {*Site.model_fields, "detach", "site_check"} - _SHARED - {"container"}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
     """Read the command line; a SpecError for options that do not go together, or that would do nothing."""
     given = vars(_make_parser().parse_args(arguments))
-    for_slurm = {name: value for name in _OF_SLURM if (value := given.pop(name, None))}
+    for_slurm = sorted(_OF_SLURM & given.keys())
     if for_slurm and given.get("cluster") != "slurm":
-        names = ", ".join(f"--{'slurm' if name == 'more' else name.replace('_', '-')}" for name in for_slurm)
+        names = ", ".join("--" + _SPELT.get(name, name.replace("_", "-")) for name in for_slurm)
         raise SpecError(f"{names} would do nothing here: add --cluster slurm, or leave it out")
     if isinstance(given.get("seeds"), float):
         given |= {"until": given["seeds"], "seeds": range(FIRST_LOOK)}
-    slurm, others = ({name: _frozen(value) for name, value in part.items()} for part in (for_slurm, given))
-    return GridOptions(slurm=SlurmOptions(**slurm), **others)
+    named: Path | None = given.pop("site", None)
+    asks_slurm = given.get("cluster") == "slurm" or {"status", "cancel"} & given.keys()
+    fields = {name: given.pop(name) for name in Site.model_fields.keys() - _SHARED if name in given}
+    if "sbatch" in fields:
+        fields["sbatch"] = parse_more(fields["sbatch"])
+    path = find_site(named) if named or asks_slurm else None
+    site = read_site(path, fields)
+    if "max_parallel" in given and asks_slurm:
+        site = site.model_copy(update={"concurrency": given["max_parallel"]})
+    of_site = {name: value for name in _SHARED if (value := getattr(site, name)) is not None}
+    return GridOptions(site=site, site_path=path, **{name: _frozen(value) for name, value in (of_site | given).items()})
 
 
 def _frozen(value: Any) -> Any:
@@ -138,19 +151,41 @@ def _make_parser() -> argparse.ArgumentParser:
     cluster.add_argument("--watch", action="store_true", help="with --status: again and again, until all have ended")
     cluster.add_argument("--cancel", action="store_true", help="end the suite's jobs; checkpoints stay")
     cluster.add_argument("--detach", action="store_true", help="return once the jobs are in the queue")
+    cluster.add_argument(
+        "--site", type=a_path, metavar="FILE",
+        help="what this cluster's jobs need (default: site.toml here, else in the user's configuration folder)",
+    )  # fmt: skip
+    cluster.add_argument(
+        "--site-check", action="store_true", help="try all of that in a job of a minute; train nothing"
+    )
     numbers = {
         "--runs-per-job": "runs that one job trains in turn (default 1)",
         "--nodes": "nodes of one run (default 1)",
-        "--gpus-per-node": "on GPUs: ranks (default 1)",
+        "--implied-gpus": "GPUs that the partition gives each node unasked",
         "--cpus-per-task": "cores of a rank (default 1; with GPUs 8)",
         "--mem-gb": "memory of a node",
         "--time-min": "a job's time limit (default 60); a run that needs longer is requeued and goes on",
+        "--chain": "jobs in a row for each run, where a job may not requeue itself (default 1)",
+        "--max-arrays": "arrays in the queue at once; the next follow as these leave it",
     }
     for name, words in numbers.items():
         cluster.add_argument(name, type=positive, metavar="N", help=words)
+    cluster.add_argument(
+        "--no-requeue", action="store_false", dest="requeue", help="where jobs may not requeue themselves"
+    )
+    cluster.add_argument(
+        "--gpus-per-node",
+        metavar="[TYPE:]N",
+        help="on GPUs: as many ranks a node (default 1), such as 4, h100:4, 1g.10gb:2",
+    )
+    cluster.add_argument("--gres", metavar="LIST", help="as sbatch's, such as gpu:h100:4, in place of --gpus-per-node")
+    cluster.add_argument("--gpus", metavar="[TYPE:]N", help="as sbatch's, of all nodes, in place of --gpus-per-node")
     for name in ("partition", "account", "qos", "constraint"):
         cluster.add_argument(f"--{name}", metavar="NAME", help="as sbatch's")
     cluster.add_argument(
-        "--slurm", nargs="+", action="extend", dest="more", metavar="KEY=VALUE", help="more of sbatch's options"
+        "--container", metavar="IMAGE", help="train in this image; on this machine by Apptainer or Docker"
+    )
+    cluster.add_argument(
+        "--slurm", nargs="+", action="extend", dest="sbatch", metavar="KEY=VALUE", help="more of sbatch's options"
     )
     return parser

@@ -121,7 +121,11 @@ class _SlurmsWord:
         self._store, self._submissions = store, find_submissions(store)
         names = [submission.name for submission in self._submissions]
         users = find_users(store, self._submissions)
-        self._queue = {(job.submission, job.task): job for job in slurm.read_queue(users)} if names else {}
+        queue = slurm.read_queue(users) if names else []
+        in_order = sorted(queue, key=lambda job: (job.state == "PD", int(job.job_id.partition("_")[0])))
+        self._queue = {
+            (job.submission, job.task): job for job in reversed(in_order)
+        }  # the first of a chain that is left
         microseconds = [int(name.rpartition("-")[2], 16) for name in names]
         oldest = datetime.datetime.fromtimestamp(min(microseconds, default=0) / 1e6)
         since = (oldest - datetime.timedelta(days=1)).strftime("%Y-%m-%d")

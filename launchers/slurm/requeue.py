@@ -17,7 +17,14 @@ from pathlib import Path
 
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
-from launchers.slurm.submission_record import cancel_mark, read_submission, submissions_folder, this_task
+from launchers.slurm.submission_record import (
+    Submission,
+    cancel_mark,
+    link_of,
+    read_submission,
+    submissions_folder,
+    this_task,
+)
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.store import attempts
@@ -38,7 +45,8 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
     folder, task = submissions_folder(store) / name, this_task(first_task)
-    experiments = read_submission(folder).experiments(task)
+    submission = read_submission(folder)
+    experiments = submission.experiments(task)
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
     found = [find_run_status(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
     for experiment, one in zip(experiments, found, strict=True):
@@ -46,6 +54,7 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
             print(f"{experiment.id} is {one.state}: {one.reason}", file=sys.stderr)
     still_open = [run for run, one in zip(runs, found, strict=True) if one.state in ("new", "interrupted")]
     if not still_open:
+        _end_chain(submission, first_task)
         return Exit.DONE if all(one.state == "done" for one in found) else Exit.FAILED
     if cancel_mark(store, name).exists():
         return Exit.INTERRUPTED
@@ -53,12 +62,31 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     num_lost = len({start.restarts for start in lost if start.kind in ("node", "late")})  # "held" is none of its own
     if num_lost >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
         print("this job was started several times without beginning a run; see its output above", file=sys.stderr)
+        _end_chain(submission, first_task)
         return Exit.FAILED
     stuck = [] if lost else [run for run in still_open if _give_up(run)]
     if len(stuck) == len(still_open):
+        _end_chain(submission, first_task)
         return Exit.FAILED
+    is_last = link_of(os.environ.get("SLURM_JOB_NAME", "")) >= submission.chain
+    next_one = "the same command submits them again" if is_last else "the next job of the chain goes on"
+    if not submission.requeue:
+        print(f"{len(still_open)} of {len(runs)} runs are open: {next_one}", flush=True)
+        _exclude_bad_nodes(folder)
+        return Exit.INTERRUPTED
     print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
-    return _requeue(folder, lost)
+    return _requeue(folder, lost, next_one)
+
+
+def _end_chain(submission: Submission, first_task: int) -> None:
+    """Call off what later arrays of the chain would do of this job's task."""
+    names = [submission.array_name(first_task, link) for link in range(2, submission.chain + 1)]
+    try:
+        index = os.environ.get("SLURM_ARRAY_TASK_ID", "0")
+        found = slurm.find_by_name(names, [os.getuid()]) if names else ()
+        slurm.scancel([f"{job_id}_{index}" for job_id in found])
+    except RunError as error:  # they find nothing to do
+        print(error, file=sys.stderr)
 
 
 def _give_up(run: RunDirectory) -> bool:
@@ -79,7 +107,7 @@ def _give_up(run: RunDirectory) -> bool:
     return True
 
 
-def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
+def _requeue(folder: Path, lost: Sequence[LostStart], else_next: str) -> int:
     """Put this job back into the queue, unless somebody ended it: that would bring it back to life.
 
     SLURM takes a list of nodes to avoid from jobs that wait alone, so it comes after the requeue; between the two this
@@ -99,8 +127,14 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
         if nodes and not slurm.leaves_nodes(nodes):
             print(f"no node is left: {', '.join(nodes)} could not begin this job", file=sys.stderr)
             return Exit.FAILED
-        if state is not None and slurm.ask("scontrol", "requeue", job).returncode == 0:
+        done = slurm.ask("scontrol", "requeue", job) if state is not None else None
+        if done is not None and done.returncode == 0:
             _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
+            return Exit.INTERRUPTED
+        if done is not None and "disabled" in done.stderr:
+            cure = "Set requeue = false and chain in site.toml (docs/cluster.md)"
+            print(f"this cluster lets no job requeue itself: {else_next}. {cure}", file=sys.stderr)
+            _exclude_bad_nodes(folder)
             return Exit.INTERRUPTED
         time.sleep(1.0)
     return Exit.INTERRUPTED
@@ -112,11 +146,18 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
         if nodes:
             print(f"this job's next start avoids {', '.join(nodes)}", flush=True)
             slurm.exclude(job, nodes)
-            for node in bad_nodes(read_starts(folder)):
-                slurm.exclude_from_all(folder.name, node)
+            _exclude_bad_nodes(folder)
         elif lost and lost[-1].kind == "held":
             slurm.call("scontrol", "update", f"JobId={job}", f"StartTime=now+{_LOCKED_S}")
     except RunError as error:  # the next start may meet the same node: at most two more times
+        print(error, file=sys.stderr)
+
+
+def _exclude_bad_nodes(folder: Path) -> None:
+    try:
+        for node in bad_nodes(read_starts(folder)):
+            slurm.exclude_from_all(folder.name, node)
+    except RunError as error:
         print(error, file=sys.stderr)
 
 

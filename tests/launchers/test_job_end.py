@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from launchers.command.site_file import Site
 from launchers.core.plan import make_plan
 from launchers.slurm import submit as cluster
 from launchers.slurm.lost_starts import LostStart, read_starts
@@ -34,7 +35,7 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     monkeypatch.setattr(cluster, "PYTHON", str(tools / "python"))
     plan = make_plan(SUITE.profile("smoke").experiments()[:2], store, Resources())
-    submitter = cluster.Submitter(plan, store, SUITE, "smoke", range(1), cluster.Allocation())
+    submitter = cluster.Submitter(plan, store, SUITE, "smoke", range(1), Site())
     folder = store / "slurm" / submitter.submission.name
     folder.mkdir(parents=True)
     (folder / "70_1_0_log.out").touch()

@@ -1,0 +1,89 @@
+"""A command of ours in a site's container: on this machine by Apptainer or Docker, in a job by Apptainer or pyxis.
+
+    Site -> the words before a command
+
+The store, the images and the code have the same paths inside as outside.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from imagesets.fetch import default_data_dir
+from launchers.command.site_file import Site
+from suite.base.errors import SpecError
+
+INSIDE = "SUITE_CONTAINER"  # is set there, to the image
+
+
+def runtime_of(site: Site, *, in_job: bool) -> str:
+    """The program that starts the container; a SpecError for one that cannot here."""
+    image = site.container or ""
+    guess = "apptainer" if image.endswith(".sif") else "pyxis" if in_job else "docker"
+    chosen = site.container_runtime or guess
+    if chosen == ("docker" if in_job else "pyxis"):
+        where, valid = ("a job", "apptainer or pyxis") if in_job else ("this machine", "apptainer or docker")
+        raise SpecError(f"container_runtime {chosen} starts no container in {where}: expected {valid}")
+    return chosen
+
+
+def mounts_of(site: Site, folders: Sequence[Path | str | None]) -> list[str]:
+    """What is mounted: these folders, the images that are there, and what the site names, each as OUTSIDE:INSIDE."""
+    images = site.data_dir or (default_data_dir() if default_data_dir().is_dir() else None)
+    own = dict.fromkeys(os.path.abspath(folder) for folder in (*folders, images) if folder is not None)  # noqa: PTH100
+    return [*(f"{folder}:{folder}" for folder in own), *(m if ":" in m else f"{m}:{m}" for m in site.container_mounts)]
+
+
+def in_image(site: Site, variables: Mapping[str, str], module: str) -> list[str]:
+    """A module of ours as the image's Python starts it; ``env`` comes after all that the image itself sets."""
+    data = {"IMAGESETS_DIR": str(site.data_dir or default_data_dir()), INSIDE: str(site.container)}
+    return [
+        "env",
+        *(f"{k}={v}" for k, v in (data | variables).items()),
+        site.container_python,
+        "-P",
+        "-u",
+        "-m",
+        module,
+    ]
+
+
+def apptainer(site: Site, mounts: Sequence[str], on_gpu: bool) -> list[str]:
+    """The words before a command that runs in the image by Apptainer, or by its former name."""
+    gpus = ["--nv"] if on_gpu and "--rocm" not in site.container_options else []
+    binds = [word for mount in mounts for word in ("--bind", mount)]
+    return ["apptainer", "exec", *gpus, *binds, *site.container_options, str(site.container)]
+
+
+def pyxis(site: Site, mounts: Sequence[str]) -> list[str]:
+    """The options of srun that start its command in the image."""
+    return [f"--container-image={site.container}", f"--container-mounts={','.join(mounts)}", *site.container_options]
+
+
+def docker(site: Site, mounts: Sequence[str], on_gpu: bool) -> list[str]:
+    """The words before a command that runs in the image by Docker, as this user, on this machine's network."""
+    user = ["--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"]
+    gpus = ["--gpus", "all"] if on_gpu and "--device" not in site.container_options else []
+    volumes = [word for mount in mounts for word in ("--volume", mount)]
+    alone = ["docker", "run", "--rm", "--init", "--ipc", "host", "--network", "host", "--workdir", str(Path.cwd())]
+    return [*alone, *user, *gpus, *volumes, *site.container_options, str(site.container)]
+
+
+def go_inside(site: Site, folders: Sequence[Path | str | None], code: Path, on_gpu: bool) -> None:
+    """Become this very command in the container, where there is one and this is not in it; a SpecError without the
+    program."""
+    if site.container is None or os.environ.get(INSIDE):
+        return
+    program = runtime_of(site, in_job=False)
+    if shutil.which(program) is None:
+        raise SpecError(
+            f"--container {site.container}: {program} not found on PATH; install it, or leave the option out"
+        )
+    mounts = mounts_of(site, [*folders, code, Path.cwd()])
+    before = apptainer(site, mounts, on_gpu) if program == "apptainer" else docker(site, mounts, on_gpu)
+    sys.stdout.flush()
+    os.execvp(
+        before[0], [*before, *in_image(site, {"PYTHONPATH": str(code)}, "launchers.commands"), "grid", *sys.argv[1:]]
+    )
