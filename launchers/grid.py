@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from launchers.command.command_line import parse_options
+from launchers.command.container import go_inside
 from launchers.command.custom_models import check
 from launchers.command.freeze import freeze
 from launchers.command.grid_request import GridRequest, Outcome
@@ -75,6 +76,10 @@ def _run(options: GridOptions, console: Console) -> int:
         return Exit.DONE
     if options.check:
         return check(options, console)
+    if options.site_check:
+        from launchers.slurm.site_check import check_site  # imports submitit
+
+        return check_site(options, console)
     if options.until is not None and not options.starts_nothing:
         return train_until(options, functools.partial(_run, console=console), console)
     grid = GridRequest.of(options)
@@ -84,6 +89,8 @@ def _run(options: GridOptions, console: Console) -> int:
     if options.freeze is not None:
         freeze(grid, options.freeze, console)
         return Exit.DONE
+    if options.cluster == "local" and options.site.container and not options.starts_nothing:
+        _go_inside(options, on_gpu=grid.profile.device == "gpu")
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
@@ -95,6 +102,17 @@ def _run(options: GridOptions, console: Console) -> int:
     if outcome.is_over:
         build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return outcome.status
+
+
+def _go_inside(options: GridOptions, on_gpu: bool) -> None:
+    """Go on in the container, with the pinned code; nothing happens to what is in it."""
+    from launchers.slurm.code_snapshot import Snapshot
+
+    code = Snapshot(options.runs)
+    code.write()
+    site_folder = options.site_path and options.site_path.absolute().parent
+    weights = options.teacher_weights and options.teacher_weights.absolute().parent
+    go_inside(options.site, [options.runs, site_folder, weights], code.folder, on_gpu)
 
 
 def _train_here(grid: GridRequest, console: Console) -> Outcome:

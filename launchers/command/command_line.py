@@ -25,6 +25,8 @@ _OF_SLURM = {*Site.model_fields, "detach", "site_check"} - _SHARED - {"container
 def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
     """Read the command line; a SpecError for options that do not go together, or that would do nothing."""
     given = vars(_make_parser().parse_args(arguments))
+    if "site_check" in given:
+        given["cluster"] = "slurm"
     for_slurm = sorted(_OF_SLURM & given.keys())
     if for_slurm and given.get("cluster") != "slurm":
         names = ", ".join("--" + _SPELT.get(name, name.replace("_", "-")) for name in for_slurm)

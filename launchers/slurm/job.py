@@ -192,7 +192,7 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [*_SIGNALS, signal.SIGCHLD])
     run.path.mkdir(parents=True, exist_ok=True)
     _write_to_log(run)
-    os.environ |= _rank_variables(number)
+    os.environ |= rank_variables(number)
     if os.environ["RANK"] == "0":
         run.create(experiment)
     sys.exit(run_as_rank(run.path, resources))
@@ -209,7 +209,7 @@ def _write_to_log(run: RunDirectory) -> None:
         raise RunError(reason) from error
 
 
-def _rank_variables(number: int) -> dict[str, str]:
+def rank_variables(number: int) -> dict[str, str]:
     """torch's names for what SLURM says."""
     from submitit import JobEnvironment
 

@@ -30,8 +30,7 @@ class Submission(Frozen):
     ``name`` starts with suite and profile; an array of SLURM is called ``<name>.<its first task>``, and the k-th of
     ``chain`` that go on with the same tasks ``<name>.<its first task>_k``. ``requeue`` is whether jobs may requeue
     themselves. ``ids`` are those of ``tasks``, by the code that submitted them, which lies in ``code``. ``suite_source``
-    is by what the job of the leaderboard finds a suite that is none of ours. ``clusters`` is SLURM's name of another
-    cluster than the login node's own.
+    is by what the job of the leaderboard finds a suite that is none of ours.
     """
 
     name: str = Field(pattern=r"-[0-9a-f]{1,14}$")
@@ -47,7 +46,6 @@ class Submission(Frozen):
     suite_source: str = ""
     requeue: bool = True
     chain: int = 1
-    clusters: str = ""
 
     @model_validator(mode="after")
     def _check_ids(self) -> Self:

@@ -10,30 +10,27 @@ import os
 import re
 import shlex
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from launchers.command.container import apptainer, in_image, mounts_of, pyxis, runtime_of
 from launchers.command.site_file import Site
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
 from launchers.slurm.sbatch import BatchScript, UnknownError
+from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import Submission, submissions_folder, write_submission
 from suite.base.arguments import spell_seeds
 from suite.base.errors import RunError, SpecError
 from suite.spec.experiment import Experiment
 from suite.spec.suite import Suite
 
-PYTHON = sys.executable
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
 _END = Path(__file__).with_name("job_end.sh")
-_RELAY = Path(__file__).with_name("relay.sh")
 
 
 class Submitter:
@@ -74,7 +71,6 @@ class Submitter:
             resources=runs[0].job.resources,
             requeue=site.requeue,
             chain=1 if site.max_arrays else site.chain,
-            clusters=str(site.sbatch.get("clusters", "")),
             tasks=tuple(tuple(task) for task in tasks),
             code=str(self._code.folder),
             ids=tuple(tuple(experiment.id for experiment in task) for task in tasks),
@@ -90,12 +86,7 @@ class Submitter:
             )
         self._store, self._site, self._max_arrays = store.absolute(), site, max_arrays
         self._folder = submissions_folder(self._store) / self.submission.name
-        self._threads = {"OMP_NUM_THREADS": str(self.submission.resources.threads_per_rank)}
-        self._runtime, self._mounts = "", list[str]()
-        if site.container is not None:
-            teacher = self.submission.resources.teacher_weights
-            self._runtime = runtime_of(site, in_job=True)
-            self._mounts = mounts_of(site, [self._store, *([Path(teacher).parent] if teacher else [])])
+        self._job = SiteJob(site, self._store, self.submission.code, self.submission.resources)
 
     @property
     def submitted(self) -> list[str]:
@@ -110,7 +101,7 @@ class Submitter:
     def script(self, tasks: range | None = None) -> str:
         """The batch script of an array, by default the first one."""
         tasks = tasks or next(self._arrays())
-        return self._batch(tasks, 1, self._dependency(tasks)).script(self._in_job("job", tasks.start))
+        return self._batch(tasks, 1, self._dependency(tasks)).script(self._command("job", tasks.start))
 
     def describe_order(self) -> str:
         """How many jobs each array has."""
@@ -159,7 +150,7 @@ class Submitter:
             for tasks in self._arrays():
                 needed = self._dependency(tasks)
                 for link in range(1, self.submission.chain + 1):
-                    job_id = self._batch(tasks, link, needed).submit(self._in_job("job", tasks.start))
+                    job_id = self._batch(tasks, link, needed).submit(self._command("job", tasks.start))
                     self.job_ids.append(job_id)
                     needed = f"afterany:{job_id}"
                 self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
@@ -198,96 +189,51 @@ class Submitter:
         return f"afterany:{':'.join(sorted(needed))}" if needed else None
 
     def _submit_leaderboard(self) -> None:
-        submission = self.submission
+        submission, site = self.submission, self._site
         parameters = {
-            **{name: getattr(self._site, name) for name in ("partition", "account", "qos")},
+            **{name: getattr(site, name) for name in ("partition", "account", "qos")},
             "job_name": submission.leaderboard_name,
             "time": 10,
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
-            "additional_parameters": self._of_cluster(),
-            "setup": [*self._site.setup, *self._path()],
+            "additional_parameters": {key: site.sbatch[key] for key in ("clusters",) if key in site.sbatch},
+            "srun_args": self._job.srun_options,
+            "setup": self._job.setup(),
         }
         suite = submission.suite_source or submission.suite
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         first = submission.first_seed
         options += ["--seeds", spell_seeds(range(first, first + submission.num_seeds))]
-        if self._runtime == "pyxis":
-            parameters["srun_args"] = pyxis(self._site, self._mounts)
-        BatchScript(self._folder, parameters).submit(shlex.join([*self._python("leaderboards.build"), *options]))
+        BatchScript(self._folder, parameters).submit(self._job.command("leaderboards.build", options))
 
-    def _of_cluster(self) -> dict[str, str | bool]:
-        return {key: self._site.sbatch[key] for key in ("clusters",) if key in self._site.sbatch}
-
-    def _python(self, module: str) -> list[str]:
-        """The words that start a module of ours, in the container where there is one; pyxis is srun's."""
-        if self._site.container is None:
-            return [PYTHON, "-P", "-u", "-m", module]
-        inside = in_image(self._site, {"PYTHONPATH": self.submission.code, **self._threads}, module)
-        on_gpu = self.submission.resources.device == "gpu"
-        return [*(apptainer(self._site, self._mounts, on_gpu) if self._runtime == "apptainer" else []), *inside]
-
-    def _in_job(self, module: str, first: int) -> str:
+    def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
-        return shlex.join(
-            [*self._python(f"launchers.slurm.{module}"), str(self._store), self.submission.name, str(first)]
-        )
-
-    def _path(self) -> list[str]:
-        """Spell where jobs import from: the pinned code, and never the folder that they happen to start in (-P)."""
-        if self._site.container is not None:
-            return []  # what the image holds comes after it, see ``in_image``
-        return [f"export PYTHONPATH={shlex.quote(self.submission.code)}${{PYTHONPATH:+:$PYTHONPATH}}"]
-
-    def _ending(self, first: int) -> list[str]:
-        """The lines that judge what the processes have left: as one more step where the container is srun's, and with a
-        way from within any container to SLURM's programs, which are outside."""
-        if self._site.container is None:
-            return [f'{self._in_job("requeue", first)} "$status"; status=$?']
-        command = self._in_job("requeue", first)
-        if self._runtime == "pyxis":
-            alone = ["--nodes=1", "--ntasks=1", "--ntasks-per-node=1", "--cpus-per-task=1", "--overlap", "--export=ALL"]
-            command = f"{shlex.join(['srun', *alone, *pyxis(self._site, self._mounts)])} {command}"
-        relay = 'export SUITE_SLURM_RELAY="$folder/$SLURM_JOB_ID.relay"'
-        lines = _RELAY.read_text(encoding="utf-8").splitlines()
-        return [relay, *lines, f'{command} "$status"; status=$?', 'rm -rf "$SUITE_SLURM_RELAY"']
+        place = [str(self._store), self.submission.name, str(first)]
+        return self._job.command(f"launchers.slurm.{module}", place)
 
     def _batch(self, tasks: range, link: int, dependency: str | None) -> BatchScript:
-        wanted, resources = self._site, self.submission.resources
-        asks_gpus = {name: getattr(wanted, name) for name in ("gpus_per_node", "gpus") if resources.device == "gpu"}
-        gres = wanted.gres if resources.device == "gpu" or "gpu" not in (wanted.gres or "") else None
-        if resources.device == "gpu" and not wanted.node_gpus:
-            asks_gpus["gpus_per_node"] = "1"
-        srun_args = ["--kill-on-bad-exit=1", f"--cpus-per-task={resources.threads_per_rank}", *_limit_of_step(wanted)]
+        site, asked = self._site, self._job.parameters(self.submission.resources.num_ranks // self._site.nodes)
         parameters: dict[str, Any] = {
-            **{key: getattr(wanted, key) for key in ("partition", "account", "qos", "constraint", "nodes")},
+            **asked,
             "job_name": self.submission.array_name(tasks.start, link),
-            "time": wanted.time_min,
-            "ntasks_per_node": resources.num_ranks // wanted.nodes,
-            "gres": gres,
-            "cpus_per_task": resources.threads_per_rank,
-            "mem": f"{wanted.mem_gb}GB" if wanted.mem_gb else None,
-            "signal_delay_s": min(WARNING_S, 60 * wanted.time_min // 4),
-            "array_parallelism": wanted.concurrency or len(tasks),
+            "time": site.time_min,
+            "signal_delay_s": min(WARNING_S, 60 * site.time_min // 4),
+            "array_parallelism": site.concurrency or len(tasks),
             "dependency": dependency,
-            "stderr_to_stdout": True,
             "additional_parameters": {
-                "requeue" if wanted.requeue else "no-requeue": True,
-                **{key.replace("_", "-"): value for key, value in asks_gpus.items() if value},
-                **wanted.sbatch,
+                "requeue" if site.requeue else "no-requeue": True,
+                **asked["additional_parameters"],
             },
-            "srun_args": [*srun_args, *(pyxis(wanted, self._mounts) if self._runtime == "pyxis" else [])],
+            "srun_args": ["--kill-on-bad-exit=1", *asked["srun_args"], *_limit_of_step(site)],
             "setup": [
-                *wanted.setup,
-                *self._path(),
-                *(f"export {name}={value}" for name, value in self._threads.items()),
+                *self._job.setup(),
                 f'folder={shlex.quote(str(self._folder))} first={tasks.start} judged="$folder/$SLURM_JOB_ID.judged"',
                 'echo "start ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"',
                 "trap : TERM  # the shell outlives its step, to put the job back into the queue",
             ],
             "teardown": [
                 'status=$?; trap "" TERM; rm -f "$judged"',
-                *self._ending(tasks.start),
+                *self._job.ending(self._command("requeue", tasks.start)),
                 *_END.read_text(encoding="utf-8").splitlines(),
             ],
         }
