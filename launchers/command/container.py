@@ -50,11 +50,11 @@ def in_image(site: Site, variables: Mapping[str, str], module: str) -> list[str]
     ]
 
 
-def apptainer(site: Site, mounts: Sequence[str], on_gpu: bool) -> list[str]:
-    """The words before a command that runs in the image by Apptainer, or by its former name."""
+def apptainer(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> list[str]:
+    """The words before a command that runs in the image by Apptainer, or by Singularity, which takes the same."""
     gpus = ["--nv"] if on_gpu and "--rocm" not in site.container_options else []
     binds = [word for mount in mounts for word in ("--bind", mount)]
-    return ["apptainer", "exec", *gpus, *binds, *site.container_options, str(site.container)]
+    return [program, "exec", *gpus, *binds, *site.container_options, str(site.container)]
 
 
 def pyxis(site: Site, mounts: Sequence[str]) -> list[str]:
@@ -82,7 +82,7 @@ def go_inside(site: Site, folders: Sequence[Path | str | None], code: Path, on_g
             f"--container {site.container}: {program} not found on PATH; install it, or leave the option out"
         )
     mounts = mounts_of(site, [*folders, code, Path.cwd()])
-    before = apptainer(site, mounts, on_gpu) if program == "apptainer" else docker(site, mounts, on_gpu)
+    before = docker(site, mounts, on_gpu) if program == "docker" else apptainer(site, program, mounts, on_gpu)
     sys.stdout.flush()
     os.execvp(
         before[0], [*before, *in_image(site, {"PYTHONPATH": str(code)}, "launchers.commands"), "grid", *sys.argv[1:]]

@@ -73,7 +73,7 @@ class Site(Frozen):
     max_arrays: PositiveInt | None = None
     setup: tuple[str, ...] = ()
     container: str | None = None
-    container_runtime: Literal["apptainer", "docker", "pyxis"] | None = None
+    container_runtime: Literal["apptainer", "docker", "pyxis", "singularity"] | None = None
     container_mounts: tuple[str, ...] = ()
     container_options: tuple[str, ...] = ()
     container_python: str = "python3"
