@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from launchers.command.command_line import parse_options
-from launchers.command.container import go_inside
+from launchers.command.container import INSIDE, go_inside
 from launchers.command.custom_models import check
 from launchers.command.freeze import freeze
 from launchers.command.grid_request import GridRequest, Outcome
@@ -89,7 +89,7 @@ def _run(options: GridOptions, console: Console) -> int:
     if options.freeze is not None:
         freeze(grid, options.freeze, console)
         return Exit.DONE
-    if options.cluster == "local" and options.site.container and not options.starts_nothing:
+    if options.cluster == "local" and options.site.container and not (options.starts_nothing or INSIDE in os.environ):
         _go_inside(options, on_gpu=grid.profile.device == "gpu")
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
@@ -105,14 +105,14 @@ def _run(options: GridOptions, console: Console) -> int:
 
 
 def _go_inside(options: GridOptions, on_gpu: bool) -> None:
-    """Go on in the container, with the pinned code; nothing happens to what is in it."""
+    """Go on in the container, with the pinned code."""
     from launchers.slurm.code_snapshot import Snapshot
 
     code = Snapshot(options.runs)
     code.write()
     site_folder = options.site_path and options.site_path.absolute().parent
     weights = options.teacher_weights and options.teacher_weights.absolute().parent
-    go_inside(options.site, [options.runs, site_folder, weights], code.folder, on_gpu)
+    go_inside(options.site, [options.runs, site_folder, weights], code.folder, options.data_dir, on_gpu)
 
 
 def _train_here(grid: GridRequest, console: Console) -> Outcome:

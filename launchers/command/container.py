@@ -8,7 +8,7 @@ The store, the images and the code have the same paths inside as outside.
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from imagesets.fetch import default_data_dir
@@ -29,25 +29,17 @@ def runtime_of(site: Site, *, in_job: bool) -> str:
     return chosen
 
 
-def mounts_of(site: Site, folders: Sequence[Path | str | None]) -> list[str]:
+def mounts_of(site: Site, folders: Sequence[Path | str | None], data_dir: Path | str | None) -> list[str]:
     """What is mounted: these folders, the images that are there, and what the site names, each as OUTSIDE:INSIDE."""
-    images = site.data_dir or (default_data_dir() if default_data_dir().is_dir() else None)
+    images = data_dir or (default_data_dir() if default_data_dir().is_dir() else None)
     own = dict.fromkeys(os.path.abspath(folder) for folder in (*folders, images) if folder is not None)  # noqa: PTH100
     return [*(f"{folder}:{folder}" for folder in own), *(m if ":" in m else f"{m}:{m}" for m in site.container_mounts)]
 
 
-def in_image(site: Site, variables: Mapping[str, str], module: str) -> list[str]:
+def in_image(site: Site, module: str, data_dir: Path | str | None, **variables: str) -> list[str]:
     """A module of ours as the image's Python starts it; ``env`` comes after all that the image itself sets."""
-    data = {"IMAGESETS_DIR": str(site.data_dir or default_data_dir()), INSIDE: str(site.container)}
-    return [
-        "env",
-        *(f"{k}={v}" for k, v in (data | variables).items()),
-        site.container_python,
-        "-P",
-        "-u",
-        "-m",
-        module,
-    ]
+    variables |= {"IMAGESETS_DIR": os.path.abspath(data_dir or default_data_dir()), INSIDE: str(site.container)}  # noqa: PTH100
+    return ["env", *(f"{k}={v}" for k, v in variables.items()), site.container_python, "-P", "-u", "-m", module]
 
 
 def apptainer(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> list[str]:
@@ -71,19 +63,13 @@ def docker(site: Site, mounts: Sequence[str], on_gpu: bool) -> list[str]:
     return [*alone, *user, *gpus, *volumes, *site.container_options, str(site.container)]
 
 
-def go_inside(site: Site, folders: Sequence[Path | str | None], code: Path, on_gpu: bool) -> None:
-    """Become this very command in the container, where there is one and this is not in it; a SpecError without the
-    program."""
-    if site.container is None or os.environ.get(INSIDE):
-        return
+def go_inside(site: Site, folders: Sequence[Path | None], code: Path, data_dir: Path | None, on_gpu: bool) -> None:
+    """Become this very command in the container; a SpecError without the program."""
     program = runtime_of(site, in_job=False)
     if shutil.which(program) is None:
-        raise SpecError(
-            f"--container {site.container}: {program} not found on PATH; install it, or leave the option out"
-        )
-    mounts = mounts_of(site, [*folders, code, Path.cwd()])
+        raise SpecError(f"--container {site.container}: {program} not found on PATH; install it, or go without")
+    mounts = mounts_of(site, [*folders, code, Path.cwd()], data_dir)
     before = docker(site, mounts, on_gpu) if program == "docker" else apptainer(site, program, mounts, on_gpu)
+    inside = in_image(site, "launchers.commands", data_dir, PYTHONPATH=str(code))
     sys.stdout.flush()
-    os.execvp(
-        before[0], [*before, *in_image(site, {"PYTHONPATH": str(code)}, "launchers.commands"), "grid", *sys.argv[1:]]
-    )
+    os.execvp(before[0], [*before, *inside, "grid", *sys.argv[1:]])

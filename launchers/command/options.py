@@ -1,6 +1,6 @@
 """The options of ``grid.py`` as frozen data, and the resources that they give each run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -64,7 +64,7 @@ class GridOptions:
     serve: Address | None = None
     track: tuple[TrackerName, ...] = ()
     detach: bool = False
-    site: Site = Site()
+    site: Site = field(default_factory=Site)
     site_path: Path | None = None
     site_check: bool = False
 

@@ -9,144 +9,27 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import platformdirs
-from pydantic import Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, ValidationError, model_validator
 
 from suite.base.arguments import COMMAND
 from suite.base.errors import SpecError, unknown_name
 from suite.base.frozen import Frozen
 
-FILE = "site.toml"
 _VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>#\[\]-]+")
 _GPUS = re.compile(r"(?:[\w.-]*[A-Za-z][\w.-]*:)?([1-9]\d{0,5})|[\w.-]*[A-Za-z][\w.-]*")  # 4, h100:4, 1g.10gb:2, h100
 _PATHS = ("runs", "data_dir", "container", "container_mounts")  # a variable in them is the login node's
 _GPU_REQUESTS = ("gpus_per_node", "gres", "gpus", "implied_gpus")
-_OWN_FIELDS = {  # by sbatch's names
-    "gpus-per-node": "gpus_per_node", "gres": "gres", "gpus": "gpus", "container-image": "container",
-    "container-mounts": "container_mounts",
-}  # fmt: skip
+_OWN_FIELDS = {"gpus-per-node": "gpus_per_node", "gres": "gres", "gpus": "gpus", "container-image": "container"}
 _FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
 _ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
-    "begin", "clusters", "comment", "container-image", "container-mounts", "core-spec", "cpus-per-gpu", "deadline", "distribution", "exclude",
-    "exclusive", "export", "gpu-bind", "gpus", "gpus-per-node", "gres", "gres-flags", "hint", "licenses", "mail-type",
-    "mail-user", "mem-per-cpu", "mem-per-gpu", "mincpus", "network", "nice", "nodelist", "prefer", "priority",
-    "reservation", "switches", "threads-per-core", "tmp", "use-min-nodes", "wckey",
+    "begin", "clusters", "comment", "core-spec", "cpus-per-gpu", "deadline", "distribution", "exclude", "exclusive",
+    "export", "gpu-bind", "gres-flags", "hint", "licenses", "mail-type", "mail-user", "mem-per-cpu", "mem-per-gpu",
+    "mincpus", "network", "nice", "nodelist", "prefer", "priority", "reservation", "switches", "threads-per-core",
+    "tmp", "use-min-nodes", "wckey", *_OWN_FIELDS,
 )  # fmt: skip
-
-
-class Site(Frozen):
-    """How one cluster runs jobs; each field is a key of ``site.toml``. None leaves one to the profile or to the cluster.
-
-    Args:
-        gpus_per_node, gres, gpus, implied_gpus: the request for GPUs, one of these four: as sbatch's options of these
-            names, or the number that a partition gives each node unasked.
-        runs_per_job: runs that one job trains in turn.
-        concurrency: jobs that run at once.
-        requeue: whether a job may put itself back into the queue.
-        chain: jobs in a row, each after the end of the one before, that go on with the same runs.
-        max_arrays: arrays that may be in the queue at once; the grid submits the next as they leave it.
-        setup: lines of shell before each job's processes.
-        container: an image to run in, by ``container_runtime``, with the folders of ``container_mounts`` beside ours,
-            further options of the runtime, and the image's Python.
-        runs, data_dir, stage: as the options of these names.
-        sbatch: more of sbatch's options by their long names.
-    """
-
-    partition: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    nodes: PositiveInt = 1
-    gpus_per_node: str | None = None
-    gres: str | None = None
-    gpus: str | None = None
-    implied_gpus: PositiveInt | None = None
-    cpus_per_task: PositiveInt | None = None
-    mem_gb: PositiveInt | None = None
-    time_min: PositiveInt = 60
-    runs_per_job: PositiveInt = 1
-    concurrency: PositiveInt | None = None
-    requeue: bool = True
-    chain: PositiveInt = 1
-    max_arrays: PositiveInt | None = None
-    setup: tuple[str, ...] = ()
-    container: str | None = None
-    container_runtime: Literal["apptainer", "docker", "pyxis", "singularity"] | None = None
-    container_mounts: tuple[str, ...] = ()
-    container_options: tuple[str, ...] = ()
-    container_python: str = "python3"
-    runs: Path | None = None
-    data_dir: Path | None = None
-    stage: str | None = None
-    sbatch: dict[str, str | bool] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _move(cls, given: Any) -> Any:
-        """What has a field of its own stands there, also where it is given as one of sbatch's options."""
-        if not isinstance(given, dict) or not isinstance(given.get("sbatch"), dict):
-            return given
-        more = dict(given["sbatch"])
-        moved = {name: more.pop(key) for key, name in _OWN_FIELDS.items() if key in more}
-        if "container" in moved:
-            moved["container_runtime"] = "pyxis"
-        if isinstance(mounts := moved.get("container_mounts"), str):
-            moved["container_mounts"] = mounts.split(",")
-        return given | moved | {"sbatch": more}
-
-    @field_validator("gpus_per_node", "gpus", "gres", mode="before")
-    @classmethod
-    def _spell(cls, value: object) -> object:
-        return str(value) if type(value) is int else value
-
-    @field_validator("partition", "account", "qos", "constraint", "gpus_per_node", "gpus", "gres")
-    @classmethod
-    def _check_value(cls, value: str | None) -> str | None:
-        return None if value is None else sbatch_value(value)
-
-    @field_validator("setup", "container_options", "container_mounts")
-    @classmethod
-    def _check_lines(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
-        if any("\n" in line for line in lines):
-            raise ValueError("expected a list of single lines")
-        return lines
-
-    @field_validator("sbatch", mode="before")
-    @classmethod
-    def _check_more(cls, given: Any) -> Any:
-        return check_more(given) if isinstance(given, dict) else given
-
-    @model_validator(mode="after")
-    def _check_gpus(self) -> Self:
-        asked = [name for name in _GPU_REQUESTS if self._count(name)]
-        if len(asked) > 1:
-            raise ValueError(f"{' and '.join(asked)} both ask for GPUs: expected one of them")
-        if self.gpus and self._count("gpus") % self.nodes:
-            raise ValueError(f"gpus {self.gpus} cannot be shared by {self.nodes} nodes: expected as many on each")
-        return self
-
-    @property
-    def node_gpus(self) -> int:
-        """How many GPUs the request gives each node; 0 where there is none."""
-        counts = {name: self._count(name) for name in _GPU_REQUESTS}
-        return sum(counts.values()) if not self.gpus else counts["gpus"] // self.nodes
-
-    def _count(self, name: str) -> int:
-        value = getattr(self, name)
-        if value is None or name == "implied_gpus":
-            return value or 0
-        parts = value.split(",")
-        if name == "gres":
-            parts = [part.partition(":")[2] or "1" for part in parts if part.partition(":")[0] == "gpu"]
-        return sum(_number_of_gpus(name, part) for part in parts)
-
-
-def _number_of_gpus(name: str, request: str) -> int:
-    if (found := _GPUS.fullmatch(request)) is None:
-        raise ValueError(f"{name} asks for {request!r}: expected a number, or TYPE:NUMBER such as h100:4")
-    return int(found[1] or 1)
 
 
 def sbatch_value(text: str) -> str:
@@ -158,13 +41,15 @@ def sbatch_value(text: str) -> str:
 
 def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
     """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone. A SpecError for any others."""
-    return check_more(
-        {key: value if separator else True for key, separator, value in (p.partition("=") for p in pairs)}
-    )
+    parts = [pair.partition("=") for pair in pairs]
+    found: dict[str, str | bool] = _check_more({key: value if separator else True for key, separator, value in parts})
+    return found
 
 
-def check_more(given: Mapping[str, Any]) -> dict[str, str | bool]:
-    """Check sbatch's options by their names; a SpecError for one that cannot be carried into a job."""
+def _check_more(given: Any) -> Any:
+    """Check sbatch's options by their names; what is no table is left to pydantic."""
+    if not isinstance(given, dict):
+        return given
     for key, value in given.items():
         if key not in _ALLOWED:
             raise unknown_name("key of --slurm", key, _ALLOWED)
@@ -175,9 +60,98 @@ def check_more(given: Mapping[str, Any]) -> dict[str, str | bool]:
     }
 
 
+def _spell(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+_Value = Annotated[str, BeforeValidator(_spell), AfterValidator(sbatch_value)]
+_Lines = tuple[Annotated[str, Field(pattern=r"^[^\n]+$")], ...]
+
+
+class Site(Frozen):
+    """How one cluster runs jobs; each field is a key of ``site.toml``. None leaves it to the profile or the cluster.
+
+    Args:
+        gpus_per_node, gres, gpus, implied_gpus: the request for GPUs, one of these four, as sbatch's options of these
+            names; the last is the number that a partition gives each node unasked.
+        concurrency: jobs that run at once.
+        requeue: whether a job may put itself back into the queue.
+        chain: jobs in a row, each after the end of the one before, that go on with the same runs.
+        max_arrays: arrays that may be in the queue at once; the next follow as they leave it.
+        setup: lines of shell before each job's processes.
+        container_python: the Python in the image ``container``.
+        sbatch: more of sbatch's options by their long names.
+    """
+
+    partition: _Value | None = None
+    account: _Value | None = None
+    qos: _Value | None = None
+    constraint: _Value | None = None
+    nodes: PositiveInt = 1
+    gpus_per_node: _Value | None = None
+    gres: _Value | None = None
+    gpus: _Value | None = None
+    implied_gpus: PositiveInt | None = None
+    cpus_per_task: PositiveInt | None = None
+    mem_gb: PositiveInt | None = None
+    time_min: PositiveInt = 60
+    runs_per_job: PositiveInt = 1
+    concurrency: PositiveInt | None = None
+    requeue: bool = True
+    chain: PositiveInt = 1
+    max_arrays: PositiveInt | None = None
+    setup: _Lines = ()
+    container: str | None = None
+    container_runtime: Literal["apptainer", "docker", "pyxis", "singularity"] | None = None
+    container_mounts: _Lines = ()
+    container_options: _Lines = ()
+    container_python: str = "python3"
+    runs: Path | None = None
+    data_dir: Path | None = None
+    stage: str | None = None
+    sbatch: Annotated[dict[str, str | bool], BeforeValidator(_check_more)] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _move(cls, given: Any) -> Any:
+        """What has a field of its own stands there, also where it is given as one of sbatch's options."""
+        if not isinstance(given, dict) or not isinstance(more := given.get("sbatch"), dict):
+            return given
+        moved: dict[str, Any] = {_OWN_FIELDS[key]: more[key] for key in more if key in _OWN_FIELDS}
+        moved |= {"container_runtime": "pyxis"} if "container" in moved else {}
+        return given | moved | {"sbatch": {key: more[key] for key in more if key not in _OWN_FIELDS}}
+
+    @model_validator(mode="after")
+    def _check_gpus(self) -> Self:
+        asked = [name for name in _GPU_REQUESTS if self._count(name)]
+        if len(asked) > 1:
+            raise ValueError(f"{' and '.join(asked)} both ask for GPUs: expected one of them")
+        if self._count("gpus") % self.nodes:
+            raise ValueError(f"gpus {self.gpus} cannot be shared by {self.nodes} nodes: expected as many on each")
+        return self
+
+    @property
+    def node_gpus(self) -> int:
+        """How many GPUs the request gives each node; 0 where there is none."""
+        return sum(self._count(name) // (self.nodes if name == "gpus" else 1) for name in _GPU_REQUESTS)
+
+    def _count(self, name: str) -> int:
+        value = getattr(self, name)
+        if value is None or name == "implied_gpus":
+            return value or 0
+        total, parts = 0, value.split(",")
+        if name == "gres":
+            parts = [part.partition(":")[2] or "1" for part in parts if part.partition(":")[0] == "gpu"]
+        for part in parts:
+            if (found := _GPUS.fullmatch(part)) is None:
+                raise ValueError(f"{name} asks for {part!r}: expected a number, or TYPE:NUMBER such as h100:4")
+            total += int(found[1] or 1)
+        return total
+
+
 def find_site(named: Path | None) -> Path | None:
     """The site file that is named or, else, found."""
-    places = [Path(FILE), platformdirs.user_config_path(COMMAND) / FILE]
+    places = [Path("site.toml"), platformdirs.user_config_path(COMMAND) / "site.toml"]
     return named or next((place for place in places if place.is_file()), None)
 
 
@@ -190,23 +164,23 @@ def read_site(path: Path | None, given: Mapping[str, Any]) -> Site:
     known = _make_site(_read(path), str(path)).model_dump(exclude_unset=True) if path else {}
     if _make_site(given, "command line").node_gpus:
         known = {key: value for key, value in known.items() if key not in _GPU_REQUESTS}
-    return _make_site(known | given | {"sbatch": known.get("sbatch", {}) | given.get("sbatch", {})}, "command line")
+    return _make_site({**known, **given, "sbatch": known.get("sbatch", {}) | given.get("sbatch", {})}, "command line")
 
 
 def _make_site(fields: Mapping[str, Any], where: str) -> Site:
     try:
-        return Site.model_validate(dict(fields))
+        return Site.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = ".".join(map(str, first["loc"]))
+        name, words = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             raise unknown_name(f"key of {where}:", name, Site.model_fields) from error
-        words = (
-            first["msg"].removeprefix("Value error, ").replace("Input should be", "expected").replace("tuple", "list")
-        )
-        found = (
-            f"{name} is {first['input']!r}: " if name and first["type"] != "value_error" else f"{name}: " * bool(name)
-        )
+        found = f"{name}: " if name else ""
+        if first["type"] != "value_error":
+            found, words = (
+                f"{name} is {first['input']!r}: ",
+                words.replace("Input should be", "expected").replace("tuple", "list"),
+            )
         raise SpecError(f"{where}: {found}{words}") from error
 
 

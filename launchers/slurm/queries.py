@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from launchers.command.site_file import Site
 from launchers.slurm.submission_record import task_number
 from suite.base.errors import RunError, SpecError
 
@@ -93,9 +94,9 @@ def _ask_outside(relay: Path, command: Sequence[str], timeout_s: float) -> subpr
         return subprocess.CompletedProcess(command, 1, "", f"it did not answer: {error}")
 
 
-def speak_to(clusters: str) -> None:
-    """Ask these of SLURM's clusters from now on; "" means the login node's own."""
-    _clusters[:] = [clusters] if clusters else []
+def speak_to(site: Site) -> None:
+    """Ask the cluster that the site names among sbatch's options from now on, or else the login node's own."""
+    _clusters[:] = [str(site.sbatch[key]) for key in ("clusters",) if key in site.sbatch]
 
 
 def call(*command: str) -> str:
@@ -146,8 +147,8 @@ def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -
     """
     wanted = set(submissions)
     try:
-        clusters = [f"--clusters={name}" for name in _clusters]
-        text = call("sacct", *clusters, _of(users), "--allocations", "--noheader", "--parsable2", f"--starttime={since}",
+        where = [f"--clusters={name}" for name in _clusters]
+        text = call("sacct", *where, _of(users), "--allocations", "--noheader", "--parsable2", f"--starttime={since}",
                     f"--format={','.join(_ACCOUNT_FORMAT)}")  # fmt: skip
     except RunError:
         return {}
@@ -222,8 +223,7 @@ def _setting(name: str) -> str:
 
 def list_gres() -> str:
     """What the partitions offer, such as ``gpu gpu:h100:4``; "" where SLURM does not say."""
-    done = ask("sinfo", "--noheader", "--format=%R %G")
-    return ", ".join(line for line in dict.fromkeys(done.stdout.split("\n")) if line) if done.returncode == 0 else ""
+    return ", ".join(dict.fromkeys(ask("sinfo", "--noheader", "--format=%R %G").stdout.splitlines()))
 
 
 def wait_for_nodes() -> bool:

@@ -1,5 +1,7 @@
 """``grid.py --site-check``: one short job, or this allocation, tells what a run would find; this host compares."""
 
+import contextlib
+import json
 import os
 import subprocess
 import time
@@ -15,54 +17,55 @@ from launchers.command.options import GridOptions
 from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.lost_starts import read_tail
-from launchers.slurm.node_check import Expected, Finding, read_findings
+from launchers.slurm.node_check import Finding
 from launchers.slurm.sbatch import BatchScript
 from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import submissions_folder
 from suite.base.exit_codes import Exit
-from suite.base.files import naming_disk_errors, write_atomically
+from suite.base.files import naming_disk_errors, read_file, write_atomically
 from suite.spec.resources import Resources
 
 _TIME_MIN, _AT_WORK_S = 5, 180.0
-_NO_REPORT = "the log says why: Python, the package or a module of setup is missing there, or the container lacks it"
+_NO_REPORT = "the log says why: Python, a package or a module of setup is missing there, or --runs is not shared"
 
 
 def check_site(options: GridOptions, console: Console) -> Exit:
-    """Report Python, torch, GPUs, network, locks, store, space and clock, each no with its cure.
+    """Report store, locks, clock, libraries, GPUs and network of the nodes, each no with its cure.
 
     Raises:
-        SpecError: there is no SLURM here, or it would refuse the job.
+        SpecError: there is no SLURM here; RunError: it refuses the job.
     """
     site, store = options.site, options.runs.absolute()
-    slurm.speak_to(str(site.sbatch.get("clusters", "")))
+    is_inside = "SLURM_JOB_ID" in os.environ
+    if not is_inside:
+        slurm.check_there()
+    slurm.speak_to(site)
     num_gpus = 0 if options.device == "cpu" else site.node_gpus or int(options.device == "gpu")
     folder = submissions_folder(store) / f"site-check-{time.time_ns() // 1000:x}"
     code = Snapshot(store)
     code.write()
-    resources = Resources(device="gpu" if num_gpus else "cpu", threads_per_rank=site.cpus_per_task or 1)
+    data_dir = [str(options.data_dir.absolute())] if options.data_dir else []
+    resources = Resources(
+        device="gpu" if num_gpus else "cpu",
+        threads_per_rank=site.cpus_per_task or 1,
+        data_dir=next(iter(data_dir), None),
+    )
     job = SiteJob(site, store, str(code.folder), resources)
     parameters = job.parameters(1) | {"job_name": folder.name, "time": _TIME_MIN, "setup": job.setup()}
+    script = BatchScript(folder, parameters)
+    command = job.command("launchers.slurm.node_check", [str(folder), str(num_gpus), *data_dir])
     with naming_disk_errors(folder):
         folder.mkdir(parents=True)
-    expected = Expected(
-        num_gpus=num_gpus, nodes=site.nodes, store=str(store), data_dir=site.data_dir and str(site.data_dir.absolute())
-    )
-    write_atomically(folder / "expected.json", expected.model_dump_json().encode())
-    script, command = BatchScript(folder, parameters), job.command("launchers.slurm.node_check", [str(folder)])
-    with filelock.FileLock(folder / "lock"):
+    with filelock.FileLock(folder / "lock"), contextlib.ExitStack() as stack:
         _keep_clock(folder)
-        if "SLURM_JOB_ID" in os.environ:
-            console.print("trying this allocation")
-            with subprocess.Popen(["bash", "-c", script.script(command)]) as process:
-                found = _wait(folder, site.nodes, lambda: process.poll() is None)
+        if is_inside:
+            process = stack.enter_context(subprocess.Popen(["bash", "-c", script.script(command)]))
+            found = _wait(folder, site.nodes, lambda: process.poll() is None)
         else:
-            slurm.check_there()
             job_id = script.submit(command)
+            stack.callback(slurm.scancel, [job_id])
             console.print(f"submitted job {job_id}: waiting for it")
-            try:
-                found = _wait(folder, site.nodes, lambda: bool(slurm.find_by_name([folder.name], [os.getuid()])))
-            finally:
-                slurm.scancel([job_id])
+            found = _wait(folder, site.nodes, lambda: bool(slurm.find_by_name([folder.name], [os.getuid()])))
     return _report(folder, found, site.nodes, console)
 
 
@@ -78,10 +81,9 @@ def _wait(folder: Path, num_nodes: int, goes_on: Callable[[], bool]) -> dict[str
         _keep_clock(folder)
         if give_up_at == float("inf") and any(folder.glob("seen-*")):
             give_up_at = time.monotonic() + _AT_WORK_S
-        paths = {path.stem.split("-", 2)[2]: path for path in sorted(folder.glob("found-*.json"))}
-        found = {node: lines for node, path in paths.items() if (lines := read_findings(path)) is not None}
-        if len(found) == num_nodes or is_over or time.monotonic() > give_up_at:
-            return found
+        reports = {path.stem.removeprefix("found-"): path for path in sorted(folder.glob("found-*.json"))}
+        if len(reports) == num_nodes or is_over or time.monotonic() > give_up_at:
+            return {node: [(a, b, c) for a, b, c in json.loads(read_file(path))] for node, path in reports.items()}
         time.sleep(1.0)
 
 
@@ -91,14 +93,12 @@ def _report(folder: Path, found: dict[str, list[Finding]], num_nodes: int, conso
         for finding in findings:
             nodes_of.setdefault(finding, []).append(node)
     if len(found) < num_nodes:
-        logs = sorted(folder.glob("*_log.out"))
-        said = "; ".join(read_tail(logs[-1])[-3:]) if logs else "there is no log: --runs may not be shared"
-        silent = f"{num_nodes - len(found)} of {num_nodes} nodes sent none: {said}"
-        nodes_of[Finding(what="report", found=silent, cure=_NO_REPORT)] = ["?"]
+        said = "; ".join(line for log in sorted(folder.glob("*_log.out"))[:1] for line in read_tail(log)[-3:])
+        nodes_of["report", f"{num_nodes - len(found)} nodes sent none: {said or 'no log'}", _NO_REPORT] = ["?"]
     table = Table("", "nodes", "found", "cure", box=box.SIMPLE_HEAD)
-    for finding, nodes in nodes_of.items():
-        table.add_row(finding.what, ", ".join(nodes), finding.found, f"no: {finding.cure}" if finding.cure else "ok")
+    for (what, words, cure), nodes in nodes_of.items():
+        table.add_row(what, ", ".join(nodes), words, f"no: {cure}" if cure else "ok")
     console.print(table)
-    num_bad = sum(bool(finding.cure) for finding in nodes_of)
+    num_bad = sum(bool(cure) for _, _, cure in nodes_of)
     console.print(f"{num_bad} to cure; the log is in {folder}" if num_bad else "all is well", soft_wrap=True)
     return Exit.FAILED if num_bad else Exit.DONE

@@ -29,7 +29,7 @@ class SiteJob:
         if site.container is not None:
             weights = resources.teacher_weights
             self._runtime = runtime_of(site, in_job=True)
-            self._mounts = mounts_of(site, [store, *([Path(weights).parent] if weights else [])])
+            self._mounts = mounts_of(site, [store, Path(weights).parent if weights else None], resources.data_dir)
 
     def parameters(self, ranks_per_node: int) -> dict[str, Any]:
         """What sbatch is asked for, by submitit's names, and srun's options."""
@@ -56,10 +56,10 @@ class SiteJob:
 
     def setup(self) -> list[str]:
         """The site's lines before a job's processes, and where these import from and how many threads they have."""
-        path = (
-            [f"export PYTHONPATH={shlex.quote(self._code)}${{PYTHONPATH:+:$PYTHONPATH}}"] if not self._runtime else []
-        )
-        return [*self._site.setup, *path, *(f"export {name}={value}" for name, value in self._threads.items())]
+        path = f"export PYTHONPATH={shlex.quote(self._code)}${{PYTHONPATH:+:$PYTHONPATH}}"
+        if self._runtime:
+            path = f"image={shlex.quote(str(self._site.container))}"  # for job_end.sh
+        return [*self._site.setup, path, *(f"export {name}={value}" for name, value in self._threads.items())]
 
     @property
     def _threads(self) -> dict[str, str]:
@@ -69,7 +69,7 @@ class SiteJob:
         """Spell the start of a module of ours; where pyxis starts the container, srun has to be before it."""
         words = [PYTHON, "-P", "-u", "-m", module]
         if self._runtime:
-            words = in_image(self._site, {"PYTHONPATH": self._code, **self._threads}, module)
+            words = in_image(self._site, module, self._resources.data_dir, PYTHONPATH=self._code, **self._threads)
         if self._runtime not in ("", "pyxis"):
             words = [*apptainer(self._site, self._runtime, self._mounts, self._on_gpu), *words]
         return shlex.join([*words, *arguments])
@@ -77,7 +77,7 @@ class SiteJob:
     def ending(self, command: str) -> list[str]:
         """The lines that call a command of ours after a job's processes, with their status.
 
-        In a container it reaches SLURM's programs, which are outside, by ``relay.sh``; pyxis needs one more step for it.
+        In a container it reaches SLURM's programs, which are outside, by ``relay.sh``; pyxis needs a step for it.
         """
         if self._runtime == "pyxis":
             command = f"{shlex.join(['srun', *_ONE_PROCESS, *self.srun_options])} {command}"

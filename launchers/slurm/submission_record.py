@@ -29,8 +29,8 @@ class Submission(Frozen):
 
     ``name`` starts with suite and profile; an array of SLURM is called ``<name>.<its first task>``, and the k-th of
     ``chain`` that go on with the same tasks ``<name>.<its first task>_k``. ``requeue`` is whether jobs may requeue
-    themselves. ``ids`` are those of ``tasks``, by the code that submitted them, which lies in ``code``. ``suite_source``
-    is by what the job of the leaderboard finds a suite that is none of ours.
+    themselves. ``ids`` are those of ``tasks``, by the code that submitted them, which lies in ``code``. By
+    ``suite_source`` the job of the leaderboard finds a suite that is none of ours.
     """
 
     name: str = Field(pattern=r"-[0-9a-f]{1,14}$")

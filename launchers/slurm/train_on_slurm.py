@@ -58,7 +58,7 @@ def train(grid: GridRequest, console: Console) -> Outcome:
 
 
 def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[str], console: Console) -> list[str]:
-    """Submit what is missing, but for runs that were submitted as often as the site's chain is long; returns the ids."""
+    """Submit what is missing, but for runs that were tried as often as the site's chain is long; returns their ids."""
     options, site = grid.options, grid.options.site
     with _submitting(options.runs, console):  # of two grids, the second sees what the first has submitted
         missing, queued, num_left = _missing(grid, plan)
@@ -135,7 +135,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
 def cancel(grid: GridRequest, console: Console) -> int:
     """End all jobs of this suite's profile; what they have trained stays."""
     slurm.check_there()
-    slurm.speak_to(str(grid.options.site.sbatch.get("clusters", "")))
+    slurm.speak_to(grid.options.site)
     store = grid.options.runs
     wanted = (grid.suite.name, grid.profile_name)
     with _submitting(store, console):  # else what another grid is submitting right now would stay
@@ -259,7 +259,7 @@ def jobs_of(grid: GridRequest) -> list[Job]:
 def _resources(options: GridOptions, profile: Profile) -> Resources:
     """The resources of one run: on GPUs a rank for each that the request gives a node."""
     site, on_gpu = options.site, profile.device == "gpu"
-    slurm.speak_to(str(site.sbatch.get("clusters", "")))
+    slurm.speak_to(site)
     if on_gpu and options.ranks_per_node:
         raise SpecError("--ranks-per-node is for CPUs; a GPU profile has a rank on each GPU: --gpus-per-node")
     if not on_gpu and site.node_gpus and options.site_path is None:

@@ -38,8 +38,8 @@ def tools(tmp_path, monkeypatch):
     return put
 
 
-def submitter(tmp_path, experiments=EXPERIMENTS, resources=Resources(), queued=None, max_arrays=None, **site):
-    plan = make_plan(experiments, tmp_path, resources)
+def submitter(tmp_path, experiments=EXPERIMENTS, queued=None, max_arrays=None, **site):
+    plan = make_plan(experiments, tmp_path, Resources())
     options = {"queued": queued, "max_arrays": max_arrays}
     return Submitter(plan, tmp_path, SUITE, "smoke", range(3), Site(**site), **options)
 
@@ -229,6 +229,40 @@ def test_parents_in_the_queue_of_another_submission_are_waited_for(submitted, gr
     queued = {graph["first"].id: "812", graph["second"].id: "900"}
     _, arrays = submitted("tuned", "mask_second", "mask_tuned", queued=queued)
     assert arrays[:3] == [["0-0%1", "afterany:812"], ["0-0%1", "afterany:900"], ["0-0%1", "afterany:1"]]
+
+
+def test_chained_arrays_have_the_same_tasks_and_wait_for_each_other_and_others_for_the_last(submitted, graph, tmp_path):
+    submission, arrays = submitted("first", "tuned", chain=3, requeue=False)
+    chained = [["0-0%1"], ["0-0%1", "afterany:1"], ["0-0%1", "afterany:2"]]
+    assert arrays[:6] == [*chained, ["0-0%1", "afterany:3"], ["0-0%1", "afterany:4"], ["0-0%1", "afterany:5"]]
+    scripts = (tmp_path / "calls").read_text()
+    names = re.findall(r"--job-name=(\S+)", scripts)[:6]
+    assert [task_number(name, 0) for name in names] == [(submission.name, 0)] * 3 + [(submission.name, 1)] * 3
+    assert len(set(names)) == 6  # each is looked up by its own
+    assert scripts.count("#SBATCH --no-requeue") == 6
+
+
+def test_where_few_arrays_are_allowed_the_first_of_them_alone_are_submitted(submitted, graph):
+    submission, arrays = submitted("first", "tuned", "mask_tuned", max_arrays=2)
+    assert arrays == [["0-0%1"], ["0-0%1", "afterany:1"], ["afterany:1:2"]]
+    assert len(submission.tasks) == 3
+
+
+def test_another_cluster_that_is_named_is_asked_by_every_program(tmp_path, tools):
+    for name in ("sbatch", "squeue", "sacct"):
+        tools(name, f'echo "$SLURM_CLUSTERS $*" > {tmp_path}/{name}.said; echo "7;far"')
+    slurm.speak_to(Site(sbatch={"clusters": "far"}))
+    try:
+        found = submitter(tmp_path, sbatch={"clusters": "far"})
+        found.submit()
+        slurm.read_queue({0})
+        slurm.read_ended(["x"], "2000-01-01", {0})
+    finally:
+        slurm.speak_to(Site())
+    assert found.job_ids == ["7"]
+    assert all((tmp_path / f"{name}.said").read_text().startswith("far ") for name in ("sbatch", "squeue"))
+    assert "--clusters=far" in (tmp_path / "sacct.said").read_text()
+    assert "#SBATCH --clusters=far" in found.script()
 
 
 def test_a_submission_that_slurm_would_refuse_leaves_nothing_behind(tmp_path, tools):

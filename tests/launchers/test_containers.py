@@ -48,10 +48,10 @@ def tools(tmp_path):
     return put
 
 
-def end_job(tmp_path, site):
+def end_job(tmp_path, site, **resources):
     """Run a job's script in which no run begins; returns what was called, and SLURM's calls."""
     store, runs = tmp_path / "store", SUITE.profile("smoke").experiments()[:1]
-    submitter = Submitter(make_plan(runs, store, Resources()), store, SUITE, "smoke", range(1), site)
+    submitter = Submitter(make_plan(runs, store, Resources(**resources)), store, SUITE, "smoke", range(1), site)
     submitter._code.write()
     folder = write_submission(store, submitter.submission)
     (folder / "70_0_0_log.out").touch()
@@ -77,8 +77,8 @@ def test_apptainer_runs_processes_and_ending_which_reaches_slurm_outside(tmp_pat
     tools("srun", '#!/bin/bash\nwhile [ "$1" != apptainer ]; do shift; done; exec "$@"')
     tools("apptainer", INSIDE)
     data = tmp_path / "images"
-    site = Site(container="suite.sif", container_python=sys.executable, data_dir=data, container_mounts=["/opt/x"])
-    (begin, ending), slurm, said, submitter = end_job(tmp_path, site)
+    site = Site(container="suite.sif", container_python=sys.executable, container_mounts=["/opt/x"])
+    (begin, ending), slurm, said, submitter = end_job(tmp_path, site, data_dir=str(data))
     assert slurm == ["requeue 70_0", "update JobId=70_0 ExcNodeList=node1"], said
     for call, module in ((begin, "launchers.slurm.job"), (ending, "launchers.slurm.requeue")):
         assert call[1] == "exec"
