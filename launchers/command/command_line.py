@@ -35,13 +35,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
         given |= {"until": given["seeds"], "seeds": range(FIRST_LOOK)}
     named: Path | None = given.pop("site", None)
     asks_slurm = given.get("cluster") == "slurm" or {"status", "cancel"} & given.keys()
-    fields = {name: given.pop(name) for name in Site.model_fields.keys() - _SHARED if name in given}
-    if "sbatch" in fields:
-        fields["sbatch"] = parse_more(fields["sbatch"])
-    path = find_site(named) if named or asks_slurm else None
-    site = read_site(path, fields)
+    for_site = {name: given.pop(name) for name in Site.model_fields.keys() - _SHARED if name in given}
+    if "sbatch" in for_site:
+        for_site["sbatch"] = parse_more(for_site["sbatch"])
     if "max_parallel" in given and asks_slurm:
-        site = site.model_copy(update={"concurrency": given["max_parallel"]})
+        for_site["concurrency"] = given["max_parallel"]
+    path = find_site(named) if named or asks_slurm else None
+    site = read_site(path, for_site)
     of_site = {name: value for name in _SHARED if (value := getattr(site, name)) is not None}
     return GridOptions(site=site, site_path=path, **{name: _frozen(value) for name, value in (of_site | given).items()})
 

@@ -30,7 +30,7 @@ def runtime_of(site: Site, *, in_job: bool) -> str:
 
 
 def mounts_of(site: Site, folders: Sequence[Path | str | None], data_dir: Path | str | None) -> list[str]:
-    """What is mounted: these folders, the images that are there, and what the site names, each as OUTSIDE:INSIDE."""
+    """List as OUTSIDE:INSIDE what is mounted: these folders, the images that are there, and what the site names."""
     images = data_dir or (default_data_dir() if default_data_dir().is_dir() else None)
     own = dict.fromkeys(os.path.abspath(folder) for folder in (*folders, images) if folder is not None)  # noqa: PTH100
     return [*(f"{folder}:{folder}" for folder in own), *(m if ":" in m else f"{m}:{m}" for m in site.container_mounts)]

@@ -114,7 +114,7 @@ class Site(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _move(cls, given: Any) -> Any:
-        """What has a field of its own stands there, also where it is given as one of sbatch's options."""
+        """Put an option of sbatch that has a field of its own there."""
         if not isinstance(given, dict) or not isinstance(more := given.get("sbatch"), dict):
             return given
         moved: dict[str, Any] = {_OWN_FIELDS[key]: more[key] for key in more if key in _OWN_FIELDS}
@@ -152,7 +152,7 @@ class Site(Frozen):
 def find_site(named: Path | None) -> Path | None:
     """The site file that is named or, else, found."""
     places = [Path("site.toml"), platformdirs.user_config_path(COMMAND) / "site.toml"]
-    return named or next((place for place in places if place.is_file()), None)
+    return named or next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113  # no PermissionError
 
 
 def read_site(path: Path | None, given: Mapping[str, Any]) -> Site:

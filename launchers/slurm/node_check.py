@@ -1,4 +1,4 @@
-"""What a run would find on this node, as lines of (what, found, cure); the cure is "" where all is well.
+"""The look at one node, as lines of (what, found, cure); the cure is "" where a run would find all well.
 
     python -m launchers.slurm.node_check FOLDER NUM_GPUS [DATA_DIR]
 

@@ -222,7 +222,7 @@ def _setting(name: str) -> str:
 
 
 def list_gres() -> str:
-    """What the partitions offer, such as ``gpu gpu:h100:4``; "" where SLURM does not say."""
+    """List what each partition offers, such as ``gpu gpu:h100:4``; "" where SLURM does not say."""
     return ", ".join(dict.fromkeys(ask("sinfo", "--noheader", "--format=%R %G").stdout.splitlines()))
 
 

@@ -32,7 +32,7 @@ class SiteJob:
             self._mounts = mounts_of(site, [store, Path(weights).parent if weights else None], resources.data_dir)
 
     def parameters(self, ranks_per_node: int) -> dict[str, Any]:
-        """What sbatch is asked for, by submitit's names, and srun's options."""
+        """List what sbatch and srun are asked for, by submitit's names."""
         site, threads = self._site, self._resources.threads_per_rank
         has_gpus = "gpu" in (site.gres or "")
         gpus = {"gpus-per-node": site.gpus_per_node, "gpus": site.gpus} if self._on_gpu else {}

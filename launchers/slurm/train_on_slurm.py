@@ -63,7 +63,7 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
     with _submitting(options.runs, console):  # of two grids, the second sees what the first has submitted
         missing, queued, num_left = _missing(grid, plan)
         missing = [run for run in missing if tried[run.job.experiment.id] < site.chain]
-        free = site.max_arrays - len(set(queued.values())) if site.max_arrays else None
+        free = max(0, site.max_arrays - len(set(queued.values()))) if site.max_arrays else None
         submitter = _submitter(grid, missing, queued, free) if missing and free != 0 else None
         if submitter is not None:
             _check_owners(options.runs, missing)
@@ -78,8 +78,7 @@ def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[st
         if submitter is not None:
             refusal = submitter.submit()
             ids = ", ".join(submitter.job_ids)
-            num_runs, num_jobs = len(submitter.submitted), submitter.num_jobs
-            console.print(f"submitted {num_runs} runs as {num_jobs} jobs: array {ids}")
+            console.print(f"submitted {len(submitter.submitted)} runs as {submitter.num_jobs} jobs: array {ids}")
             if refusal:
                 console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         elif missing:

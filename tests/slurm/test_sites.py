@@ -1,8 +1,11 @@
-"""What sites differ in, on a real cluster: typed GPUs, forbidden requeues, one array at a time, containers."""
+"""Sites differ, here on a real cluster: typed GPUs, forbidden requeues, one array at a time, containers."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from cluster import Cluster
 from grids import (
     FOUR,
     FOUR_IN_ONE_JOB,
+    ROOT,
     a_run_in_mid_training,
     all_attempts,
     all_restarts,
@@ -93,8 +97,24 @@ def job_of_queue(cluster: Cluster) -> str:
 
 
 def test_where_one_array_at_a_time_is_allowed_the_others_follow_as_it_ends(
-    idle_cluster: Cluster, tmp_path: Path, local_four: bytes
+    idle_cluster: Cluster, tmp_path: Path
 ) -> None:
-    said = on_slurm(tmp_path, *FOUR, "--max-arrays", "1", "--chain", "2")
-    assert said.count("submitted") == 1
-    assert leaderboard(tmp_path) == local_four
+    """Trainings, then what looks at them: two arrays, of which the second is submitted once the first is over."""
+    said = on_slurm(tmp_path, "--max-arrays", "1", suite="convit_masking")
+    assert len(re.findall(r"submitted \d+ runs as \d+ jobs: array \d+\n", said)) == 2
+    runs = [path.parent for path in tmp_path.glob("experiments/*/*/experiment.json")]
+    assert runs
+    assert all((run / "result.json").exists() for run in runs), logs(tmp_path)
+
+
+def test_the_check_of_a_site_tries_two_nodes_and_has_a_cure_for_each_no(idle_cluster: Cluster, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "launchers/grid.py"), "--site-check", "--runs", str(tmp_path), "--nodes", "2"]
+    environment = {**os.environ, "COLUMNS": "400"}
+    done = subprocess.run(
+        [*command, "--gpus-per-node", f"{GPU_TYPE}:1"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "gloo adds over 2 nodes" in done.stdout
+    assert re.search(r"locks +node1, node2 +hold between the hosts +ok", done.stdout)
+    assert "1 to cure" in done.stdout  # there is no GPU
+    assert idle_cluster.call("squeue", "--noheader", "--states=PD,R") == ""
