@@ -90,7 +90,11 @@ def _run(options: GridOptions, console: Console) -> int:
         freeze(grid, options.freeze, console)
         return Exit.DONE
     if options.cluster == "local" and options.site.container and not (options.starts_nothing or INSIDE in os.environ):
-        _go_inside(options, on_gpu=grid.profile.device == "gpu")
+        from launchers.slurm.code_snapshot import Snapshot
+
+        code = Snapshot(options.runs)
+        code.write()
+        go_inside(options, code.folder, grid.profile.device == "gpu")
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 
@@ -102,17 +106,6 @@ def _run(options: GridOptions, console: Console) -> int:
     if outcome.is_over:
         build(options.suite or "", grid.profile_name, options.runs, options.seeds)
     return outcome.status
-
-
-def _go_inside(options: GridOptions, on_gpu: bool) -> None:
-    """Go on in the container, with the pinned code."""
-    from launchers.slurm.code_snapshot import Snapshot
-
-    code = Snapshot(options.runs)
-    code.write()
-    site_folder = options.site_path and options.site_path.absolute().parent
-    weights = options.teacher_weights and options.teacher_weights.absolute().parent
-    go_inside(options.site, [options.runs, site_folder, weights], code.folder, options.data_dir, on_gpu)
 
 
 def _train_here(grid: GridRequest, console: Console) -> Outcome:

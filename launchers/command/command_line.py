@@ -157,9 +157,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--site", type=a_path, metavar="FILE",
         help="what this cluster's jobs need (default: site.toml here, else in the user's configuration folder)",
     )  # fmt: skip
-    cluster.add_argument(
-        "--site-check", action="store_true", help="try all of that in a job of a minute; train nothing"
-    )
+    cluster.add_argument("--site-check", action="store_true", help="try it in a job of a minute; train nothing")
     numbers = {
         "--runs-per-job": "runs that one job trains in turn (default 1)",
         "--nodes": "nodes of one run (default 1)",
@@ -172,21 +170,16 @@ def _make_parser() -> argparse.ArgumentParser:
     }
     for name, words in numbers.items():
         cluster.add_argument(name, type=positive, metavar="N", help=words)
-    cluster.add_argument(
-        "--no-requeue", action="store_false", dest="requeue", help="where jobs may not requeue themselves"
-    )
-    cluster.add_argument(
-        "--gpus-per-node",
-        metavar="[TYPE:]N",
-        help="on GPUs: as many ranks a node (default 1), such as 4, h100:4, 1g.10gb:2",
-    )
-    cluster.add_argument("--gres", metavar="LIST", help="as sbatch's, such as gpu:h100:4, in place of --gpus-per-node")
-    cluster.add_argument("--gpus", metavar="[TYPE:]N", help="as sbatch's, of all nodes, in place of --gpus-per-node")
-    for name in ("partition", "account", "qos", "constraint"):
-        cluster.add_argument(f"--{name}", metavar="NAME", help="as sbatch's")
-    cluster.add_argument(
-        "--container", metavar="IMAGE", help="train in this image; on this machine by Apptainer or Docker"
-    )
+    cluster.add_argument("--no-requeue", action="store_false", dest="requeue", help="where no job may requeue itself")
+    texts = {
+        "--gpus-per-node": "on GPUs, and as many ranks (default 1): 4, h100:4, 1g.10gb:2",
+        "--gres": "in place of that, such as gpu:h100:4",
+        "--gpus": "in place of that, on all nodes together",
+        "--container": "image to train in; on this machine by Apptainer or Docker",
+        **dict.fromkeys(("--partition", "--account", "--qos", "--constraint"), "as sbatch's"),
+    }
+    for name, words in texts.items():
+        cluster.add_argument(name, metavar="NAME", help=words)
     cluster.add_argument(
         "--slurm", nargs="+", action="extend", dest="sbatch", metavar="KEY=VALUE", help="more of sbatch's options"
     )

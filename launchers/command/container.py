@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imagesets.fetch import default_data_dir
+from launchers.command.options import GridOptions
 from launchers.command.site_file import Site
 from suite.base.errors import SpecError
 
@@ -42,34 +43,38 @@ def in_image(site: Site, module: str, data_dir: Path | str | None, **variables: 
     return ["env", *(f"{k}={v}" for k, v in variables.items()), site.container_python, "-P", "-u", "-m", module]
 
 
-def apptainer(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> list[str]:
-    """The words before a command that runs in the image by Apptainer, or by Singularity, which takes the same."""
-    gpus = ["--nv"] if on_gpu and "--rocm" not in site.container_options else []
-    binds = [word for mount in mounts for word in ("--bind", mount)]
-    return [program, "exec", *gpus, *binds, *site.container_options, str(site.container)]
-
-
 def pyxis(site: Site, mounts: Sequence[str]) -> list[str]:
     """The options of srun that start its command in the image."""
     return [f"--container-image={site.container}", f"--container-mounts={','.join(mounts)}", *site.container_options]
 
 
-def docker(site: Site, mounts: Sequence[str], on_gpu: bool) -> list[str]:
-    """The words before a command that runs in the image by Docker, as this user, on this machine's network."""
-    user = ["--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"]
-    gpus = ["--gpus", "all"] if on_gpu and "--device" not in site.container_options else []
-    volumes = [word for mount in mounts for word in ("--volume", mount)]
-    alone = ["docker", "run", "--rm", "--init", "--ipc", "host", "--network", "host", "--workdir", str(Path.cwd())]
-    return [*alone, *user, *gpus, *volumes, *site.container_options, str(site.container)]
+def before(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> list[str]:
+    """The words before a command that this program runs in the image; Docker as this user, on this machine's network.
+
+    Args:
+        program: name of the runtime that is none of srun's.
+        mounts: as of ``mounts_of``.
+        on_gpu: whether the run needs NVIDIA's GPUs, unless the site's own options name others.
+    """
+    if program == "docker":
+        words = ["docker", "run", "--rm", "--init", "--ipc", "host", "--network", "host", "--workdir", str(Path.cwd())]
+        words += ["--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"]
+        mount, gpus = "--volume", ["--gpus", "all"]
+    else:
+        words, mount, gpus = [program, "exec"], "--bind", ["--nv"]
+    if on_gpu and not {"--rocm", "--device"} & set(site.container_options):
+        words += gpus
+    return [*words, *(w for m in mounts for w in (mount, m)), *site.container_options, str(site.container)]
 
 
-def go_inside(site: Site, folders: Sequence[Path | None], code: Path, data_dir: Path | None, on_gpu: bool) -> None:
-    """Become this very command in the container; a SpecError without the program."""
+def go_inside(options: GridOptions, code: Path, on_gpu: bool) -> None:
+    """Become this very command in the container, with this copy of the code; a SpecError without the program."""
+    site, data_dir = options.site, options.data_dir
     program = runtime_of(site, in_job=False)
     if shutil.which(program) is None:
         raise SpecError(f"--container {site.container}: {program} not found on PATH; install it, or go without")
-    mounts = mounts_of(site, [*folders, code, Path.cwd()], data_dir)
-    before = docker(site, mounts, on_gpu) if program == "docker" else apptainer(site, program, mounts, on_gpu)
+    files = [path.absolute().parent for path in (options.site_path, options.teacher_weights) if path is not None]
+    mounts = mounts_of(site, [options.runs, *files, code, Path.cwd()], data_dir)
     inside = in_image(site, "launchers.commands", data_dir, PYTHONPATH=str(code))
     sys.stdout.flush()
-    os.execvp(before[0], [*before, *inside, "grid", *sys.argv[1:]])
+    os.execvp(program, [*before(site, program, mounts, on_gpu), *inside, "grid", *sys.argv[1:]])

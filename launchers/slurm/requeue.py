@@ -7,6 +7,7 @@ again, and each run finds its own newest checkpoint. A node where nothing could 
 torch: that is what such a node may lack.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -44,9 +45,27 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
         status: exit status of the processes.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
-    folder, task = submissions_folder(store) / name, this_task(first_task)
-    submission = read_submission(folder)
-    experiments = submission.experiments(task)
+    folder = submissions_folder(store) / name
+    submission, link = read_submission(folder), link_of(os.environ.get("SLURM_JOB_NAME", ""))
+    names = [submission.array_name(first_task, later) for later in range(link + 1, submission.chain + 1)]
+    ended = _judge(folder, submission, this_task(first_task), status, has_next=bool(names))
+    if ended != Exit.INTERRUPTED and names:  # nothing is left to those that come later in the chain
+        with contextlib.suppress(RunError):
+            index = os.environ["SLURM_ARRAY_TASK_ID"]
+            slurm.scancel([f"{job_id}_{index}" for job_id in slurm.find_by_name(names, [os.getuid()])])
+    return ended
+
+
+def _judge(folder: Path, submission: Submission, task: int, status: int, has_next: bool) -> int:
+    """Look at the runs of a task, and requeue its job where that helps; returns the job's exit status.
+
+    Args:
+        folder, submission: submission and its folder.
+        task: number of the task.
+        status: exit status of the processes.
+        has_next: whether another job of the chain comes.
+    """
+    store, experiments = folder.parents[1], submission.experiments(task)
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
     found = [find_run_status(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
     for experiment, one in zip(experiments, found, strict=True):
@@ -54,39 +73,24 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
             print(f"{experiment.id} is {one.state}: {one.reason}", file=sys.stderr)
     still_open = [run for run, one in zip(runs, found, strict=True) if one.state in ("new", "interrupted")]
     if not still_open:
-        _end_chain(submission, first_task)
         return Exit.DONE if all(one.state == "done" for one in found) else Exit.FAILED
-    if cancel_mark(store, name).exists():
+    if cancel_mark(store, submission.name).exists():
         return Exit.INTERRUPTED
     lost = judge_start(folder, task, runs, status)
     num_lost = len({start.restarts for start in lost if start.kind in ("node", "late")})  # "held" is none of its own
     if num_lost >= _MAX_ATTEMPTS_WITHOUT_PROGRESS:
         print("this job was started several times without beginning a run; see its output above", file=sys.stderr)
-        _end_chain(submission, first_task)
         return Exit.FAILED
     stuck = [] if lost else [run for run in still_open if _give_up(run)]
     if len(stuck) == len(still_open):
-        _end_chain(submission, first_task)
         return Exit.FAILED
-    is_last = link_of(os.environ.get("SLURM_JOB_NAME", "")) >= submission.chain
-    next_one = "the same command submits them again" if is_last else "the next job of the chain goes on"
+    next_one = "the next job of the chain goes on" if has_next else "the same command submits them again"
     if not submission.requeue:
         print(f"{len(still_open)} of {len(runs)} runs are open: {next_one}", flush=True)
         _exclude_bad_nodes(folder)
         return Exit.INTERRUPTED
     print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
     return _requeue(folder, lost, next_one)
-
-
-def _end_chain(submission: Submission, first_task: int) -> None:
-    """Call off what later arrays of the chain would do of this job's task."""
-    names = [submission.array_name(first_task, link) for link in range(2, submission.chain + 1)]
-    try:
-        index = os.environ.get("SLURM_ARRAY_TASK_ID", "0")
-        found = slurm.find_by_name(names, [os.getuid()]) if names else ()
-        slurm.scancel([f"{job_id}_{index}" for job_id in found])
-    except RunError as error:  # they find nothing to do
-        print(error, file=sys.stderr)
 
 
 def _give_up(run: RunDirectory) -> bool:
@@ -154,11 +158,9 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
 
 
 def _exclude_bad_nodes(folder: Path) -> None:
-    try:
+    with contextlib.suppress(RunError):
         for node in bad_nodes(read_starts(folder)):
             slurm.exclude_from_all(folder.name, node)
-    except RunError as error:
-        print(error, file=sys.stderr)
 
 
 if __name__ == "__main__":

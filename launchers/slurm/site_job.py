@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launchers.command.container import apptainer, in_image, mounts_of, pyxis, runtime_of
+from launchers.command.container import before, in_image, mounts_of, pyxis, runtime_of
 from launchers.command.site_file import Site
 from suite.spec.resources import Resources
 
@@ -71,7 +71,7 @@ class SiteJob:
         if self._runtime:
             words = in_image(self._site, module, self._resources.data_dir, PYTHONPATH=self._code, **self._threads)
         if self._runtime not in ("", "pyxis"):
-            words = [*apptainer(self._site, self._runtime, self._mounts, self._on_gpu), *words]
+            words = [*before(self._site, self._runtime, self._mounts, self._on_gpu), *words]
         return shlex.join([*words, *arguments])
 
     def ending(self, command: str) -> list[str]:

@@ -107,6 +107,38 @@ def test_where_one_array_at_a_time_is_allowed_the_others_follow_as_it_ends(
     assert all((run / "result.json").exists() for run in runs), logs(tmp_path)
 
 
+APPTAINER = """#!/bin/bash
+[ "$1 $2 $4" = "exec --bind --bind" ] || { echo "found $*"; exit 2; }
+while [ "$1" != suite.sif ]; do shift; done
+shift 2
+PATH={empty} exec /usr/bin/env "$@"
+"""
+
+
+def test_runs_in_a_container_which_has_none_of_slurm_s_programs_are_requeued_and_go_on(
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a stand-in for Apptainer, on every node's PATH."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/apptainer").write_text(APPTAINER.format(empty=tmp_path))
+    (tmp_path / "bin/apptainer").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    (tmp_path / "images").mkdir()
+    site = tmp_path / "site.toml"
+    site.write_text(
+        f'container = "suite.sif"\ncontainer_python = "{sys.executable}"\nruns = "{tmp_path}/store"\n'
+        f'data_dir = "{tmp_path}/images"\n'
+    )
+    store = tmp_path / "store"
+    on_slurm(store, "--detach", "--site", str(site), *FOUR_IN_ONE_JOB)
+    a_run_in_mid_training(store)
+    idle_cluster.call("scancel", "--signal=USR2", job_of(idle_cluster))
+    idle_cluster.wait_idle()
+    assert leaderboard(store) == local_four, logs(store)
+    assert ["interrupted", "finished"] in all_attempts(store)
+    assert max(all_restarts(store)) == 1
+
+
 def test_the_check_of_a_site_tries_two_nodes_and_has_a_cure_for_each_no(idle_cluster: Cluster, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "launchers/grid.py"), "--site-check", "--runs", str(tmp_path), "--nodes", "2"]
     environment = {**os.environ, "COLUMNS": "400"}
