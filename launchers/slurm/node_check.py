@@ -1,6 +1,6 @@
 """The look at one node, as lines of (what, found, cure); the cure is "" where a run would find all well.
 
-    python -m launchers.slurm.node_check FOLDER NUM_GPUS [DATA_DIR]
+    python -m launchers.slurm.node_check FOLDER NUM_GPUS DATA_DIR
 
 ``site_check`` on the submitting host holds the folder's lock, and keeps its clock there.
 """
@@ -36,7 +36,7 @@ _CURES = {
 }
 
 
-def check_node(folder: Path, num_gpus: int, data_dir: Path | None) -> Iterator[Finding]:
+def check_node(folder: Path, num_gpus: int, data_dir: str) -> Iterator[Finding]:
     """Try all that a run needs, each for itself."""
     looks: dict[str, Callable[[], tuple[str, bool]]] = {
         "store": lambda: _store(folder),
@@ -52,8 +52,12 @@ def check_node(folder: Path, num_gpus: int, data_dir: Path | None) -> Iterator[F
         except Exception as error:  # whatever it is, it is the finding
             found, is_well = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", False
         yield what, found, "" if is_well else _CURES[what]
-    if data_dir is not None:
-        cure = "" if data_dir.is_dir() else "--data-dir must be a folder that the nodes see; in a container, mount it"
+    if data_dir:
+        cure = (
+            ""
+            if Path(data_dir).is_dir()
+            else "--data-dir must be a folder that the nodes see; in a container, mount it"
+        )
         yield "images", f"{data_dir} is {'not ' * bool(cure)}there", cure
 
 
@@ -115,7 +119,7 @@ def _network(on_gpu: bool) -> tuple[str, bool]:
 
 
 if __name__ == "__main__":
-    place, number, *images = sys.argv[1:]
-    findings = list(check_node(Path(place), int(number), Path(images[0]) if images else None))
+    place, number, images = sys.argv[1:]
+    findings = list(check_node(Path(place), int(number), images))
     node = os.environ.get("SLURMD_NODENAME") or platform.node()
     write_atomically(Path(place) / f"found-{node}.json", json.dumps(findings).encode())

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import filelock
 from rich import box
@@ -44,20 +45,16 @@ def check_site(options: GridOptions, console: Console) -> Exit:
     folder = submissions_folder(store) / f"site-check-{time.time_ns() // 1000:x}"
     code = Snapshot(store)
     code.write()
-    data_dir = [str(options.data_dir.absolute())] if options.data_dir else []
-    resources = Resources(
-        device="gpu" if num_gpus else "cpu",
-        threads_per_rank=site.cpus_per_task or 1,
-        data_dir=next(iter(data_dir), None),
-    )
+    data_dir = str(options.data_dir.absolute()) if options.data_dir else None
+    device: Literal["cpu", "gpu"] = "gpu" if num_gpus else "cpu"
+    resources = Resources(device=device, threads_per_rank=site.cpus_per_task or 1, data_dir=data_dir)
     job = SiteJob(site, store, str(code.folder), resources)
     parameters = job.parameters(1) | {"job_name": folder.name, "time": _TIME_MIN, "setup": job.setup()}
     script = BatchScript(folder, parameters)
-    command = job.command("launchers.slurm.node_check", [str(folder), str(num_gpus), *data_dir])
+    command = job.command("launchers.slurm.node_check", [str(folder), str(num_gpus), data_dir or ""])
     with naming_disk_errors(folder):
         folder.mkdir(parents=True)
     with filelock.FileLock(folder / "lock"), contextlib.ExitStack() as stack:
-        _keep_clock(folder)
         if is_inside:
             process = stack.enter_context(subprocess.Popen(["bash", "-c", script.script(command)]))
             found = _wait(folder, site.nodes, lambda: process.poll() is None)
@@ -69,16 +66,12 @@ def check_site(options: GridOptions, console: Console) -> Exit:
     return _report(folder, found, site.nodes, console)
 
 
-def _keep_clock(folder: Path) -> None:
-    write_atomically(folder / "clock", str(time.time()).encode())
-
-
 def _wait(folder: Path, num_nodes: int, goes_on: Callable[[], bool]) -> dict[str, list[Finding]]:
     """Wait until every node has reported, or none can any more; returns the findings by node."""
     give_up_at = float("inf")
     while True:
         is_over = not goes_on()
-        _keep_clock(folder)
+        write_atomically(folder / "clock", str(time.time()).encode())
         if give_up_at == float("inf") and any(folder.glob("seen-*")):
             give_up_at = time.monotonic() + _AT_WORK_S
         reports = {path.stem.removeprefix("found-"): path for path in sorted(folder.glob("found-*.json"))}

@@ -34,16 +34,15 @@ class SiteJob:
     def parameters(self, ranks_per_node: int) -> dict[str, Any]:
         """List what sbatch and srun are asked for, by submitit's names."""
         site, threads = self._site, self._resources.threads_per_rank
-        has_gpus = "gpu" in (site.gres or "")
-        gpus = {"gpus-per-node": site.gpus_per_node, "gpus": site.gpus} if self._on_gpu else {}
-        if self._on_gpu and not site.node_gpus:
-            gpus["gpus-per-node"] = "1"
+        asks_gpus = "gpu" in (site.gres or "")
+        one = None if site.node_gpus else "1"
+        gpus = {"gpus-per-node": site.gpus_per_node or one, "gpus": site.gpus} if self._on_gpu else {}
         return {
             **{key: getattr(site, key) for key in ("partition", "account", "qos", "constraint", "nodes")},
             "ntasks_per_node": ranks_per_node,
             "cpus_per_task": threads,
             "mem": f"{site.mem_gb}GB" if site.mem_gb else None,
-            "gres": site.gres if self._on_gpu or not has_gpus else None,
+            "gres": site.gres if self._on_gpu or not asks_gpus else None,
             "stderr_to_stdout": True,
             "additional_parameters": {**{key: value for key, value in gpus.items() if value}, **site.sbatch},
             "srun_args": [f"--cpus-per-task={threads}", *self.srun_options],
