@@ -84,13 +84,13 @@ def _judge(folder: Path, submission: Submission, task: int, status: int, has_nex
     stuck = [] if lost else [run for run in still_open if _give_up(run)]
     if len(stuck) == len(still_open):
         return Exit.FAILED
-    next_one = "the next job of the chain goes on" if has_next else "the same command submits them again"
     if not submission.requeue:
+        next_one = "the next job of the chain goes on" if has_next else "the same command submits them again"
         print(f"{len(still_open)} of {len(runs)} runs are open: {next_one}", flush=True)
         _exclude_bad_nodes(folder)
         return Exit.INTERRUPTED
     print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
-    return _requeue(folder, lost, next_one)
+    return _requeue(folder, lost)
 
 
 def _give_up(run: RunDirectory) -> bool:
@@ -111,7 +111,7 @@ def _give_up(run: RunDirectory) -> bool:
     return True
 
 
-def _requeue(folder: Path, lost: Sequence[LostStart], else_next: str) -> int:
+def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
     """Put this job back into the queue, unless somebody ended it: that would bring it back to life.
 
     SLURM takes a list of nodes to avoid from jobs that wait alone, so it comes after the requeue; between the two this
@@ -136,8 +136,10 @@ def _requeue(folder: Path, lost: Sequence[LostStart], else_next: str) -> int:
             _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
             return Exit.INTERRUPTED
         if done is not None and "disabled" in done.stderr:
-            cure = "Set requeue = false and chain in site.toml (docs/cluster.md)"
-            print(f"this cluster lets no job requeue itself: {else_next}. {cure}", file=sys.stderr)
+            print(
+                "this cluster lets no job requeue itself: the next job of the chain goes on, or the same command submits "
+                "what is left. Set requeue = false and chain in site.toml (docs/cluster.md)", file=sys.stderr
+            )  # fmt: skip
             _exclude_bad_nodes(folder)
             return Exit.INTERRUPTED
         time.sleep(1.0)

@@ -174,7 +174,10 @@ def test_a_requeue_that_the_cluster_forbids_is_said_with_the_cure_and_not_tried_
     tool.write_text(tool.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{refuse}\n"))
     assert end("node1", status=Exit.INTERRUPTED) == (Exit.INTERRUPTED, [])
     said = capsys.readouterr().err
-    assert "lets no job requeue itself: the same command submits them again" in said
+    assert (
+        "lets no job requeue itself: the next job of the chain goes on, or the same command submits what is left"
+        in said
+    )
     assert "requeue = false and chain in site.toml" in said
 
 

@@ -111,7 +111,7 @@ APPTAINER = """#!/bin/bash
 [ "$1 $2 $4" = "exec --bind --bind" ] || { echo "found $*"; exit 2; }
 while [ "$1" != suite.sif ]; do shift; done
 shift 2
-PATH={empty} exec /usr/bin/env "$@"
+PATH=EMPTY exec /usr/bin/env "$@"
 """
 
 
@@ -120,7 +120,7 @@ def test_runs_in_a_container_which_has_none_of_slurm_s_programs_are_requeued_and
 ) -> None:
     """By a stand-in for Apptainer, on every node's PATH."""
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/apptainer").write_text(APPTAINER.format(empty=tmp_path))
+    (tmp_path / "bin/apptainer").write_text(APPTAINER.replace("EMPTY", str(tmp_path)))
     (tmp_path / "bin/apptainer").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     (tmp_path / "images").mkdir()
