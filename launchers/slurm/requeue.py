@@ -136,10 +136,9 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
             _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
             return Exit.INTERRUPTED
         if done is not None and "disabled" in done.stderr:
-            print(
-                "this cluster lets no job requeue itself: the next job of the chain goes on, or the same command submits "
-                "what is left. Set requeue = false and chain in site.toml (docs/cluster.md)", file=sys.stderr
-            )  # fmt: skip
+            cure = "set requeue = false and chain in site.toml (docs/cluster.md)"
+            next_one = "the next job of the chain goes on, or the same command submits what is left"
+            print(f"this cluster lets no job requeue itself: {next_one}; {cure}", file=sys.stderr)
             _exclude_bad_nodes(folder)
             return Exit.INTERRUPTED
         time.sleep(1.0)
