@@ -107,6 +107,13 @@ def test_where_one_array_at_a_time_is_allowed_the_others_follow_as_it_ends(
     assert all((run / "result.json").exists() for run in runs), logs(tmp_path)
 
 
+def test_a_named_cluster_and_an_empty_environment_are_carried_into_the_jobs(
+    idle_cluster: Cluster, tmp_path: Path, local_four: bytes
+) -> None:
+    on_slurm(tmp_path, *FOUR_IN_ONE_JOB, "--slurm", "clusters=lab", "export=NONE", "gres-flags=enforce-binding")
+    assert leaderboard(tmp_path) == local_four
+
+
 APPTAINER = """#!/bin/bash
 [ "$1 $2 $4" = "exec --bind --bind" ] || { echo "found $*"; exit 2; }
 while [ "$1" != suite.sif ]; do shift; done
