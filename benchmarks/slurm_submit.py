@@ -17,10 +17,11 @@ from pathlib import Path
 
 from timing import describe_machine, load, report, time_in_turn
 
+from launchers.command.site_file import Site
 from launchers.core.plan import PlannedRun, make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm.submission_record import Submission
-from launchers.slurm.submit import Allocation, Submitter
+from launchers.slurm.submit import Submitter
 from suite.papers import get_suite
 from suite.spec.resources import Resources
 
@@ -41,7 +42,7 @@ def plan_runs(num_runs: int, store: Path) -> list[PlannedRun]:
 
 def submit(plan: list[PlannedRun], store: Path, *, test: bool = False) -> Submission:
     """Submit a plan as the grid does; returns the submission. ``test`` asks SLURM first if it would take it."""
-    submitter = Submitter(plan, store, SUITE, "laptop", range(1), Allocation(more={"begin": _LATER}))
+    submitter = Submitter(plan, store, SUITE, "laptop", range(1), Site(sbatch={"begin": _LATER}))
     if test:
         submitter.test()
     submitter.submit()

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from launchers.command.command_line import parse_options
+from launchers.command.container import INSIDE, go_inside
 from launchers.command.custom_models import check
 from launchers.command.freeze import freeze
 from launchers.command.grid_request import GridRequest, Outcome
@@ -85,6 +86,10 @@ def _run(options: GridOptions, console: Console) -> Outcome:
     if options.check:
         checked = check(options, console)
         return Outcome(Exit.DONE if checked.is_sound else Exit.FAILED, answer=checked)
+    if options.site_check:
+        from launchers.slurm.site_check import check_site  # imports submitit
+
+        return Outcome(Exit(check_site(options, console)))
     if options.until is not None and not options.starts_nothing:
         return Outcome(Exit(train_until(options, lambda each: _run(each, console).status, console)))
     grid = GridRequest.of(options)
@@ -94,6 +99,12 @@ def _run(options: GridOptions, console: Console) -> Outcome:
     if options.freeze is not None:
         freeze(grid, options.freeze, console)
         return Outcome(Exit.DONE)
+    if options.cluster == "local" and options.site.container and not (options.starts_nothing or INSIDE in os.environ):
+        from launchers.slurm.code_snapshot import Snapshot
+
+        code = Snapshot(options.runs)
+        code.write()
+        go_inside(options, code.folder, grid.profile.device == "gpu")
     if options.cluster == "slurm" or options.status or options.cancel:
         from launchers.slurm import train_on_slurm as on_slurm  # imports submitit
 

@@ -5,30 +5,45 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_args
 
 from launchers.command.address import DEFAULT, parse_address
-from launchers.command.options import Cluster, GridOptions, SlurmOptions
+from launchers.command.options import Cluster, GridOptions
+from launchers.command.site_file import Site, find_site, parse_more, read_site
 from leaderboards.significance.rules import FIRST_LOOK
 from suite.base.arguments import a_path, add_version, num_seeds, positive, program, some_seeds
 from suite.base.errors import SpecError
 from suite.spec.resources import StorageFormat, TrackerName
 
+_SPELT = {"sbatch": "slurm", "requeue": "no-requeue"}
 _MODEL = ("NAME=MODEL", "OPTION=VALUE")
-_OF_SLURM = tuple(field.name for field in fields(SlurmOptions))
+_SHARED = {field.name for field in fields(GridOptions)} & {"runs", "data_dir", "stage"}  # of a site, and of any grid
+_OF_SLURM = {*Site.model_fields, "detach", "site_check"} - _SHARED - {"container"}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> GridOptions:
     """Read the command line; a SpecError for options that do not go together, or that would do nothing."""
     given = vars(_make_parser().parse_args(arguments))
-    for_slurm = {name: value for name in _OF_SLURM if (value := given.pop(name, None))}
+    if "site_check" in given:
+        given["cluster"] = "slurm"
+    for_slurm = sorted(_OF_SLURM & given.keys())
     if for_slurm and given.get("cluster") != "slurm":
-        names = ", ".join(f"--{'slurm' if name == 'more' else name.replace('_', '-')}" for name in for_slurm)
+        names = ", ".join("--" + _SPELT.get(name, name.replace("_", "-")) for name in for_slurm)
         raise SpecError(f"{names} would do nothing here: add --cluster slurm, or leave it out")
     if isinstance(given.get("seeds"), float):
         given |= {"until": given["seeds"], "seeds": range(FIRST_LOOK)}
-    slurm, others = ({name: _frozen(value) for name, value in part.items()} for part in (for_slurm, given))
-    return GridOptions(slurm=SlurmOptions(**slurm), **others)
+    named: Path | None = given.pop("site", None)
+    asks_slurm = given.get("cluster") == "slurm" or {"status", "cancel"} & given.keys()
+    for_site = {name: given.pop(name) for name in Site.model_fields.keys() - _SHARED if name in given}
+    if "sbatch" in for_site:
+        for_site["sbatch"] = parse_more(for_site["sbatch"])
+    if "max_parallel" in given and asks_slurm:
+        for_site["concurrency"] = given["max_parallel"]
+    path = find_site(named) if named or asks_slurm else None
+    site = read_site(path, for_site)
+    of_site = {name: value for name in _SHARED if (value := getattr(site, name)) is not None}
+    return GridOptions(site=site, site_path=path, **{name: _frozen(value) for name, value in (of_site | given).items()})
 
 
 def _frozen(value: Any) -> Any:
@@ -146,19 +161,34 @@ def _make_parser() -> argparse.ArgumentParser:
     cluster.add_argument("--watch", action="store_true", help="with --status: again and again, until all have ended")
     cluster.add_argument("--cancel", action="store_true", help="end the suite's jobs; checkpoints stay")
     cluster.add_argument("--detach", action="store_true", help="return once the jobs are in the queue")
+    cluster.add_argument(
+        "--site", type=a_path, metavar="FILE",
+        help="what this cluster's jobs need (default: site.toml here, else in the user's configuration folder)",
+    )  # fmt: skip
+    cluster.add_argument("--site-check", action="store_true", help="try it in a job of a minute; train nothing")
     numbers = {
         "--runs-per-job": "runs that one job trains in turn (default 1)",
         "--nodes": "nodes of one run (default 1)",
-        "--gpus-per-node": "on GPUs: ranks (default 1)",
+        "--implied-gpus": "GPUs that the partition gives each node unasked",
         "--cpus-per-task": "cores of a rank (default 1; with GPUs 8)",
         "--mem-gb": "memory of a node",
         "--time-min": "a job's time limit (default 60); a run that needs longer is requeued and goes on",
+        "--chain": "jobs in a row for each run, where a job may not requeue itself (default 1)",
+        "--max-arrays": "arrays in the queue at once; the next follow as these leave it",
     }
     for name, words in numbers.items():
         cluster.add_argument(name, type=positive, metavar="N", help=words)
-    for name in ("partition", "account", "qos", "constraint"):
-        cluster.add_argument(f"--{name}", metavar="NAME", help="as sbatch's")
+    cluster.add_argument("--no-requeue", action="store_false", dest="requeue", help="where no job may requeue itself")
+    texts = {
+        "--gpus-per-node": "on GPUs, and as many ranks (default 1): 4, h100:4, 1g.10gb:2",
+        "--gres": "in place of that, such as gpu:h100:4",
+        "--gpus": "in place of that, on all nodes together",
+        "--container": "image to train in; on this machine by Apptainer or Docker",
+        **dict.fromkeys(("--partition", "--account", "--qos", "--constraint"), "as sbatch's"),
+    }
+    for name, words in texts.items():
+        cluster.add_argument(name, metavar="NAME", help=words)
     cluster.add_argument(
-        "--slurm", nargs="+", action="extend", dest="more", metavar="KEY=VALUE", help="more of sbatch's options"
+        "--slurm", nargs="+", action="extend", dest="sbatch", metavar="KEY=VALUE", help="more of sbatch's options"
     )
     return parser

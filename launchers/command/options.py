@@ -1,10 +1,11 @@
 """The options of ``grid.py`` as frozen data, and the resources that they give each run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from launchers.command.address import Address
+from launchers.command.site_file import Site
 from leaderboards.significance.rules import FIRST_LOOK, MOST_LOOKS
 from suite.base.errors import SpecError
 from suite.papers import are_shown_with_best, get_suite
@@ -16,27 +17,6 @@ Cluster = Literal["local", "slurm"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlurmOptions:
-    """The options of SLURM's jobs; None leaves one to the profile or to the cluster.
-
-    ``more`` holds sbatch's own options as KEY=VALUE.
-    """
-
-    detach: bool = False
-    runs_per_job: int = 1
-    nodes: int = 1
-    gpus_per_node: int | None = None
-    cpus_per_task: int | None = None
-    mem_gb: int | None = None
-    time_min: int = 60
-    partition: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    more: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class GridOptions:
     """One grid: which runs, from which images, how they are trained, and where.
 
@@ -44,7 +24,8 @@ class GridOptions:
     ``until`` is the half-width, in points, to which the headline is to be known; ``seeds`` are then those of the first
     look, and ``max_seeds`` the most of any. ``custom_models`` and ``check`` are words as ``parse_custom_model``
     reads them, ``dataset`` is the image set in place of the suite's own, ``serve`` where a browser may look on. Options
-    that do not go together are a SpecError, and so is a file of weights that is not there.
+    that do not go together are a SpecError, and so is a file of weights that is not there. ``site`` is what SLURM and
+    containers are told, in part by the file of ``site_path``.
     """
 
     suite: str | None = None
@@ -84,7 +65,10 @@ class GridOptions:
     cancel: bool = False
     serve: Address | None = None
     track: tuple[TrackerName, ...] = ()
-    slurm: SlurmOptions = SlurmOptions()
+    detach: bool = False
+    site: Site = field(default_factory=Site)
+    site_path: Path | None = None
+    site_check: bool = False
 
     def __post_init__(self) -> None:
         if self.watch and not self.status:

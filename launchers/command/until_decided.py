@@ -32,7 +32,7 @@ def train_until(options: GridOptions, train: Train, console: Console) -> int:
         num_seeds = min(num_done + 1, options.max_seeds)
     while True:
         status = train(replace(options, seeds=range(num_seeds), until=None))
-        if status or options.slurm.detach:
+        if status or options.detach:
             return status
         cell = _headline(options)
         console.print(_report(cell, options, num_seeds))

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from launchers.command.address import Address, is_loopback
-from launchers.live.site import Site
+from launchers.live.site import ServedSite
 from leaderboards.report.rendering import render_waiting
 
 _RETRY_S = 2  # after which a browser asks again, without a script, for what is not made yet
@@ -37,7 +37,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, listening: socket.socket, address: Address, site: Site) -> None:
+    def __init__(self, listening: socket.socket, address: Address, site: ServedSite) -> None:
         super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening

@@ -93,7 +93,7 @@ class _OverviewPage:
 
 
 @dataclass
-class Site:
+class ServedSite:
     """Pages by their paths. ``find_more`` makes those that nobody asked for before; ``moved`` names the paths that
     stand for others."""
 
@@ -120,7 +120,7 @@ class Site:
             return self.pages.get(path)
 
 
-def make_site(grid: GridRequest) -> Site:
+def make_site(grid: GridRequest) -> ServedSite:
     """The page of a grid, at "", the state that it asks for every few seconds, and the pages of its whole store."""
     options, name = grid.options, grid.options.suite or ""
     seeds = options.seeds if options.until is None else None
@@ -138,7 +138,7 @@ def make_site(grid: GridRequest) -> Site:
         render = functools.partial(write_claims, paper=paper)
         pages[f"claims/{paper.name}.html"] = _cache_other(_OverviewPage(overview, render).make)
     own = {f"{grid.suite.name}/{grid.profile_name}.html": ""}
-    return Site(pages, functools.partial(_find_board, store=options.runs), own)
+    return ServedSite(pages, functools.partial(_find_board, store=options.runs), own)
 
 
 def _cache_state(grid: GridRequest, board: ServedBoard, shown: CachedPage) -> CachedPage:

@@ -51,14 +51,34 @@ def run_task(store: Path, name: str, first_task: int) -> int:
         return Exit.INTERRUPTED
     try:
         submission = read_submission(folder)
+        experiments = submission.experiments(task)
+        if all(RunDirectory.of(store, experiment).result_path.exists() for experiment in experiments):
+            return Exit.DONE  # an earlier job of its chain has trained them
         rank = _Rank(folder, task, submission)
+        _check_gpus(submission.resources)
         import_training(submission.resources)
     except Exception as error:
-        note_start("node", folder, task, f"{type(error).__name__}: {error}")
+        image = os.environ.get("SUITE_CONTAINER")
+        hint = f"; the container {image} must hold what this package needs, see containers/" if image else ""
+        note_start("node", folder, task, f"{type(error).__name__}: {error}{hint}")
         raise
-    experiments = submission.experiments(task)
     with _followers(store, submission, experiments):
         return rank.train(store, experiments)
+
+
+def _check_gpus(resources: Resources) -> None:
+    """Check that torch sees a GPU for each of this node's ranks, or the only one that the site binds a rank to."""
+    if resources.device == "gpu":
+        import torch
+
+        num_seen, num_ranks = torch.accelerator.device_count(), int(os.environ["SLURM_NTASKS_PER_NODE"])
+        if num_seen < num_ranks and num_seen != 1:
+            given = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+            raise RunError(
+                f"torch sees {num_seen} of the {num_ranks} GPUs that this job counts on; SLURM gave it "
+                f"CUDA_VISIBLE_DEVICES={given}. Compare the request for GPUs with `scontrol show node`, and torch with "
+                "the driver: --site-check tries both"
+            )
 
 
 def _followers(
@@ -172,7 +192,7 @@ def _become_run(run: RunDirectory, experiment: Experiment, resources: Resources,
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [*_SIGNALS, signal.SIGCHLD])
     run.path.mkdir(parents=True, exist_ok=True)
     _write_to_log(run)
-    os.environ |= _rank_variables(number)
+    os.environ |= rank_variables(number)
     if os.environ["RANK"] == "0":
         run.create(experiment)
     sys.exit(run_as_rank(run.path, resources))
@@ -189,7 +209,7 @@ def _write_to_log(run: RunDirectory) -> None:
         raise RunError(reason) from error
 
 
-def _rank_variables(number: int) -> dict[str, str]:
+def rank_variables(number: int) -> dict[str, str]:
     """torch's names for what SLURM says."""
     from submitit import JobEnvironment
 

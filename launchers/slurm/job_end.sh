@@ -4,7 +4,7 @@
 if [ ! -e "$judged" ]; then
   job="$SLURM_ARRAY_JOB_ID"_"$SLURM_ARRAY_TASK_ID" restarts="${SLURM_RESTART_COUNT:-0}" node="$SLURMD_NODENAME" lost=""
   said=$(tac "$folder/$job"_0_log.out | sed '/^start [0-9]* on /Q' | head -n 8 | tac | paste -sd';')
-  said=$(printf %s "${said:+: $said}" | tr -cs '[:alnum:] ,.:;/_()=+*@-' ' ')  # as it may stand in JSON
+  said=$(printf %s "${image:+ in the container $image, see containers/}${said:+: $said}" | tr -cs '[:alnum:] ,.:;/_()=+*@-' ' ')  # as it may stand in JSON
   for try in {1..24}; do shown=$(scontrol show job "$job") && break; sleep 5; done
   [ -e "$folder/cancelled" ] || case "$shown" in ""|*JobState=RUNNING*"Restarts=$restarts "*)  # nobody has ended it
     log=$(printf %s "$folder/$job" | sed 's/"/\\"/g')_0_log.out

@@ -15,7 +15,9 @@ import subprocess
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from launchers.command.site_file import Site
 from launchers.slurm.submission_record import task_number
 from suite.base.errors import RunError, SpecError
 
@@ -23,6 +25,8 @@ _TIMEOUT_S = 60.0
 _OPTIONS = re.compile(r"_?(SLURMD?|SBATCH|SRUN|SALLOC|SQUEUE|SACCT|SCANCEL|SINFO|SCONTROL|SPANK|PMI2?|PMIX)_")
 _PLACES = {"SLURM_CONF", "SLURM_JWT", "SLURM_SACK_SOCKET"}  # they say how SLURM is reached
 _OF_A_JOB = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES"}  # set by SLURM for its GPUs
+_RELAY_LOOK_S = 0.05
+_clusters: list[str] = []  # those that ``speak_to`` names
 _NUM_LOOKS, _LOOK_S = 10, 1.0  # at what sbatch has said too little about: it may come late
 _NODES_TIMEOUT_S, _NODES_LOOK_S = 120.0, 2.0
 _NUM_CANCELS = 3  # a job that is being requeued may slip through the first
@@ -59,6 +63,11 @@ def ask(*command: str, timeout_s: float = _TIMEOUT_S) -> subprocess.CompletedPro
     unwanted |= _OF_A_JOB if "SLURM_JOB_ID" in os.environ else set()
     environment = {name: value for name, value in os.environ.items() if name not in unwanted}
     environment["SLURM_BITSTR_LEN"] = "0"  # else squeue cuts long lists of an array's jobs
+    if _clusters and command[0] != "sacct":
+        environment["SLURM_CLUSTERS"] = _clusters[0]
+    relay = os.environ.get("SUITE_SLURM_RELAY")
+    if relay and shutil.which(command[0]) is None:
+        return _ask_outside(Path(relay), command, timeout_s)
     try:
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
@@ -66,6 +75,28 @@ def ask(*command: str, timeout_s: float = _TIMEOUT_S) -> subprocess.CompletedPro
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(command, 1, "", f"it did not answer: {error}")
+
+
+def _ask_outside(relay: Path, command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Let ``relay.sh`` run a program that this container lacks."""
+    name = str(relay / f"{time.time_ns()}")
+    give_up_at = time.monotonic() + timeout_s
+    try:
+        Path(f"{name}.new").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in command))
+        Path(f"{name}.new").rename(f"{name}.ask")
+        while not (status := Path(f"{name}.status")).exists():
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"nobody outside of the container read {name}.ask")
+            time.sleep(_RELAY_LOOK_S)
+        out, err = (Path(f"{name}.{end}").read_text(errors="replace") for end in ("out", "err"))
+        return subprocess.CompletedProcess(command, int(status.read_text()), out, err)
+    except (OSError, ValueError) as error:
+        return subprocess.CompletedProcess(command, 1, "", f"it did not answer: {error}")
+
+
+def speak_to(site: Site) -> None:
+    """Ask the cluster that the site names among sbatch's options from now on, or else the login node's own."""
+    _clusters[:] = [str(site.sbatch[key]) for key in ("clusters",) if key in site.sbatch]
 
 
 def call(*command: str) -> str:
@@ -116,7 +147,8 @@ def read_ended(submissions: Iterable[str], since: str, users: Collection[int]) -
     """
     wanted = set(submissions)
     try:
-        text = call("sacct", _of(users), "--allocations", "--noheader", "--parsable2", f"--starttime={since}",
+        where = [f"--clusters={name}" for name in _clusters]
+        text = call("sacct", *where, _of(users), "--allocations", "--noheader", "--parsable2", f"--starttime={since}",
                     f"--format={','.join(_ACCOUNT_FORMAT)}")  # fmt: skip
     except RunError:
         return {}
@@ -139,7 +171,7 @@ def cancel(submissions: Collection[str], others: Collection[str], users: Collect
     for _ in range(_NUM_CANCELS):
         waiting = [job for job in read_queue(users) if job.submission in submissions and job.state != "CG"]
         found |= {job.job_id for job in waiting}
-        job_ids = {job.job_id.partition("_")[0] for job in waiting} | _find_by_name(others, users)
+        job_ids = {job.job_id.partition("_")[0] for job in waiting} | find_by_name(others, users)
         if not job_ids:
             return len(found)
         refusal = scancel(sorted(job_ids))
@@ -156,12 +188,12 @@ def look_up(name: str) -> list[str]:
     """The numbers of this user's jobs of a name, ended ones too, the oldest first; [] if none comes for a while."""
     for look in range(_NUM_LOOKS):
         time.sleep(_LOOK_S if look else 0)
-        if found := _find_by_name([name], [os.getuid()], "--states=all"):
+        if found := find_by_name([name], [os.getuid()], "--states=all"):
             return sorted(found, key=int)
     return []
 
 
-def _find_by_name(names: Collection[str], users: Collection[int], *options: str) -> set[str]:
+def find_by_name(names: Collection[str], users: Collection[int], *options: str) -> set[str]:
     """Look up the jobs of these names that have not ended, and those whose states ``options`` add."""
     text = call("squeue", _of(users), "--all", "--noheader", "--format=%F|%t|%j", *options)
     return {job_id for job_id, state, name in _rows(text, 3) if name in names and (options or state != "CG")}
@@ -187,6 +219,11 @@ def _setting(name: str) -> str:
     """Read a setting of the cluster; "" if it is not set."""
     found = re.search(rf"^{name}[ \t]*=[ \t]*(\S*)", call("scontrol", "show", "config"), re.MULTILINE)
     return found[1] if found else ""
+
+
+def list_gres() -> str:
+    """List what each partition offers, such as ``gpu gpu:h100:4``; "" where SLURM does not say."""
+    return ", ".join(dict.fromkeys(ask("sinfo", "--noheader", "--format=%R %G").stdout.splitlines()))
 
 
 def wait_for_nodes() -> bool:

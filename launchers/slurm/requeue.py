@@ -7,6 +7,7 @@ again, and each run finds its own newest checkpoint. A node where nothing could 
 torch: that is what such a node may lack.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -17,7 +18,14 @@ from pathlib import Path
 
 from launchers.slurm import queries as slurm
 from launchers.slurm.lost_starts import LostStart, bad_nodes, judge_start, read_starts
-from launchers.slurm.submission_record import cancel_mark, read_submission, submissions_folder, this_task
+from launchers.slurm.submission_record import (
+    Submission,
+    cancel_mark,
+    link_of,
+    read_submission,
+    submissions_folder,
+    this_task,
+)
 from suite.base.errors import RunError
 from suite.base.exit_codes import Exit
 from suite.store import attempts
@@ -37,8 +45,27 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
         status: exit status of the processes.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SLURM's, as it preempts: this ends by itself
-    folder, task = submissions_folder(store) / name, this_task(first_task)
-    experiments = read_submission(folder).experiments(task)
+    folder = submissions_folder(store) / name
+    submission, link = read_submission(folder), link_of(os.environ.get("SLURM_JOB_NAME", ""))
+    names = [submission.array_name(first_task, later) for later in range(link + 1, submission.chain + 1)]
+    ended = _judge(folder, submission, this_task(first_task), status, has_next=bool(names))
+    if ended != Exit.INTERRUPTED and names:  # nothing is left to those that come later in the chain
+        with contextlib.suppress(RunError):
+            index = os.environ["SLURM_ARRAY_TASK_ID"]
+            slurm.scancel([f"{job_id}_{index}" for job_id in slurm.find_by_name(names, [os.getuid()])])
+    return ended
+
+
+def _judge(folder: Path, submission: Submission, task: int, status: int, has_next: bool) -> int:
+    """Look at the runs of a task, and requeue its job where that helps; returns the job's exit status.
+
+    Args:
+        folder, submission: submission and its folder.
+        task: number of the task.
+        status: exit status of the processes.
+        has_next: whether another job of the chain comes.
+    """
+    store, experiments = folder.parents[1], submission.experiments(task)
     runs = [RunDirectory.of(store, experiment) for experiment in experiments]
     found = [find_run_status(run, experiment, is_ours=True) for run, experiment in zip(runs, experiments, strict=True)]
     for experiment, one in zip(experiments, found, strict=True):
@@ -47,7 +74,7 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     still_open = [run for run, one in zip(runs, found, strict=True) if one.state in ("new", "interrupted")]
     if not still_open:
         return Exit.DONE if all(one.state == "done" for one in found) else Exit.FAILED
-    if cancel_mark(store, name).exists():
+    if cancel_mark(store, submission.name).exists():
         return Exit.INTERRUPTED
     lost = judge_start(folder, task, runs, status)
     num_lost = len({start.restarts for start in lost if start.kind in ("node", "late")})  # "held" is none of its own
@@ -57,6 +84,11 @@ def end_task(store: Path, name: str, first_task: int, status: int) -> int:
     stuck = [] if lost else [run for run in still_open if _give_up(run)]
     if len(stuck) == len(still_open):
         return Exit.FAILED
+    if not submission.requeue:
+        next_one = "the next job of the chain goes on" if has_next else "the same command submits them again"
+        print(f"{len(still_open)} of {len(runs)} runs are open: {next_one}", flush=True)
+        _exclude_bad_nodes(folder)
+        return Exit.INTERRUPTED
     print(f"{len(still_open)} of {len(runs)} runs are open: back into the queue", flush=True)
     return _requeue(folder, lost)
 
@@ -99,8 +131,15 @@ def _requeue(folder: Path, lost: Sequence[LostStart]) -> int:
         if nodes and not slurm.leaves_nodes(nodes):
             print(f"no node is left: {', '.join(nodes)} could not begin this job", file=sys.stderr)
             return Exit.FAILED
-        if state is not None and slurm.ask("scontrol", "requeue", job).returncode == 0:
+        done = slurm.ask("scontrol", "requeue", job) if state is not None else None
+        if done is not None and done.returncode == 0:
             _prepare_next_start(folder, job, nodes if len(nodes) > bool(excluded) else [], lost)
+            return Exit.INTERRUPTED
+        if done is not None and "disabled" in done.stderr:
+            cure = "set requeue = false and chain in site.toml (docs/cluster.md)"
+            next_one = "the next job of the chain goes on, or the same command submits what is left"
+            print(f"this cluster lets no job requeue itself: {next_one}; {cure}", file=sys.stderr)
+            _exclude_bad_nodes(folder)
             return Exit.INTERRUPTED
         time.sleep(1.0)
     return Exit.INTERRUPTED
@@ -112,12 +151,17 @@ def _prepare_next_start(folder: Path, job: str, nodes: Sequence[str], lost: Sequ
         if nodes:
             print(f"this job's next start avoids {', '.join(nodes)}", flush=True)
             slurm.exclude(job, nodes)
-            for node in bad_nodes(read_starts(folder)):
-                slurm.exclude_from_all(folder.name, node)
+            _exclude_bad_nodes(folder)
         elif lost and lost[-1].kind == "held":
             slurm.call("scontrol", "update", f"JobId={job}", f"StartTime=now+{_LOCKED_S}")
     except RunError as error:  # the next start may meet the same node: at most two more times
         print(error, file=sys.stderr)
+
+
+def _exclude_bad_nodes(folder: Path) -> None:
+    with contextlib.suppress(RunError):
+        for node in bad_nodes(read_starts(folder)):
+            slurm.exclude_from_all(folder.name, node)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Batch scripts by submitit, whose private calls stand here alone: the public ones pickle a function for each job, and
-an array of a thousand would need as many files."""
+an array of a thousand would need as many files. They also ask for SLURM, without which a script can be shown."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import submitit
+from submitit.slurm.slurm import _make_sbatch_string
 
 from launchers.slurm import queries as slurm
 from suite.base.errors import RunError
@@ -27,16 +27,15 @@ class BatchScript:
 
     def __init__(self, folder: Path, parameters: Mapping[str, Any], num_jobs: int | None = None) -> None:
         self._folder = folder
-        self._executor = submitit.SlurmExecutor(folder)
-        given = {key: value for key, value in parameters.items() if value is not None}
-        given["srun_args"] = ["--export=ALL", *given.get("srun_args", ())]  # else a site may leave out PYTHONPATH
-        self._executor.update_parameters(**given)
-        if num_jobs is not None:
-            self._executor.parameters["map_count"] = num_jobs
+        self._given = {key: value for key, value in parameters.items() if value is not None} | {"map_count": num_jobs}
+        self._given["srun_args"] = [
+            "--export=ALL",
+            *self._given.get("srun_args", ()),
+        ]  # else a site may leave out PYTHONPATH
 
     def script(self, command: str) -> str:
         """The text that sbatch would be given."""
-        return str(self._executor._make_submission_file_text(command, ""))
+        return str(_make_sbatch_string(command, self._folder, **self._given))
 
     def submit(self, command: str) -> str:
         """Submit ``command``; returns SLURM's id, which is looked up by the job's own name after any doubt.
@@ -45,7 +44,7 @@ class BatchScript:
             RunError: SLURM took no job, with all that sbatch said; an UnknownError: perhaps it took one.
             OSError: the script cannot be written.
         """
-        name = self._executor.parameters["job_name"]
+        name = self._given["job_name"]
         path = self._folder / f"{name}.sh"
         path.write_text(self.script(command), encoding="utf-8")
         done = slurm.ask("sbatch", "--parsable", str(path), timeout_s=_TIMEOUT_S)

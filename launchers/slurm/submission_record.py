@@ -21,15 +21,16 @@ from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
 
 _FILE = "submission.json"
-_NAME = re.compile(r"(?P<submission>.+)\.(?P<first>\d+)")
+_NAME = re.compile(r"(?P<submission>.+)\.(?P<first>\d+)(?:_(?P<link>\d+))?")
 
 
 class Submission(Frozen):
     """One ``grid.py --cluster slurm``: what its tasks train, and with what.
 
-    ``name`` starts with suite and profile; array number k of SLURM is called ``<name>.<its first task>``. ``ids`` are
-    those of ``tasks``, by the code that submitted them, which lies in ``code``. ``suite_source`` is by what the job of
-    the leaderboard finds a suite that is none of ours.
+    ``name`` starts with suite and profile; an array of SLURM is called ``<name>.<its first task>``, and the k-th of
+    ``chain`` that go on with the same tasks ``<name>.<its first task>_k``. ``requeue`` is whether jobs may requeue
+    themselves. ``ids`` are those of ``tasks``, by the code that submitted them, which lies in ``code``. By
+    ``suite_source`` the job of the leaderboard finds a suite that is none of ours.
     """
 
     name: str = Field(pattern=r"-[0-9a-f]{1,14}$")
@@ -43,6 +44,8 @@ class Submission(Frozen):
     ids: tuple[tuple[str, ...], ...] = ()
     code: str = ""
     suite_source: str = ""
+    requeue: bool = True
+    chain: int = 1
 
     @model_validator(mode="after")
     def _check_ids(self) -> Self:
@@ -61,9 +64,9 @@ class Submission(Frozen):
         """Name of the job that builds the leaderboard."""
         return f"{self.name}.leaderboard"
 
-    def array_name(self, first_task: int) -> str:
-        """Name of the array of jobs that begins with this task."""
-        return f"{self.name}.{first_task}"
+    def array_name(self, first_task: int, link: int = 1) -> str:
+        """Name of the array of jobs that begins with this task, or of a later one with the same tasks."""
+        return f"{self.name}.{first_task}" + (f"_{link}" if link > 1 else "")
 
     def experiments(self, task: int) -> tuple[Experiment, ...]:
         """Look up what a task trains.
@@ -130,6 +133,12 @@ def task_number(job_name: str, array_index: int) -> tuple[str, int] | None:
     """(submission, task) of a job; None for a job that is none of ours."""
     match = _NAME.fullmatch(job_name)
     return (match["submission"], int(match["first"]) + array_index) if match else None
+
+
+def link_of(job_name: str) -> int:
+    """Which one of its chain a job is, from 1."""
+    match = _NAME.fullmatch(job_name)
+    return int(match["link"] or 1) if match else 1
 
 
 def this_task(first_task: int) -> int:

@@ -5,77 +5,32 @@ Runs that need others are in arrays of their own, which SLURM holds back until t
 them is read by ``grid_status``.
 """
 
+import itertools
 import os
 import re
 import shlex
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, NonNegativeInt, PositiveInt
-
+from launchers.command.site_file import Site
 from launchers.core.plan import PlannedRun
 from launchers.slurm import queries as slurm
 from launchers.slurm.code_snapshot import Snapshot
 from launchers.slurm.job import STEP_END_S, WARNING_S
 from launchers.slurm.sbatch import BatchScript, UnknownError
+from launchers.slurm.site_job import SiteJob
 from launchers.slurm.submission_record import Submission, submissions_folder, write_submission
 from suite.base.arguments import spell_seeds
-from suite.base.errors import RunError, SpecError, unknown_name
-from suite.base.frozen import Frozen
+from suite.base.errors import RunError, SpecError
 from suite.spec.experiment import Experiment
 from suite.spec.suite import Suite
 
-PYTHON = sys.executable
-_VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>\[\]-]+")
 _NO_STORE = re.compile(r"[\x00-\x1f%\\:\ud800-\udfff]")
 _END = Path(__file__).with_name("job_end.sh")
-_FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
-_ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
-    "begin", "comment", "core-spec", "deadline", "exclude", "exclusive", "gres", "hint", "licenses",
-    "mail-type", "mail-user", "mem-per-cpu", "mem-per-gpu", "mincpus", "nice", "nodelist", "prefer", "priority",
-    "reservation", "switches", "threads-per-core", "tmp", "use-min-nodes", "wckey",
-)  # fmt: skip
-
-
-class Allocation(Frozen):
-    """The nodes, processors and time that each job asks SLURM for."""
-
-    nodes: PositiveInt = 1
-    ranks_per_node: PositiveInt = 1  # on GPUs: one each
-    gpus_per_node: NonNegativeInt = 0
-    cpus_per_task: PositiveInt = 1
-    time_min: PositiveInt = 60
-    mem_gb: PositiveInt | None = None
-    partition: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    more: dict[str, str | bool] = Field(default_factory=dict)  # sbatch's own names
-
-
-def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
-    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone. A SpecError for any others."""
-    found: dict[str, str | bool] = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if key not in _ALLOWED:
-            raise unknown_name("key of --slurm", key, _ALLOWED)
-        if not separator and key not in _FLAGS:
-            raise SpecError(f"--slurm {pair!r}: expected KEY=VALUE")
-        found[key] = sbatch_value(value) if separator else True
-    return found
-
-
-def sbatch_value(text: str) -> str:
-    """A value that may stand in a batch script; a SpecError for characters that none of sbatch's lists needs."""
-    if not _VALUE.fullmatch(text):
-        raise SpecError(f"{text!r} cannot be passed to sbatch: expected no spaces, quotes, line breaks or $")
-    return text
 
 
 class Submitter:
@@ -83,8 +38,9 @@ class Submitter:
 
     Args:
         runs: missing runs in the order in which they should be trained, parents first.
-        max_parallel: number of jobs at once; None leaves it to SLURM.
+        site: what the jobs are asked for, and what surrounds them.
         queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
+        max_arrays: number of arrays, at most; None means all.
         suite_source: place of a suite that is none of ours.
     """
 
@@ -95,15 +51,14 @@ class Submitter:
         suite: Suite,
         profile: str,
         seeds: range,
-        allocation: Allocation,
+        site: Site,
         *,
-        runs_per_job: int = 1,
-        max_parallel: int | None = None,
         queued: Mapping[str, str] | None = None,
+        max_arrays: int | None = None,
         suite_source: str = "",
     ) -> None:
         groups = _in_groups([run.job.experiment for run in runs])
-        tasks = [group[i : i + runs_per_job] for group in groups for i in range(0, len(group), runs_per_job)]
+        tasks = [group[i : i + site.runs_per_job] for group in groups for i in range(0, len(group), site.runs_per_job)]
         self._code = Snapshot(store)
         self.submission = Submission(
             name=f"{suite.name}-{profile}-{time.time_ns() // 1000:x}",  # accounting remembers the names of years
@@ -112,34 +67,48 @@ class Submitter:
             profile=profile,
             first_seed=seeds.start,
             num_seeds=len(seeds),
-            time_min=allocation.time_min,
+            time_min=site.time_min,
             resources=runs[0].job.resources,
+            requeue=site.requeue,
+            chain=1 if site.max_arrays else site.chain,
             tasks=tuple(tuple(task) for task in tasks),
             code=str(self._code.folder),
             ids=tuple(tuple(experiment.id for experiment in task) for task in tasks),
         )
         self.job_ids: list[str] = []
         self._array_of = dict(queued or {})
-        self._tasks_per_group = [-(-len(group) // runs_per_job) for group in groups]
+        self._tasks_per_group = [-(-len(group) // site.runs_per_job) for group in groups]
         self._largest_array = max(self._tasks_per_group)
         if found := _NO_STORE.search(str(store.absolute())):
             raise SpecError(
                 f"--runs {str(store)!r}: for {found[0]!r} in the path, jobs could not write logs or import code there. "
                 "Expected no %, backslash, colon, line break, nor bytes that are no UTF-8"
             )
-        self._store, self._allocation, self._max_parallel = store.absolute(), allocation, max_parallel
+        self._store, self._site, self._max_arrays = store.absolute(), site, max_arrays
         self._folder = submissions_folder(self._store) / self.submission.name
+        self._job = SiteJob(site, self._store, self.submission.code, self.submission.resources)
+
+    @property
+    def submitted(self) -> list[str]:
+        """The ids of the runs of these arrays."""
+        return [name for tasks in self._arrays() for task in tasks for name in self.submission.ids[task]]
+
+    @property
+    def num_jobs(self) -> int:
+        """How many jobs these arrays have."""
+        return sum(map(len, self._arrays()))
 
     def script(self, tasks: range | None = None) -> str:
         """The batch script of an array, by default the first one."""
         tasks = tasks or next(self._arrays())
-        return self._batch(tasks).script(self._command("job", tasks.start))
+        return self._batch(tasks, 1, self._dependency(tasks)).script(self._command("job", tasks.start))
 
     def describe_order(self) -> str:
         """How many jobs each array has."""
         sizes = [str(len(tasks)) for tasks in self._arrays()]
         first = "; the script is the first one's, the others wait for those that they need" if len(sizes) > 1 else ""
-        return f"Arrays of {', '.join(sizes)} jobs{first}."
+        chained = f", {self.submission.chain} times in a row" if self.submission.chain > 1 else ""
+        return f"Arrays of {', '.join(sizes)} jobs{chained}{first}."
 
     def test(self) -> None:
         """Ask SLURM whether it would take such jobs; arrays are cut where they are too large for the cluster.
@@ -153,6 +122,8 @@ class Submitter:
         if "array" in reason and slurm.max_array_size() < self._largest_array:
             self._largest_array = slurm.max_array_size()
             reason = self._refusal()
+        if reason and self._site.node_gpus and re.search("gres|node configuration|TRES", reason):
+            reason += f". GPUs of this cluster, by sinfo: {slurm.list_gres() or 'none'}"
         if reason:
             unused = ", ".join(sorted(name for name in os.environ if name.startswith("SBATCH_")))
             hint = f" {unused} of your environment do not count: give options" if unused else ""
@@ -177,8 +148,11 @@ class Submitter:
         write_submission(self._store, self.submission)
         try:
             for tasks in self._arrays():
-                job_id = self._batch(tasks).submit(self._command("job", tasks.start))
-                self.job_ids.append(job_id)
+                needed = self._dependency(tasks)
+                for link in range(1, self.submission.chain + 1):
+                    job_id = self._batch(tasks, link, needed).submit(self._command("job", tasks.start))
+                    self.job_ids.append(job_id)
+                    needed = f"afterany:{job_id}"
                 self._array_of |= {e.id: job_id for task in tasks for e in self.submission.tasks[task]}
         except (RunError, OSError) as error:
             if isinstance(error, UnknownError):
@@ -197,6 +171,9 @@ class Submitter:
 
     def _arrays(self) -> Iterator[range]:
         """The tasks of each array, in the order in which they are submitted: as few as this and the cluster allow."""
+        return itertools.islice(self._all_arrays(), self._max_arrays)
+
+    def _all_arrays(self) -> Iterator[range]:
         start = 0
         for num_tasks in self._tasks_per_group:
             for first in range(start, start + num_tasks, self._largest_array):
@@ -207,70 +184,63 @@ class Submitter:
         """Of the arrays that these tasks need; where jobs at once are limited, arrays come one after the other."""
         parents = [parent for task in tasks for e in self.submission.tasks[task] for parent in e.parents]
         needed = {self._array_of[parent.id] for parent in parents if parent.id in self._array_of}
-        if self._max_parallel and self.job_ids:
+        if self._site.concurrency and self.job_ids:
             needed.add(self.job_ids[-1])
         return f"afterany:{':'.join(sorted(needed))}" if needed else None
 
     def _submit_leaderboard(self) -> None:
-        submission = self.submission
+        submission, site = self.submission, self._site
         parameters = {
-            **{name: getattr(self._allocation, name) for name in ("partition", "account", "qos")},
+            **{name: getattr(site, name) for name in ("partition", "account", "qos")},
             "job_name": submission.leaderboard_name,
             "time": 10,
             "dependency": f"afterany:{':'.join(self.job_ids)}",
             "stderr_to_stdout": True,
-            "setup": [self._path()],
+            "additional_parameters": {key: site.sbatch[key] for key in ("clusters",) if key in site.sbatch},
+            "srun_args": self._job.srun_options,
+            "setup": self._job.setup(),
         }
         suite = submission.suite_source or submission.suite
         options = ["--suite", suite, "--profile", submission.profile, "--runs", str(self._store)]
         first = submission.first_seed
         options += ["--seeds", spell_seeds(range(first, first + submission.num_seeds))]
-        command = f"{shlex.quote(PYTHON)} -P -m leaderboards.build {shlex.join(options)}"
-        BatchScript(self._folder, parameters).submit(command)
+        BatchScript(self._folder, parameters).submit(self._job.command("leaderboards.build", options))
 
     def _command(self, module: str, first: int) -> str:
         """Spell the command of ours that a job calls."""
-        place = shlex.join([str(self._store), self.submission.name, str(first)])
-        return f"{shlex.quote(PYTHON)} -P -u -m launchers.slurm.{module} {place}"
+        place = [str(self._store), self.submission.name, str(first)]
+        return self._job.command(f"launchers.slurm.{module}", place)
 
-    def _path(self) -> str:
-        """Spell where jobs import from: the pinned code, and never the folder that they happen to start in (-P)."""
-        return f"export PYTHONPATH={shlex.quote(self.submission.code)}${{PYTHONPATH:+:$PYTHONPATH}}"
-
-    def _batch(self, tasks: range) -> BatchScript:
-        wanted = self._allocation
+    def _batch(self, tasks: range, link: int, dependency: str | None) -> BatchScript:
+        site, asked = self._site, self._job.parameters(self.submission.resources.num_ranks // self._site.nodes)
         parameters: dict[str, Any] = {
-            **{key: getattr(wanted, key) for key in ("partition", "account", "qos", "constraint")},
-            "job_name": self.submission.array_name(tasks.start),
-            "time": wanted.time_min,
-            "nodes": wanted.nodes,
-            "ntasks_per_node": wanted.ranks_per_node,
-            "gpus_per_node": wanted.gpus_per_node or None,
-            "cpus_per_task": wanted.cpus_per_task,
-            "mem": f"{wanted.mem_gb}GB" if wanted.mem_gb else None,
-            "signal_delay_s": min(WARNING_S, 60 * wanted.time_min // 4),
-            "array_parallelism": self._max_parallel or len(tasks),
-            "dependency": self._dependency(tasks),
-            "stderr_to_stdout": True,
-            "additional_parameters": {"requeue": True, **wanted.more},
-            "srun_args": ["--kill-on-bad-exit=1", f"--cpus-per-task={wanted.cpus_per_task}", *_limit_of_step(wanted)],
+            **asked,
+            "job_name": self.submission.array_name(tasks.start, link),
+            "time": site.time_min,
+            "signal_delay_s": min(WARNING_S, 60 * site.time_min // 4),
+            "array_parallelism": site.concurrency or len(tasks),
+            "dependency": dependency,
+            "additional_parameters": {
+                "requeue" if site.requeue else "no-requeue": True,
+                **asked["additional_parameters"],
+            },
+            "srun_args": ["--kill-on-bad-exit=1", *asked["srun_args"], *_limit_of_step(site)],
             "setup": [
-                self._path(),
-                f"export OMP_NUM_THREADS={wanted.cpus_per_task}",
+                *self._job.setup(),
                 f'folder={shlex.quote(str(self._folder))} first={tasks.start} judged="$folder/$SLURM_JOB_ID.judged"',
                 'echo "start ${SLURM_RESTART_COUNT:-0} on $SLURMD_NODENAME"',
                 "trap : TERM  # the shell outlives its step, to put the job back into the queue",
             ],
             "teardown": [
                 'status=$?; trap "" TERM; rm -f "$judged"',
-                f'{self._command("requeue", tasks.start)} "$status"; status=$?',
+                *self._job.ending(self._command("requeue", tasks.start)),
                 *_END.read_text(encoding="utf-8").splitlines(),
             ],
         }
         return BatchScript(self._folder, parameters, num_jobs=len(tasks))
 
 
-def _limit_of_step(wanted: Allocation) -> list[str]:
+def _limit_of_step(wanted: Site) -> list[str]:
     """Let SLURM end the processes before their job, whose script then requeues it, even if they are all stopped."""
     if wanted.time_min * 60 < 4 * STEP_END_S:
         return []

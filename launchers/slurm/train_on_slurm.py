@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -14,13 +15,13 @@ from rich.live import Live
 from launchers.command.grid_request import GridRequest, Outcome
 from launchers.command.options import GridOptions, make_resources
 from launchers.command.plan_report import print_cost, print_failures
-from launchers.core.plan import Job, PlannedRun, make_jobs
+from launchers.core.plan import Job, PlannedRun, make_jobs, make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm.grid_costs import make_answer
 from launchers.slurm.grid_status import JobStatus, read_status
 from launchers.slurm.status_table import find_troubles, render_status
 from launchers.slurm.submission_record import cancel_mark, find_submissions, find_users, owner_of, submissions_folder
-from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
+from launchers.slurm.submit import Submitter
 from leaderboards.schemas.answers import Plan
 from suite.base.errors import RunError, SpecError
 from suite.base.exit_codes import Exit
@@ -34,40 +35,62 @@ _MAX_REASONS = 10  # of runs that are left; --status shows all
 
 
 def train(grid: GridRequest, console: Console) -> Outcome:
-    """Submit every run that is neither finished nor failed nor in the queue; then show them until all have ended."""
-    options = grid.options
-    slurm.check_there()
-    allocation = _allocation(options, grid.profile)
-    resources = _resources(options, grid.profile, allocation)
+    """Submit every run that is neither finished nor failed nor in the queue; then show them until all have ended.
+
+    Where a site allows few arrays at a time, what is left is submitted as these leave the queue.
+    """
+    options, site = grid.options, grid.options.site
+    if not options.dry_run:
+        slurm.check_there()
+    resources = _resources(options, grid.profile)
     plan = grid.plan(resources, console)
     if options.dry_run:
-        return Outcome(Exit.DONE, answer=_dry_run(grid, plan, allocation, console))
+        return Outcome(Exit.DONE, answer=_dry_run(grid, plan, console))
+    tried = Counter[str]()
+    while True:
+        submitted = _submit_missing(grid, plan, tried, console)
+        if options.detach:
+            return Outcome(Exit.DONE)
+        outcome = watch(grid, console, until_all_ended=True)
+        if not (site.max_arrays and submitted):
+            return outcome
+        tried.update(submitted)
+        plan = make_plan(grid.experiments, options.runs, resources)
+
+
+def _submit_missing(grid: GridRequest, plan: list[PlannedRun], tried: Counter[str], console: Console) -> list[str]:
+    """Submit what is missing, but for runs that were tried as often as the site's chain is long; returns their ids."""
+    options, site = grid.options, grid.options.site
     with _submitting(options.runs, console):  # of two grids, the second sees what the first has submitted
         missing, queued, num_left = _missing(grid, plan)
-        if missing:
+        missing = [run for run in missing if tried[run.job.experiment.id] < site.chain]
+        free = max(0, site.max_arrays - len(set(queued.values()))) if site.max_arrays else None
+        submitter = _submitter(grid, missing, queued, free) if missing and free != 0 else None
+        if submitter is not None:
             _check_owners(options.runs, missing)
             grid.make_store(console)
             grid.make_data_ready(missing)
             grid.enter_custom_models(missing, console)
-            submitter = _submitter(grid, missing, allocation, queued)
             submitter.test()
-            grid.forget_failures(plan)
-            refusal = submitter.submit()
-            ids = ", ".join(submitter.job_ids)
-            console.print(f"submitted {len(missing)} runs as {len(submitter.submission.tasks)} jobs: array {ids}")
-            if refusal:
-                console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
         else:
             grid.enter_custom_models((), console)
+        if not tried:
             grid.forget_failures(plan)
+        if submitter is not None:
+            refusal = submitter.submit()
+            ids = ", ".join(submitter.job_ids)
+            console.print(f"submitted {len(submitter.submitted)} runs as {submitter.num_jobs} jobs: array {ids}")
+            if refusal:
+                console.print(f"the leaderboard's job was refused ({refusal}): leaderboards/build.py builds it")
+        elif missing:
+            console.print(f"{site.max_arrays} arrays are in the queue, as many as max_arrays: the others follow them")
+        else:
             console.print("nothing to submit")
         if num_left:
             console.print(
                 f"{num_left} more need runs that another grid trains: start this one again once they are done"
             )
-    if options.slurm.detach:
-        return Outcome(Exit.DONE)
-    return watch(grid, console, until_all_ended=True)
+    return submitter.submitted if submitter is not None else []
 
 
 def _check_owners(store: Path, missing: Sequence[PlannedRun]) -> None:
@@ -114,6 +137,7 @@ def watch(grid: GridRequest, console: Console, until_all_ended: bool = False) ->
 def cancel(grid: GridRequest, console: Console) -> int:
     """End all jobs of this suite's profile; what they have trained stays."""
     slurm.check_there()
+    slurm.speak_to(grid.options.site)
     store = grid.options.runs
     wanted = (grid.suite.name, grid.profile_name)
     with _submitting(store, console):  # else what another grid is submitting right now would stay
@@ -172,26 +196,29 @@ def _place_of(trouble: str) -> str:
     return " ".join(trouble.split()[:3])
 
 
-def _dry_run(grid: GridRequest, plan: list[PlannedRun], allocation: Allocation, console: Console) -> Plan:
+def _dry_run(grid: GridRequest, plan: list[PlannedRun], console: Console) -> Plan:
     open_runs = [run for run in plan if run.status.is_open]
+    site = grid.options.site
     if open_runs:
-        submitter = _submitter(grid, open_runs, allocation)
+        submitter = _submitter(grid, open_runs)
         console.print(submitter.script(), soft_wrap=True)
-        submitter.test()
+        if shutil.which("sbatch"):
+            submitter.test()
+        else:
+            console.print("sbatch is not on PATH: SLURM was not asked whether it would take these jobs", style="yellow")
         console.print(submitter.describe_order())
-    num_jobs = grid.options.max_parallel or -(-len(open_runs) // grid.options.slurm.runs_per_job)
+    num_jobs = site.concurrency or -(-len(open_runs) // site.runs_per_job)
     num_devices = max(1, num_jobs) * plan[0].job.resources.num_ranks
     return print_cost(console, grid.suite, grid.profile_name, grid.profile, plan, num_devices)
 
 
 def _submitter(
-    grid: GridRequest, runs: list[PlannedRun], allocation: Allocation, queued: dict[str, str] | None = None
+    grid: GridRequest, runs: list[PlannedRun], queued: dict[str, str] | None = None, max_arrays: int | None = None
 ) -> Submitter:
     options = grid.options
     return Submitter(
-        runs, options.runs, grid.suite, grid.profile_name, options.seeds, allocation,
-        runs_per_job=options.slurm.runs_per_job, max_parallel=options.max_parallel, queued=queued,
-        suite_source=_locate(options.suite or ""),
+        runs, options.runs, grid.suite, grid.profile_name, options.seeds, options.site, queued=queued,
+        max_arrays=max_arrays, suite_source=_locate(options.suite or ""),
     )  # fmt: skip
 
 
@@ -229,29 +256,16 @@ def _missing(grid: GridRequest, plan: Sequence[PlannedRun]) -> tuple[list[Planne
 
 def jobs_of(grid: GridRequest) -> list[Job]:
     """Make the jobs of the chosen experiments, as they would be submitted."""
-    resources = _resources(grid.options, grid.profile, _allocation(grid.options, grid.profile))
-    return make_jobs(grid.experiments, grid.options.runs, resources)
+    return make_jobs(grid.experiments, grid.options.runs, _resources(grid.options, grid.profile))
 
 
-def _allocation(options: GridOptions, profile: Profile) -> Allocation:
-    wanted, on_gpu = options.slurm, profile.device == "gpu"
+def _resources(options: GridOptions, profile: Profile) -> Resources:
+    """The resources of one run: on GPUs a rank for each that the request gives a node."""
+    site, on_gpu = options.site, profile.device == "gpu"
+    slurm.speak_to(site)
     if on_gpu and options.ranks_per_node:
         raise SpecError("--ranks-per-node is for CPUs; a GPU profile has a rank on each GPU: --gpus-per-node")
-    if not on_gpu and wanted.gpus_per_node:
-        raise SpecError("--gpus-per-node is for GPU profiles; this one trains on CPUs: --ranks-per-node")
-    per_node = (wanted.gpus_per_node if on_gpu else options.ranks_per_node) or 1
-    given = {name: getattr(wanted, name) for name in ("partition", "account", "qos", "constraint")}
-    return Allocation(
-        nodes=wanted.nodes,
-        ranks_per_node=per_node,
-        gpus_per_node=per_node if on_gpu else 0,
-        cpus_per_task=wanted.cpus_per_task or (8 if on_gpu else 1),
-        time_min=wanted.time_min,
-        mem_gb=wanted.mem_gb,
-        more=parse_more(wanted.more),
-        **{name: sbatch_value(value) for name, value in given.items() if value},
-    )
-
-
-def _resources(options: GridOptions, profile: Profile, allocation: Allocation) -> Resources:
-    return make_resources(options, profile, allocation.nodes * allocation.ranks_per_node, allocation.cpus_per_task)
+    if not on_gpu and site.node_gpus and options.site_path is None:
+        raise SpecError("GPUs are for GPU profiles; this one trains on CPUs: --ranks-per-node, or --device gpu")
+    num_ranks = site.nodes * ((site.node_gpus if on_gpu else options.ranks_per_node) or 1)
+    return make_resources(options, profile, num_ranks, site.cpus_per_task or (8 if on_gpu else 1))

@@ -43,9 +43,15 @@ _PEAK_TFLOPS = {
     "NVIDIA H100 80GB HBM3": (67.0, 989.0),
     "NVIDIA H200": (67.0, 989.0),
     "NVIDIA H200 NVL": (60.0, 835.0),
+    "NVIDIA GH200 120GB": (67.0, 989.0),
+    "NVIDIA GH200 480GB": (67.0, 989.0),
     "NVIDIA B200": (80.0, 2250.0),
+    "NVIDIA GB200": (80.0, 2500.0),  # of the two of a superchip
+    "AMD Instinct MI300X": (163.4, 1307.4),
+    "NVIDIA RTX 6000 Ada Generation": (91.1, 364.2),
     "NVIDIA GeForce RTX 3090": (35.6, 71.0),
     "NVIDIA GeForce RTX 4090": (82.6, 165.2),
+    "NVIDIA GeForce RTX 5090": (104.8, 209.5),
 }
 
 

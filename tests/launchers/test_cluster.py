@@ -4,11 +4,12 @@ import re
 
 import pytest
 
+from launchers.command.site_file import Site, parse_more, sbatch_value
 from launchers.core.plan import make_plan
 from launchers.slurm import queries as slurm
 from launchers.slurm import sbatch
 from launchers.slurm.submission_record import find_submissions, task_number, write_submission
-from launchers.slurm.submit import Allocation, Submitter, parse_more, sbatch_value
+from launchers.slurm.submit import Submitter
 from suite.base.errors import RunError, SpecError
 from suite.papers import get_suite
 from suite.spec.resources import Resources
@@ -37,13 +38,14 @@ def tools(tmp_path, monkeypatch):
     return put
 
 
-def submitter(tmp_path, allocation=None, experiments=EXPERIMENTS, **options):
+def submitter(tmp_path, experiments=EXPERIMENTS, queued=None, max_arrays=None, **site):
     plan = make_plan(experiments, tmp_path, Resources())
-    return Submitter(plan, tmp_path, SUITE, "smoke", range(3), allocation or Allocation(), **options)
+    options = {"queued": queued, "max_arrays": max_arrays}
+    return Submitter(plan, tmp_path, SUITE, "smoke", range(3), Site(**site), **options)
 
 
 def test_many_runs_are_one_array_of_jobs_that_train_several_each(tmp_path, tools):
-    found = submitter(tmp_path, runs_per_job=4, max_parallel=2)
+    found = submitter(tmp_path, runs_per_job=4, concurrency=2)
     assert [len(task) for task in found.submission.tasks] == [4, 4, 4, 4, 4, 4, 4, 2]
     script = found.script()
     assert "#SBATCH --array=0-7%2" in script
@@ -90,16 +92,14 @@ def test_lists_as_slurm_writes_them_are_taken():
 
 
 def test_an_option_of_sbatch_that_needs_no_value_is_given_without_one(tmp_path, tools):
-    script = submitter(tmp_path, Allocation(more=parse_more(["exclusive", "nice", "tmp=1G"]))).script()
+    script = submitter(tmp_path, sbatch=parse_more(["exclusive", "nice", "tmp=1G"])).script()
     assert re.findall(r"#SBATCH --((?:exclusive|nice|tmp).*)", script) == ["exclusive", "nice", "tmp=1G"]
 
 
 @pytest.mark.parametrize("name", ["a\\b", "a%j", "a:b", "a\nb", "a\udcffb"])
 def test_a_store_whose_jobs_could_not_log_or_import_there_is_refused(tmp_path, tools, name):
     with pytest.raises(SpecError, match="could not write logs or import code"):
-        Submitter(
-            make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", range(3), Allocation()
-        )
+        Submitter(make_plan(EXPERIMENTS, tmp_path, Resources()), tmp_path / name, SUITE, "smoke", range(3), Site())
 
 
 HOSTILE = {
@@ -180,7 +180,7 @@ def test_an_array_over_the_cluster_s_limit_is_split(tmp_path, tools):
     refuse = "grep -q -- --array=0-29 $2 && { echo 'Invalid job array specification' >&2; exit 1; } || exit 0"
     tools("sbatch", f'[ "$1" = --test-only ] && {{ {refuse}; }}; cat $2 >> {calls}; echo 7')
     tools("scontrol", "echo 'MaxArraySize            = 12'")
-    found = submitter(tmp_path, max_parallel=5)
+    found = submitter(tmp_path, concurrency=5)
     found.test()
     found.submit()
     scripts = calls.read_text()
@@ -229,6 +229,40 @@ def test_parents_in_the_queue_of_another_submission_are_waited_for(submitted, gr
     queued = {graph["first"].id: "812", graph["second"].id: "900"}
     _, arrays = submitted("tuned", "mask_second", "mask_tuned", queued=queued)
     assert arrays[:3] == [["0-0%1", "afterany:812"], ["0-0%1", "afterany:900"], ["0-0%1", "afterany:1"]]
+
+
+def test_chained_arrays_have_the_same_tasks_and_wait_for_each_other_and_others_for_the_last(submitted, graph, tmp_path):
+    submission, arrays = submitted("first", "tuned", chain=3, requeue=False)
+    chained = [["0-0%1"], ["0-0%1", "afterany:1"], ["0-0%1", "afterany:2"]]
+    assert arrays[:6] == [*chained, ["0-0%1", "afterany:3"], ["0-0%1", "afterany:4"], ["0-0%1", "afterany:5"]]
+    scripts = (tmp_path / "calls").read_text()
+    names = re.findall(r"--job-name=(\S+)", scripts)[:6]
+    assert [task_number(name, 0) for name in names] == [(submission.name, 0)] * 3 + [(submission.name, 1)] * 3
+    assert len(set(names)) == 6  # each is looked up by its own
+    assert scripts.count("#SBATCH --no-requeue") == 6
+
+
+def test_where_few_arrays_are_allowed_the_first_of_them_alone_are_submitted(submitted, graph):
+    submission, arrays = submitted("first", "tuned", "mask_tuned", max_arrays=2)
+    assert arrays == [["0-0%1"], ["0-0%1", "afterany:1"], ["afterany:1:2"]]
+    assert len(submission.tasks) == 3
+
+
+def test_another_cluster_that_is_named_is_asked_by_every_program(tmp_path, tools):
+    for name in ("sbatch", "squeue", "sacct"):
+        tools(name, f'echo "$SLURM_CLUSTERS $*" > {tmp_path}/{name}.said; echo "7;far"')
+    slurm.speak_to(Site(sbatch={"clusters": "far"}))
+    try:
+        found = submitter(tmp_path, sbatch={"clusters": "far"})
+        found.submit()
+        slurm.read_queue({0})
+        slurm.read_ended(["x"], "2000-01-01", {0})
+    finally:
+        slurm.speak_to(Site())
+    assert found.job_ids == ["7"]
+    assert all((tmp_path / f"{name}.said").read_text().startswith("far ") for name in ("sbatch", "squeue"))
+    assert "--clusters=far" in (tmp_path / "sacct.said").read_text()
+    assert "#SBATCH --clusters=far" in found.script()
 
 
 def test_a_submission_that_slurm_would_refuse_leaves_nothing_behind(tmp_path, tools):

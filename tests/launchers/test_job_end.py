@@ -4,7 +4,9 @@ import subprocess
 
 import pytest
 
+from launchers.command.site_file import Site
 from launchers.core.plan import make_plan
+from launchers.slurm import site_job
 from launchers.slurm import submit as cluster
 from launchers.slurm.lost_starts import LostStart, read_starts
 from suite.papers import get_suite
@@ -32,9 +34,9 @@ def job(tmp_path, monkeypatch):
     put("srun", "echo 'srun: error: \"Illegal\\' >&2; exit 132")
     put("sinfo", "printf 'node1\\nnode2\\n'")
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
-    monkeypatch.setattr(cluster, "PYTHON", str(tools / "python"))
+    monkeypatch.setattr(site_job, "PYTHON", str(tools / "python"))
     plan = make_plan(SUITE.profile("smoke").experiments()[:2], store, Resources())
-    submitter = cluster.Submitter(plan, store, SUITE, "smoke", range(1), cluster.Allocation())
+    submitter = cluster.Submitter(plan, store, SUITE, "smoke", range(1), Site())
     folder = store / "slurm" / submitter.submission.name
     folder.mkdir(parents=True)
     (folder / "70_1_0_log.out").touch()

@@ -28,7 +28,7 @@ from launchers.grid import main
 from launchers.live.cached_page import CachedPage, ServedPage
 from launchers.live.server import Server
 from launchers.live.serving import serving
-from launchers.live.site import Site, make_site
+from launchers.live.site import ServedSite, make_site
 from launchers.live.state import StateReader
 from launchers.slurm.grid_status import read_status
 from leaderboards.report.index_page import render_index_html
@@ -74,13 +74,13 @@ def ask_on(port):
 
 @pytest.fixture(scope="module")
 def port():
-    with served(Site({"": CachedPage(lambda: PAGE, 0.01)})) as port:
+    with served(ServedSite({"": CachedPage(lambda: PAGE, 0.01)})) as port:
         yield port
 
 
 @pytest.fixture(scope="module")
 def secret():
-    with served(Site({"": CachedPage(lambda: PAGE, 0.01)}), token="s3cret") as port:
+    with served(ServedSite({"": CachedPage(lambda: PAGE, 0.01)}), token="s3cret") as port:
         yield port
 
 
@@ -137,7 +137,10 @@ def connect(port, said=b""):
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: x"])
 def test_slow_connections_take_sixty_four_threads_at_most_and_let_others_through(said):
     before = threading.active_count()
-    with contextlib.ExitStack() as connections, served(Site({"": CachedPage(lambda: PAGE, 0.01)}), "s3cret") as port:
+    with (
+        contextlib.ExitStack() as connections,
+        served(ServedSite({"": CachedPage(lambda: PAGE, 0.01)}), "s3cret") as port,
+    ):
         for _ in range(200):
             connections.enter_context(connect(port, said))
             assert threading.active_count() < before + 80  # those that end, the server's and the page's beside
@@ -148,7 +151,7 @@ def test_slow_connections_take_sixty_four_threads_at_most_and_let_others_through
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
 def test_a_request_that_does_not_come_as_a_whole_in_time_is_cut_off(monkeypatch, said):
     monkeypatch.setattr("launchers.live.server._REQUEST_S", 0.0)
-    with served(Site({"": CachedPage(lambda: PAGE, 0.01)})) as port, connect(port, said) as slow:
+    with served(ServedSite({"": CachedPage(lambda: PAGE, 0.01)})) as port, connect(port, said) as slow:
         assert slow.recv(1) == b""
 
 
@@ -165,7 +168,7 @@ def test_a_server_without_descriptors_waits_before_it_tries_again(monkeypatch):
     monkeypatch.setattr(socketserver.TCPServer, "get_request", accept_later)
     monkeypatch.setattr("launchers.live.server._PAUSE_S", 0.0123)
     monkeypatch.setattr(time, "sleep", lambda seconds: pauses.append(seconds) or sleep(seconds))
-    with served(Site({"": CachedPage(lambda: PAGE, 0.01)})) as port:
+    with served(ServedSite({"": CachedPage(lambda: PAGE, 0.01)})) as port:
         assert ask(port)[0] == 200
     assert pauses.count(0.0123) == 3
 
@@ -345,7 +348,7 @@ def test_every_link_leads_somewhere_from_the_grids_page_to_the_index_the_claims_
 def test_who_comes_before_the_first_page_is_made_is_told_to_come_again(tmp_path):
     made = threading.Event()
     kept = CachedPage(lambda: made.wait(600) and PAGE, 0.01, timeout_s=0.01)
-    with served(Site({"": kept})) as port:
+    with served(ServedSite({"": kept})) as port:
         status, said, headers = ask(port)
         assert (status, headers["Retry-After"], headers["Refresh"]) == (503, "2", "2")
         assert "This page is being made" in said
@@ -434,7 +437,7 @@ def test_the_index_shows_itself_once_it_is_made_and_is_kept_up_to_date(tmp_path,
         return ServedPage.of(render_index_html([read_line(suite, "smoke", tmp_path)], [], grid="./"), "text/html")
 
     finish(experiments[0])
-    with served(Site({"index.html": CachedPage(make, 0.01, timeout_s=0.01, share=1.0)})) as port:
+    with served(ServedSite({"index.html": CachedPage(make, 0.01, timeout_s=0.01, share=1.0)})) as port:
         page.goto(f"http://127.0.0.1:{port}/index.html")
         expect(page.locator("h1")).to_have_text("This page is being made")
         assert not Axe().run(page).response["violations"]

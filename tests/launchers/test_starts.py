@@ -22,14 +22,27 @@ NAME = "s-smoke-5f"
 
 
 @pytest.fixture
-def store(tmp_path, graph):
-    """A store with a submission of two jobs."""
+def submission(graph):
+    """A submission of two jobs."""
     tasks = ((graph["first"],), (graph["second"],))
-    submission = Submission(
+    return Submission(
         name=NAME, suite="s", profile="smoke", num_seeds=1, time_min=60, resources=Resources(), tasks=tasks
     )
+
+
+@pytest.fixture
+def store(tmp_path, submission):
+    """A store with the submission."""
     write_submission(tmp_path, submission)
     return tmp_path
+
+
+@pytest.fixture
+def chained(store, submission):
+    """The same as the first of three arrays whose jobs may not requeue themselves; later ones wait as 71 and 72."""
+    folder = submissions_folder(store) / NAME
+    text = submission.model_copy(update={"requeue": False, "chain": 3}).model_dump_json()
+    (folder / "submission.json").write_text(text)
 
 
 @pytest.fixture
@@ -121,6 +134,51 @@ def test_what_outlived_its_node_s_slurmd_does_not_requeue_the_start_after_it(end
     (store / "shown").write_text("JobState=RUNNING Restarts=1 ExcNodeList=(null)\n")
     assert end("node1", restarts=0) == (Exit.INTERRUPTED, [])
     assert end("node2", restarts=1)[1][0] == "requeue 70_0"
+
+
+def put_squeue(store):
+    lines = f"echo '70|R|{NAME}.0'; echo '71|PD|{NAME}.0_2'; echo '72|PD|{NAME}.0_3'; echo '73|PD|{NAME}.1_2'"
+    (store / "bin/squeue").write_text(f"#!/bin/sh\n{lines}\n")
+    (store / "bin/scancel").write_text(f'#!/bin/sh\necho "scancel $*" >> {store}/calls\n')
+    (store / "bin/scancel").chmod(0o755)
+
+
+@pytest.mark.usefixtures("chained")
+def test_a_job_that_may_not_requeue_itself_leaves_its_runs_to_the_next_of_its_chain(end, monkeypatch, capsys):
+    monkeypatch.setenv("SLURM_JOB_NAME", f"{NAME}.0")
+    assert end("node1", status=Exit.INTERRUPTED) == (Exit.INTERRUPTED, [])
+    assert "1 of 1 runs are open: the next job of the chain goes on" in capsys.readouterr().out
+    monkeypatch.setenv("SLURM_JOB_NAME", f"{NAME}.0_3")
+    end("node1", status=Exit.INTERRUPTED)
+    assert "the same command submits them again" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("chained")
+def test_a_task_that_is_done_is_called_off_in_the_rest_of_its_chain(end, store, graph, finish):
+    finish(graph["second"])
+    put_squeue(store)
+    status, calls = end("node1", task=1, status=0)
+    assert (status, [sorted(call.split()) for call in calls]) == (Exit.DONE, [["71_1", "72_1", "scancel"]])
+
+
+@pytest.mark.usefixtures("chained")
+def test_a_job_of_a_chain_whose_runs_are_done_loads_nothing(store, graph, finish, monkeypatch):
+    finish(graph["first"])
+    monkeypatch.setitem(__import__("sys").modules, "suite.training.loop", None)
+    assert run_task(store, NAME, 0) == Exit.DONE
+
+
+def test_a_requeue_that_the_cluster_forbids_is_said_with_the_cure_and_not_tried_again(end, store, capsys):
+    refuse = '[ "$1" = requeue ] && { echo "Requested operation is presently disabled" >&2; exit 1; }'
+    tool = store / "bin/scontrol"
+    tool.write_text(tool.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{refuse}\n"))
+    assert end("node1", status=Exit.INTERRUPTED) == (Exit.INTERRUPTED, [])
+    said = capsys.readouterr().err
+    assert (
+        "lets no job requeue itself: the next job of the chain goes on, or the same command submits what is left"
+        in said
+    )
+    assert "requeue = false and chain in site.toml" in said
 
 
 @pytest.mark.parametrize("status", [0, 3, 132])

@@ -167,6 +167,12 @@ class Cluster:
         self.stop_controller()
         self.start_controller()
 
+    def configure(self, old: str, new: str) -> None:
+        """Change a line of slurm.conf, and let all daemons read it."""
+        conf = self.settings.slurm_conf
+        conf.write_text(conf.read_text().replace(old, new))
+        self.call("scontrol", "reconfigure")
+
     def run_on(self, node: str, command: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
         """Run a command on a node, as ssh would; the options are those of subprocess.run."""
         self._check_node(node)

@@ -15,6 +15,7 @@ Mode = Literal["namespaces", "flat"]
 Tracking = Literal["cgroup", "linuxproc"]
 
 ACCOUNT = "lab"
+GPU_TYPE, SLICE_TYPE = "h100", "1g.10gb"
 CREDENTIAL_LIFE_S = 5  # a requeued job waits until its old credential has run out: 120 s by default
 MESSAGE_TIMEOUT_S = 5  # 10 s by default; the controller gives up a silent node after two pings that take this long
 
@@ -33,7 +34,7 @@ class Settings:
         num_nodes: They are called node1, node2, ...
         cpus: What each node claims to have, whatever the machine has; likewise memory and GPUs.
         memory_mb: Per node.
-        gpus: Per node; their device files are links to /dev/null.
+        gpus: Per node; their device files are links to /dev/null. The last two are slices, the others of one type.
         max_array_size: One more than the highest index in a job array.
         grace_time_s: From a preempted job's signal to its end.
         node_timeout_s: After which a silent node counts as down, if it has also missed two pings.
@@ -100,7 +101,9 @@ class Settings:
         devices = self.folder / "dev"
         for number in range(self.gpus):
             (devices / f"gpu{number}").symlink_to("/dev/null")
-        (etc / "gres.conf").write_text(f"Name=gpu File={devices}/gpu[0-{self.gpus - 1}]\n" if self.gpus else "")
+        numbers = {GPU_TYPE: f"[0-{self.gpus - 3}]", SLICE_TYPE: f"[{self.gpus - 2}-{self.gpus - 1}]"}
+        gpus = [f"Name=gpu Type={kind} File={devices}/gpu{of_kind}\n" for kind, of_kind in numbers.items() if self.gpus]
+        (etc / "gres.conf").write_text("".join(gpus))
         # a refused question costs nothing, an unanswered one ten seconds, and gloo asks for the name of each address
         (etc / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
         names = [f"{self.address_of(node)} {node}" for node in self.nodes]
@@ -163,12 +166,12 @@ SlurmctldParameters=preempt_send_user_signal
 SlurmdParameters=config_overrides
 """.strip().splitlines()
     if s.gpus:
-        lines += ["GresTypes=gpu", "AccountingStorageTRES=gres/gpu"]
+        lines += ["GresTypes=gpu", f"AccountingStorageTRES=gres/gpu,gres/gpu:{GPU_TYPE}"]
     return "\n".join([*lines, *_node_lines(s), *_partition_lines(s), ""])
 
 
 def _node_lines(s: Settings) -> Iterator[str]:
-    gres = f" Gres=gpu:{s.gpus}" if s.gpus else ""
+    gres = f" Gres=gpu:{GPU_TYPE}:{s.gpus - 2},gpu:{SLICE_TYPE}:2" if s.gpus else ""
     shape = (
         f"CPUs={s.cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={s.cpus} ThreadsPerCore=1 RealMemory={s.memory_mb}"
     )

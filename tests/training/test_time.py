@@ -154,7 +154,23 @@ def test_utilisation_counts_three_forward_passes_against_the_peak_of_the_precisi
     assert mfu_percent(flops, bf16, 83.5, "NVIDIA H200 NVL") == pytest.approx(30.0)
 
 
-@pytest.mark.parametrize("device", ["AMD EPYC", "NVIDIA H200 MIG 1g.18gb", "NVIDIA A100-SXM4-40GB MIG 3g.20gb"])
+@pytest.mark.parametrize(
+    ("device", "peak_tflops"),
+    [
+        ("NVIDIA GH200 480GB", 989.0), ("NVIDIA GB200", 2500.0), ("NVIDIA B200", 2250.0), ("NVIDIA L40S", 362.0),
+        ("AMD Instinct MI300X", 1307.4), ("NVIDIA GeForce RTX 4090", 165.2), ("NVIDIA GeForce RTX 5090", 209.5),
+        ("NVIDIA RTX 6000 Ada Generation", 364.2),
+    ],
+)  # fmt: skip
+def test_utilisation_is_of_the_dense_bf16_peak_of_the_makers_data_sheets(device, peak_tflops):
+    bf16 = DEIT_LAPTOP.model_copy(update={"precision": "bf16"})
+    found = mfu_percent(Flops(total=10**12, linear=10**11), bf16, 1.0, device)
+    assert found == pytest.approx(300 / peak_tflops)
+
+
+@pytest.mark.parametrize(
+    "device", ["AMD EPYC", "NVIDIA H200 MIG 1g.18gb", "NVIDIA GeForce RTX 4090 D", "NVIDIA A100-SXM4-40GB MIG 3g.20gb"]
+)
 def test_a_device_whose_peak_is_not_known_has_no_utilisation(device):
     assert mfu_percent(Flops(total=10**12, linear=10**11), DEIT_LAPTOP, 1.0, device) is None
 

@@ -1,0 +1,204 @@
+"""A site as data: how its jobs are asked for, and what surrounds a run there. ``site.toml`` and options -> ``Site``.
+
+The file is the one that ``--site`` names, else ``site.toml`` in the working folder, else in the user's configuration
+folder. Options of the command line win.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import platformdirs
+from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, ValidationError, model_validator
+
+from suite.base.arguments import COMMAND
+from suite.base.errors import SpecError, unknown_name
+from suite.base.frozen import Frozen
+
+_VALUE = re.compile(r"[\w.,:;=+@%/()|&*!<>#\[\]-]+")
+_GPUS = re.compile(r"(?:[\w.-]*[A-Za-z][\w.-]*:)?([1-9]\d{0,5})|[\w.-]*[A-Za-z][\w.-]*")  # 4, h100:4, 1g.10gb:2, h100
+_PATHS = ("runs", "data_dir", "container", "container_mounts")  # a variable in them is the login node's
+_GPU_REQUESTS = ("gpus_per_node", "gres", "gpus", "implied_gpus")
+_OWN_FIELDS = {"gpus-per-node": "gpus_per_node", "gres": "gres", "gpus": "gpus", "container-image": "container"}
+_FLAGS = ("exclusive", "nice", "use-min-nodes")  # of these, what may stand without a value
+_ALLOWED = (  # sbatch's long options that --slurm may name; none of them runs or reads a file
+    "begin", "clusters", "comment", "core-spec", "cpus-per-gpu", "deadline", "distribution", "exclude", "exclusive",
+    "export", "gpu-bind", "gres-flags", "hint", "licenses", "mail-type", "mail-user", "mem-per-cpu", "mem-per-gpu",
+    "mincpus", "network", "nice", "nodelist", "prefer", "priority", "reservation", "switches", "threads-per-core",
+    "tmp", "use-min-nodes", "wckey", *_OWN_FIELDS,
+)  # fmt: skip
+
+
+def sbatch_value(text: str) -> str:
+    """A value that may stand in a batch script; a SpecError for characters that none of sbatch's lists needs."""
+    if not _VALUE.fullmatch(text):
+        raise SpecError(f"{text!r} cannot be passed to sbatch: expected no spaces, quotes, line breaks or $")
+    return text
+
+
+def parse_more(pairs: Sequence[str]) -> dict[str, str | bool]:
+    """``--slurm KEY=VALUE`` pairs; True in place of a value for a KEY that stands alone. A SpecError for any others."""
+    parts = [pair.partition("=") for pair in pairs]
+    found: dict[str, str | bool] = _check_more({key: value if separator else True for key, separator, value in parts})
+    return found
+
+
+def _check_more(given: Any) -> Any:
+    """Check sbatch's options by their names; what is no table is left to pydantic."""
+    if not isinstance(given, dict):
+        return given
+    for key, value in given.items():
+        if key not in _ALLOWED:
+            raise unknown_name("key of --slurm", key, _ALLOWED)
+        if isinstance(value, bool) and key not in _FLAGS:
+            raise SpecError(f"--slurm {key!r}: expected KEY=VALUE")
+    return {
+        key: value if value is True else sbatch_value(str(value)) for key, value in given.items() if value is not False
+    }
+
+
+def _spell(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+_Value = Annotated[str, BeforeValidator(_spell), AfterValidator(sbatch_value)]
+_Lines = tuple[Annotated[str, Field(pattern=r"^[^\n]+$")], ...]
+
+
+class Site(Frozen):
+    """How one cluster runs jobs; each field is a key of ``site.toml``. None leaves it to the profile or the cluster.
+
+    Args:
+        gpus_per_node, gres, gpus, implied_gpus: the request for GPUs, one of these four, as sbatch's options of these
+            names; the last is the number that a partition gives each node unasked.
+        concurrency: jobs that run at once.
+        requeue: whether a job may put itself back into the queue.
+        chain: jobs in a row, each after the end of the one before, that go on with the same runs.
+        max_arrays: arrays that may be in the queue at once; the next follow as they leave it.
+        setup: lines of shell before each job's processes.
+        container_python: the Python in the image ``container``.
+        sbatch: more of sbatch's options by their long names.
+    """
+
+    partition: _Value | None = None
+    account: _Value | None = None
+    qos: _Value | None = None
+    constraint: _Value | None = None
+    nodes: PositiveInt = 1
+    gpus_per_node: _Value | None = None
+    gres: _Value | None = None
+    gpus: _Value | None = None
+    implied_gpus: PositiveInt | None = None
+    cpus_per_task: PositiveInt | None = None
+    mem_gb: PositiveInt | None = None
+    time_min: PositiveInt = 60
+    runs_per_job: PositiveInt = 1
+    concurrency: PositiveInt | None = None
+    requeue: bool = True
+    chain: PositiveInt = 1
+    max_arrays: PositiveInt | None = None
+    setup: _Lines = ()
+    container: str | None = None
+    container_runtime: Literal["apptainer", "docker", "pyxis", "singularity"] | None = None
+    container_mounts: _Lines = ()
+    container_options: _Lines = ()
+    container_python: str = "python3"
+    runs: Path | None = None
+    data_dir: Path | None = None
+    stage: str | None = None
+    sbatch: Annotated[dict[str, str | bool], BeforeValidator(_check_more)] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _move(cls, given: Any) -> Any:
+        """Put an option of sbatch that has a field of its own there."""
+        if not isinstance(given, dict) or not isinstance(more := given.get("sbatch"), dict):
+            return given
+        moved: dict[str, Any] = {_OWN_FIELDS[key]: more[key] for key in more if key in _OWN_FIELDS}
+        moved |= {"container_runtime": "pyxis"} if "container" in moved else {}
+        return given | moved | {"sbatch": {key: more[key] for key in more if key not in _OWN_FIELDS}}
+
+    @model_validator(mode="after")
+    def _check_gpus(self) -> Self:
+        asked = [name for name in _GPU_REQUESTS if self._count(name)]
+        if len(asked) > 1:
+            raise ValueError(f"{' and '.join(asked)} both ask for GPUs: expected one of them")
+        if self._count("gpus") % self.nodes:
+            raise ValueError(f"gpus {self.gpus} cannot be shared by {self.nodes} nodes: expected as many on each")
+        return self
+
+    @property
+    def node_gpus(self) -> int:
+        """How many GPUs the request gives each node; 0 where there is none."""
+        return sum(self._count(name) // (self.nodes if name == "gpus" else 1) for name in _GPU_REQUESTS)
+
+    def _count(self, name: str) -> int:
+        value = getattr(self, name)
+        if value is None or name == "implied_gpus":
+            return value or 0
+        total, parts = 0, value.split(",")
+        if name == "gres":
+            parts = [part.partition(":")[2] or "1" for part in parts if part.partition(":")[0] == "gpu"]
+        for part in parts:
+            if (found := _GPUS.fullmatch(part)) is None:
+                raise ValueError(f"{name} asks for {part!r}: expected a number, or TYPE:NUMBER such as h100:4")
+            total += int(found[1] or 1)
+        return total
+
+
+def find_site(named: Path | None) -> Path | None:
+    """The site file that is named or, else, found."""
+    places = [Path("site.toml"), platformdirs.user_config_path(COMMAND) / "site.toml"]
+    return named or next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113  # no PermissionError
+
+
+def read_site(path: Path | None, given: Mapping[str, Any]) -> Site:
+    """The site of a file, with what the command line gives in place of its values.
+
+    Raises:
+        SpecError: a file that cannot be read, a key that there is not, or a value that cannot be, with the file's name.
+    """
+    known = _make_site(_read(path), str(path)).model_dump(exclude_unset=True) if path else {}
+    if _make_site(given, "command line").node_gpus:
+        known = {key: value for key, value in known.items() if key not in _GPU_REQUESTS}
+    return _make_site({**known, **given, "sbatch": known.get("sbatch", {}) | given.get("sbatch", {})}, "command line")
+
+
+def _make_site(fields: Mapping[str, Any], where: str) -> Site:
+    try:
+        return Site.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name, words = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            raise unknown_name(f"key of {where}:", name, Site.model_fields) from error
+        found = f"{name}: " if name else ""
+        if first["type"] != "value_error":
+            found, words = (
+                f"{name} is {first['input']!r}: ",
+                words.replace("Input should be", "expected").replace("tuple", "list"),
+            )
+        raise SpecError(f"{where}: {found}{words}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SpecError(f"{path}: cannot be read: {reason}; expected a site file in TOML (docs/cluster.md)") from error
+    return {name: _expand(value, f"{path}: {name}") if name in _PATHS else value for name, value in fields.items()}
+
+
+def _expand(value: Any, where: str) -> Any:
+    """A path, or each of a list, with this machine's variables and home folder."""
+    if isinstance(value, list):
+        return [_expand(one, where) for one in value]
+    if not isinstance(value, str):
+        return value
+    if "$" in (found := os.path.expandvars(value)):
+        raise SpecError(f"{where} is {value!r}: a variable in it is not set here; set it, or write the path")
+    return os.path.expanduser(found)  # noqa: PTH111  # pathlib's raises for a user that is not there
