@@ -1,5 +1,7 @@
 # Calls SLURM's programs for Python in a container, which has none: see `launchers.slurm.queries`. Ends with the folder.
-relay="$SUITE_SLURM_RELAY"; mkdir -m 700 -p "$relay" && while [ -d "$relay" ]; do
+# The folder is made before the loop goes into the background: a container that fails at once removes it at once.
+relay="$SUITE_SLURM_RELAY"; mkdir -m 700 -p "$relay"
+while [ -d "$relay" ]; do
   for asked in "$relay"/*.ask; do
     [ -e "$asked" ] || continue
     mapfile -d "" -t words < "$asked"; rm "$asked"; name="${asked%.ask}"
@@ -10,4 +12,4 @@ relay="$SUITE_SLURM_RELAY"; mkdir -m 700 -p "$relay" && while [ -d "$relay" ]; d
     mv "$name.new" "$name.status"
   done
   sleep 0.1
-done &
+done > /dev/null 2>&1 &
