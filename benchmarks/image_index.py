@@ -64,7 +64,7 @@ def make_shards(folder: Path, num_images: int) -> None:
 def measure(title: str, *command: str) -> None:
     """Run a command, and print its last line, its time, and the largest memory of it and of its workers."""
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run([sys.executable, *command], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, *command], check=True, capture_output=True, encoding="utf-8")
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds, cpu, memory = time.monotonic() - started, usage.ru_utime - before, usage.ru_maxrss / 1024
     print(f"{title}: {seconds:.0f} s ({cpu:.0f} s of a core), at most {memory:.0f} MiB a process so far")

@@ -111,7 +111,7 @@ def _drop_path() -> Iterable[_Cell]:
 def read_tried(name: str) -> Tried:
     """The accuracies of a search; none before it."""
     path, tried = FOLDER / f"{name}.csv", Tried()
-    for line in csv.DictReader(path.read_text().splitlines() if path.exists() else ()):
+    for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines() if path.exists() else ()):
         tried.setdefault((line["method"], line["setting"]), {})[int(line["seed"])] = float(line["top1_percent"])
     return tried
 
@@ -134,7 +134,7 @@ def _finalists(name: str, cells: Iterable[_Cell]) -> Iterable[_Cell]:
 
 def read_top1(path: Path) -> float:
     """The accuracy of a finished run, in percent."""
-    return float(json.loads(path.read_text())["top1_percent"])
+    return float(json.loads(path.read_bytes())["top1_percent"])
 
 
 def write_tried(name: str, suite: Suite, store: Path) -> None:
@@ -148,7 +148,7 @@ def write_tried(name: str, suite: Suite, store: Path) -> None:
             path = store / "experiments" / one.with_seed(seed).id / "result.json"
             if path.exists() and (line := (of, at, seed, f"{read_top1(path):.2f}")) not in lines:
                 lines.append(line)
-    with (FOLDER / f"{name}.csv").open("w", newline="") as file:
+    with (FOLDER / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(lines)
 
 

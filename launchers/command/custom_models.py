@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from imagesets.prepared import find_info
 from launchers.command.options import GridOptions
 from launchers.core.cost_estimate import count_flops
-from leaderboards.schemas.answers import Checked, Finding, ModelCost
+from leaderboards.schemas.answers import Checked, CheckFinding, ModelCost
 from suite.base.errors import SpecError, check_name
 from suite.base.frozen import Scalar
 from suite.cost.costs import options_to_count
@@ -90,13 +90,13 @@ def check(options: GridOptions, console: Console) -> Checked:
     suite = with_custom_models(get_suite(options.suite or _SUITE), [custom_model], options.profile_name)
     profile = suite.profile(options.profile_name)
     console.print(f"{custom_model.describe()}: {suite.name}, profile {options.profile_name}", soft_wrap=True)
-    is_sound, findings, costs = True, list[Finding](), list[ModelCost]()
+    is_sound, findings, costs = True, list[CheckFinding](), list[ModelCost]()
     for experiment in _networks(profile, of_custom_model=True):
         for finding in try_experiment(experiment, _count_classes(experiment, options)):
             said = f"no: {finding.problem}. To do: {finding.cure}" if finding.problem else "yes"
             console.print(f"  {finding.question}: {said}", soft_wrap=True, style="red" if finding.problem else "")
             is_sound = is_sound and not finding.problem
-            findings.append(Finding(experiment=experiment.id, **asdict(finding)))
+            findings.append(CheckFinding(experiment=experiment.id, **asdict(finding)))
         if is_sound:
             rate, source = experiment.recipe.drop_path, experiment.model_source
             if rate and source is not None and not takes_drop_path(source):

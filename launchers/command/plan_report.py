@@ -80,13 +80,13 @@ def print_cost(
     return answers.Plan(suite=suite.name, profile=name, runs=runs, unit=unit, hours_needed=total, devices=num_devices)
 
 
-def _estimate(profile: Profile, plan: Sequence[PlannedRun]) -> list[answers.PlannedRun]:
+def _estimate(profile: Profile, plan: Sequence[PlannedRun]) -> list[answers.RunOfPlan]:
     names = describe([run.job.experiment for run in plan])
     runs = []
     for run in plan:
         experiment, flops = run.job.experiment, count_run_flops(run.job.experiment, run.job.resources)
         runs.append(
-            answers.PlannedRun(
+            answers.RunOfPlan(
                 id=experiment.id,
                 name=names[experiment.id],
                 folder=str(run.job.directory.path),
@@ -137,12 +137,12 @@ def print_suites(console: Console) -> answers.SuiteList:
     return answers.SuiteList(suites=listed, plugins=plugins)
 
 
-def _size(profile: Profile, experiments: Collection[Experiment]) -> answers.Size:
+def _size(profile: Profile, experiments: Collection[Experiment]) -> answers.PlannedSize:
     hours = profile.hours(sum(count_run_flops(experiment, Resources()) for experiment in experiments))
-    return answers.Size(runs=len(experiments), hours=hours, unit=_unit(profile))
+    return answers.PlannedSize(runs=len(experiments), hours=hours, unit=_unit(profile))
 
 
-def _write_size(size: answers.Size, separator: str = ", ") -> str:
+def _write_size(size: answers.PlannedSize, separator: str = ", ") -> str:
     return f"{size.runs} runs{separator}{write_hours(size.hours)} {size.unit}-h"
 
 

@@ -97,7 +97,7 @@ def _gpus(num_expected: int) -> tuple[str, bool]:
     num_seen = torch.accelerator.device_count()
     given = os.environ.get("CUDA_VISIBLE_DEVICES", os.environ.get("ROCR_VISIBLE_DEVICES", "none"))
     driver = Path("/proc/driver/nvidia/version")
-    version = driver.read_text().splitlines()[0] if driver.exists() else "no NVIDIA driver"
+    version = driver.read_text(encoding="utf-8").splitlines()[0] if driver.exists() else "no NVIDIA driver"
     return f"torch sees {num_seen} of {num_expected}; SLURM gives {given}; {version}", num_seen >= num_expected
 
 

@@ -88,8 +88,8 @@ def _ask_outside(relay: Path, command: Sequence[str], timeout_s: float) -> subpr
             if time.monotonic() > give_up_at:
                 raise TimeoutError(f"nobody outside of the container read {name}.ask")
             time.sleep(_RELAY_LOOK_S)
-        out, err = (Path(f"{name}.{end}").read_text(errors="replace") for end in ("out", "err"))
-        return subprocess.CompletedProcess(command, int(status.read_text()), out, err)
+        out, err = (Path(f"{name}.{end}").read_text(encoding="utf-8", errors="replace") for end in ("out", "err"))
+        return subprocess.CompletedProcess(command, int(status.read_bytes()), out, err)
     except (OSError, ValueError) as error:
         return subprocess.CompletedProcess(command, 1, "", f"it did not answer: {error}")
 

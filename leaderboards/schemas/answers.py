@@ -21,7 +21,7 @@ class Answer(_Form):
     format_version: int = ANSWER_FORMAT
 
 
-class Size(_Form):
+class PlannedSize(_Form):
     runs: NonNegativeInt = Field(description="of one seed")
     hours: NonNegativeFloat = Field(description="at the rate that the profile states")
     unit: Unit = Field(description="what the hours are of")
@@ -32,7 +32,7 @@ class ListedSuite(_Form):
     paper: str
     item: str = Field(description="the paper's table or figure")
     question: str
-    profiles: dict[str, Size]
+    profiles: dict[str, PlannedSize]
 
 
 class SuiteList(Answer):
@@ -42,7 +42,7 @@ class SuiteList(Answer):
     plugins: dict[str, list[str]] = Field(description="installed plug-ins by kind")
 
 
-class PlannedRun(_Form):
+class RunOfPlan(_Form):
     id: str
     name: str = Field(description="short, as tables show it")
     folder: str = Field(description="its files, whether they are there or not")
@@ -59,7 +59,7 @@ class Plan(Answer):
 
     suite: str
     profile: str
-    runs: list[PlannedRun]
+    runs: list[RunOfPlan]
     unit: Unit
     hours_needed: NonNegativeFloat = Field(description="of all runs that are not done")
     devices: PositiveInt = Field(description="cores or GPUs that work at once")
@@ -120,7 +120,7 @@ class Shown(Answer):
     runs: list[ShownRun]
 
 
-class Finding(_Form):
+class CheckFinding(_Form):
     experiment: str
     question: str
     problem: str = Field(description="or empty, where the answer is yes")
@@ -145,7 +145,7 @@ class Checked(Answer):
     profile: str
     model: str
     is_sound: bool
-    findings: list[Finding]
+    findings: list[CheckFinding]
     costs: list[ModelCost] = Field(description="empty where it is not sound")
 
 

@@ -1,4 +1,4 @@
-"""What a run draws: energy by the counters of its GPUs or processors, and its peak memory, into ``attempts.jsonl``.
+"""Energy of a run, by the counters of its GPUs or processors, and its peak memory, into ``attempts.jsonl``.
 
 A GPU's counter (NVML, by pynvml where it is installed) is of the whole card: unknown while others compute on it, too.
 The processors' (RAPL, which most systems show to root alone) is shared by processor time among all that compute.
@@ -69,7 +69,7 @@ def _read_processors() -> Counters:
     for zone in sorted(_RAPL.glob("intel-rapl:*")):  # AMD's processors have this name, too
         name = (zone / "name").read_text(encoding="ascii").strip()
         if name.startswith("package") or name == "dram":
-            joules, most = (int((zone / file).read_text()) / 1e6 for file in ("energy_uj", "max_energy_range_uj"))
+            joules, most = (int((zone / file).read_bytes()) / 1e6 for file in ("energy_uj", "max_energy_range_uj"))
             found[zone.name] = joules, most
     return found
 

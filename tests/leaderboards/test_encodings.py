@@ -24,6 +24,7 @@ NO_FILES = (
     "find_format(manifest.format).open",
     "journal.open",
     "storage.open",
+    "remote.find(str(self)).open",
 )
 
 

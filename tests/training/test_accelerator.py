@@ -1,4 +1,4 @@
-"""What is not NVIDIA's is refused in a line, and one module alone names ``torch.cuda``."""
+"""GPUs that are not NVIDIA's are refused in a line, and one module alone names ``torch.cuda``."""
 
 import re
 from pathlib import Path

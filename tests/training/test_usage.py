@@ -1,4 +1,4 @@
-"""What a run draws, by counters that are written here; unknown where there are none."""
+"""A run's energy, by counters that are written here; unknown where there are none."""
 
 import sys
 from types import SimpleNamespace

@@ -61,7 +61,9 @@ def download(url: str, path: Path, console: Console, min_kb_per_s: int = MIN_KB_
             if response.status != http.HTTPStatus.PARTIAL_CONTENT:  # all of it: no range was asked for, or it changed
                 path.write_bytes(b"")
                 size, done = response.length, 0
-                note.write_text(json.dumps([found.get("ETag") or found.get("Last-Modified") or "", size or 0]))
+                note.write_bytes(
+                    json.dumps([found.get("ETag") or found.get("Last-Modified") or "", size or 0]).encode()
+                )
             elif found.get("Content-Range") != (rest := f"bytes {done}-{size - 1}/{size}"):
                 path.unlink(missing_ok=True)
                 raise Unfinished(f"it was asked for {rest} and sent {found.get('Content-Range')}: starting over")
