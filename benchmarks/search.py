@@ -76,9 +76,9 @@ def _cmhsa() -> Iterable[_Cell]:
     """Twelve trainings a method: of two phases each rate of the first, then from its best each rate of the second."""
     for scale, rate in product(SCALES, _RATES):
         for warmup in (0.04, 0.08):
-            setting = (cmhsa.PhaseSetting(rate, warmup),)
+            setting = (cmhsa.PhaseSetting(rate, warmup, scale),)
             names = ("convolution", "attention", "vit_base", "deit_small", "deit_base")
-            at = cmhsa.small_scale(dict.fromkeys(names, setting), scale)
+            at = cmhsa.small_scale(dict.fromkeys(names, setting))
             column = f"rate {rate:g}, warm-up {warmup:g} epochs, weights x {scale:g}"
             yield "ViT-base", column, at.baseline("base", with_deits_recipe=False)
             yield "DeiT-small", column, at.baseline("small")
@@ -86,15 +86,14 @@ def _cmhsa() -> Iterable[_Cell]:
             yield "CMHSA-3 (1st phase)", column, at.one_phase("convolution", kernel_size=3)
             yield "CMHSA-5 (1st phase)", column, at.one_phase("convolution", kernel_size=5)
             yield "CMHSA (2nd phase)", column, at.one_phase("attention")
-        first = cmhsa.small_scale(
-            {"convolution": tuple(map(cmhsa.PhaseSetting, _RATES)), "attention": (cmhsa.PhaseSetting(rate),)}, scale
-        )
+        firsts = tuple(cmhsa.PhaseSetting(first, None, scale) for first in _RATES)
+        first = cmhsa.small_scale({"convolution": firsts, "attention": (cmhsa.PhaseSetting(rate, None, scale),)})
         column = f"rate {rate:g}, weights x {scale:g}"
         for kernel_size in (3, 5):
             yield f"CMHSA-{kernel_size} (both phases)", column, first.two_phases(kernel_size)
         yield "CMHSA-5 (both phases, no warm-up)", column, first.two_phases(5, with_warmup=False)
     for scale, rate in product(SCALES, (*_RATES, *_RATES_BETWEEN)):
-        at = cmhsa.small_scale({"attention": (cmhsa.PhaseSetting(rate),)}, scale)
+        at = cmhsa.small_scale({"attention": (cmhsa.PhaseSetting(rate, None, scale),)})
         for row, with_warmup in {"random attention": True, "random attention, no warm-up": False}.items():
             yield row, f"rate {rate:g}, weights x {scale:g}", at.random_attention(with_warmup)
 

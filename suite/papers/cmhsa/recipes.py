@@ -42,10 +42,11 @@ Candidates = tuple[Experiment, ...]
 
 
 class PhaseSetting(NamedTuple):
-    """A training's learning rate and warm-up; None: the scale's warm-up."""
+    """A training's learning rate, warm-up (None: the scale's), and factor on the deviations of its first weights."""
 
     learning_rate: float
     warmup_epochs: float | None = None
+    weight_factor: float = 1.0
 
 
 _PAPERS_SEARCH = {
@@ -132,10 +133,12 @@ class Scale:
         with_warmup: bool = True,
     ) -> Candidates:
         candidates = []
-        for rate, own_warmup in settings:
+        for rate, own_warmup, factor in settings:
             warmup = self.warmup_epochs if own_warmup is None else own_warmup
             found = self._at_scale(recipe, warmup if with_warmup else 0.0)
-            candidates.append(self._experiment(model, found.model_copy(update={"learning_rate": rate}), options))
+            stds = {name: factor * float(options[name]) for name in ("weight_std", "query_key_std") if name in options}
+            own_options = {**options, **stds}
+            candidates.append(self._experiment(model, found.model_copy(update={"learning_rate": rate}), own_options))
         return tuple(candidates)
 
     def _experiment(self, model: str, recipe: Recipe, options: Mapping[str, Scalar]) -> Experiment:
@@ -176,7 +179,7 @@ _LAPTOP_PHASE = DEIT_LAPTOP.model_copy(
 _LAPTOP_DEIT = _LAPTOP_PHASE.model_copy(update={"name": "deit_cmhsa_laptop", "epochs": 400, "learning_rate": 3e-3})
 
 
-def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]], weight_factor: float = 1.0) -> Scale:
+def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]]) -> Scale:
     """CIFAR-10 at 16 pixels in patches of 4, three layers of width 48 beside DeiT's six; a phase is 0.4 epochs.
 
     Left out of DeiT's recipe: RandAugment, colour jitter, mixup, cutmix, repeated augmentation, the crop and stochastic
@@ -184,12 +187,11 @@ def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]], weight_factor:
     whole, as training images are.
 
     Args:
-        settings: settings of each training, by name.
-        weight_factor: factor on the initial deviation of linear weights, beside the rule of ``weight_std``.
+        settings: settings of each training, by name; their factors come on top of the rule of ``weight_std``.
     """
-    wide = weight_factor * weight_std(48, 768)
+    wide = weight_std(48, 768)
     size: dict[str, Scalar] = {"patch_size": 4, "weight_std": wide}
-    small = {"dim": 24, "depth": 6, "num_heads": 2, "patch_size": 4, "weight_std": weight_factor * weight_std(24, 384)}
+    small = {"dim": 24, "depth": 6, "num_heads": 2, "patch_size": 4, "weight_std": weight_std(24, 384)}
     return Scale(
         dataset="cifar10",
         image_size=16,
@@ -210,5 +212,23 @@ def small_scale(settings: Mapping[str, tuple[PhaseSetting, ...]], weight_factor:
     )
 
 
-LAPTOP = small_scale({"convolution": (PhaseSetting(3e-3),), "attention": (PhaseSetting(1e-3),)})
-"""Each training at a rate that was set by hand; ``benchmarks/search.py`` tries twelve settings for each."""
+LAPTOP = small_scale(
+    {
+        "vit_base": (PhaseSetting(2e-3, 0.08),),
+        "deit_small": (PhaseSetting(2e-3, 0.04, 2.0),),
+        "deit_base": (PhaseSetting(2e-3, 0.08, 2.0),),
+        "convolution_3": (PhaseSetting(6e-3, 0.08),),
+        "convolution_5": (PhaseSetting(2e-3, 0.08),),
+        "attention": (PhaseSetting(2e-3, 0.08, 2.0),),
+        "two_phases_3/convolution": (PhaseSetting(6e-3, None, 2.0),),
+        "two_phases_3/attention": (PhaseSetting(2e-3, None, 2.0),),
+        "two_phases_5/convolution": (PhaseSetting(2e-3),),
+        "two_phases_5/attention": (PhaseSetting(2e-3),),
+        "two_phases_5/attention/no_warmup": (PhaseSetting(2e-3),),
+        "random_attention": (PhaseSetting(3.5e-3, None, 2.0),),
+        "random_attention/no_warmup": (PhaseSetting(7e-4),),
+    }
+)
+"""Each training at the best setting of ``benchmarks/search.py``."""
+
+NUM_TRIES = 12  # trainings that were tried for each of them
