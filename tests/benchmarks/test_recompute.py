@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import recompute
 import recomputed_numbers as numbers
 
-BOARDS = [recompute.PUBLISHED / name for name in ("convit_psa/laptop.md", "init_width_heads/laptop.md")]
+BOARDS = [recompute.PUBLISHED / name for name in ("convit_psa/laptop.md", "convit_shuffled/laptop.md")]
 IS_RENEWED = "p_adjusted" in (recompute.PUBLISHED / "claims.csv").read_text().partition("\n")[0]
 
 
