@@ -25,8 +25,7 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
     """
     if name in CATALOG:
         return get_info(name)
-    data_dir = data_dir or default_data_dir()
-    folders = _find_folders(name, data_dir)
+    folders = _find_folders(name, data_dir or default_data_dir())
     for one, folder in folders.items():
         if storage_format in (None, one):
             manifest = read_manifest(folder)
@@ -44,8 +43,8 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
         return get_info(name)
     except SpecError as error:
         if not folders:
-            for folder in (prepared_folder(data_dir, name, one) for one in get_args(StorageFormat)):
-                if folder.is_symlink():
+            for one in get_args(StorageFormat):
+                if (folder := prepared_folder(data_dir or default_data_dir(), name, one)).is_symlink():
                     read_manifest(folder)  # names the link, which leads nowhere
             raise
         first, folder = next(iter(folders.items()))

@@ -116,7 +116,7 @@ def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: boo
         if absent := [f"{start}{number:0{width}d}{end}" for number in range(first, last + 1) if number not in numbers]:
             raise DataError(
                 f"{len(absent)} of the {split} files are missing: {list_some(absent)}. Bring them, or name those that "
-                f"are to be read: --source '{folder}/PATTERN', such as '{start}{{0004..0007}}{end}'"
+                f"are to be read: --source '{folder}/PATTERN', such as '{Path(start).name}{{0004..0007}}{end}'"
             )
 
 
@@ -170,9 +170,9 @@ def open_listed(folder: Path, files: Files, list_file: Callable[[Path], list[Lis
         if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
             missing = next((n for n, label in enumerate(with_images) if n != label), len(with_images))
             labels = f"{with_images[0]}..{with_images[-1]}" if with_images else "none"
+            told = f"Labels are {labels}; expected each of 0..{num_found - 1}. Labels count from 0: correct them."
             raise DataError(
-                f"class {missing} has no images in {folder}'s {split} files: {files[split][0].name} …. Labels are "
-                f"{labels}; expected every number from 0 to {num_found - 1}. Correct the labels, or add images."
+                f"class {missing} has no images in {folder}'s {split} files: {files[split][0].name} …. {told}"
             )
     if passed := [f"{one.path.name}/{name}" for one in every for name in one.passed]:
         notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
@@ -225,10 +225,7 @@ def read_classes(folder: Path, num_classes: int | None, notes: list[str]) -> tup
     lines = read_file(files[0]).decode(errors="replace").splitlines() if files else []
     names = tuple(line.strip() for line in lines if line.strip())
     if names and num_classes not in (None, len(names)):
-        raise DataError(
-            f"{files[0]} names {len(names):,} classes, expected {num_classes:,}. Correct it, or choose "
-            "another name for a set of your own: --dataset NAME."
-        )
+        raise DataError(f"{files[0]} names {len(names):,} classes, expected {num_classes:,}. Correct it, or --dataset.")
     if len({*names}) < len(names) or (num_classes and not all(WORDNET_ID.match(f"{name}.") for name in names)):
         notes.append(f"{files[0].name} names the classes in words, which are not checked")
         return ()

@@ -153,10 +153,8 @@ def _read_label(
     if source.kind == "json":
         found = _read_json(shard, member, descriptor)
         if type(value := found.get(source.key)) is not int:
-            raise DataError(
-                f"{shard}: {member.name} has {source.key} = {value!r:.80}, expected the number of a class. Its keys "
-                f"are {list_some(list(found))}: --label-key KEY chooses one."
-            )
+            told = f"expected the number of a class; --label-key chooses among {list_some(list(found))}"
+            raise DataError(f"{shard}: {member.name} has {source.key} = {value!r:.80}, {told}")
         return value
     data = _read_member(shard, member, _MAX_LABEL_BYTES, descriptor)
     form = _LABEL_FORM.fullmatch(data) if len(data) <= _MAX_LABEL_BYTES else None

@@ -6,10 +6,9 @@ Everything is made in a working folder beside the final one, which gets its name
 import contextlib
 import datetime
 import hashlib
-import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -100,8 +99,7 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
     if manifest.fingerprints == inputs["samples"]:
         del options["--source"]  # it was moved, or is named in another way
     differing = [f"{option} {found}" for option, (found, wanted) in options.items() if found != wanted]
-    known = manifest.fingerprints.keys() & inputs["samples"].keys()  # earlier versions noted times in another way
-    if any(manifest.fingerprints[key] != inputs["samples"][key] for key in known):
+    if any(manifest.fingerprints.get(key, digest) != digest for key, digest in inputs["samples"].items()):
         differing.append("the images in --source have changed since" + _list_newer(original, target))
     if differing and (not is_source or manifest.source == original.source):
         other = "" if settings.storage_format == "in_place" else ", or choose another folder: --out"
@@ -197,9 +195,7 @@ def _fingerprints(original: Original) -> dict[str, str]:
             state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
             states.append((name, state.st_size, state.st_mtime_ns))
     except OSError as error:
-        raise DataError(
-            f"{error.filename} cannot be read: {error.strerror}. Make it readable, or remove it."
-        ) from error
+        raise DataError(f"{error.filename} cannot be read: {error.strerror}. Make it readable, or drop it.") from error
     listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
     return listings | {"states": hashlib.sha256(repr(states).encode()).hexdigest()}
 
@@ -234,18 +230,17 @@ def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, 
     manifest = manifests.read_manifest(folder)
     paths = [(folder / name, file) for name, file in manifest.files.items() if (folder / name).exists()]
     paths += manifest.found_files(folder)
-    checks: Iterable[Callable[[], object]] = (partial(manifests.check_bytes, *one) for one in paths)
-    num_checks, storage = len(paths), find_format(manifest.format)
+    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), paths)]
+    storage = find_format(manifest.format)
     if storage.has_apart and not manifest.containers:
-        num_checks += sum(manifest.num_images.values())
         for split in manifests.SPLITS:
             images = storage.open(folder, split, manifests.read_index(folder, split), manifest)
-            checks = itertools.chain(checks, map(partial, itertools.repeat(images.read), range(len(images))))
-    faults = []
+            checks.append((images.read, range(len(images))))
+    faults, num_checks = [], sum(len(every) for _, every in checks)
     with show_progress("checking files", 0, num_checks, console) as advance:
-        for check in checks:
+        for check, one in ((check, one) for check, every in checks for one in every):
             try:
-                check()
+                check(one)
             except DataError as error:
                 faults.append(str(error))
             advance(1)

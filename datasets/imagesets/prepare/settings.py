@@ -46,8 +46,7 @@ class PrepareSettings:
         storage = find_format(self.storage_format)
         if self.storage_format == "in_place" and self.changes_images:
             raise SpecError("--in-place leaves all images as they are: leave --max-side and --quality out, or convert")
-        info = CATALOG.get(self.dataset)
-        if self.storage_format == "in_place" and info is not None and (info.can_be_fetched or info.packaged):
+        if self.storage_format == "in_place" and (info := CATALOG.get(self.dataset)) and info.can_be_fetched:
             raise SpecError(f"{self.dataset} is kept as one array, made when it is first needed: leave --in-place out")
         if self.source is not None and is_address(self.source):
             check_address("--source", self.source)

@@ -138,7 +138,7 @@ def test_a_link_in_a_shard_is_refused(shards: Path, run: Run) -> None:
 def test_a_class_without_images_is_named(shards: Path, run: Run) -> None:
     replace(shards, "some/folder/0.cls", b"3")
     with pytest.raises(
-        DataError, match=r"class 2 has no images in .*'s train files.* Labels are 0\.\.3; expected every"
+        DataError, match=r"class 2 has no images in .*'s train files.* Labels are 0\.\.3; expected each"
     ):
         run(source=shards)
 
@@ -331,7 +331,7 @@ def test_a_json_whose_label_is_not_clear_names_the_option(
     if content != "{":
         key = "label" if "label" in content else "kind"
         assert stored(run(source=source, label_key=key)).labels("train") == [0, 1] * 6
-        with pytest.raises(DataError, match=r"has colour = None, .* Its keys are .*: --label-key KEY"):
+        with pytest.raises(DataError, match=r"has colour = None, expected .*; --label-key chooses among "):
             run(source=source, label_key="colour", dataset="other")
 
 
