@@ -181,8 +181,7 @@ def _open_container(folder: Path, source: Path, chosen: list[Path] | None, optio
         list_file = _CONTAINERS.get(kinds[0]) or shards.make_lister(files, options.label_key)
         original = containers.open_listed(folder, files, list_file, options)
     if source.is_file() and (num_files := len(of_kind[kinds[0]])) > 1:
-        read = f"all {num_files} {kinds[0][0]} files in {folder} are read"
-        original.notes.append(f"--source names one file, and {read}. A pattern with * or braces chooses among them.")
+        original.notes.append(f"all {num_files} {kinds[0][0]} files in {folder} are read; a pattern chooses among them")
     return original
 
 
