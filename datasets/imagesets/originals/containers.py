@@ -116,7 +116,7 @@ def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: boo
         if absent := [f"{start}{number:0{width}d}{end}" for number in range(first, last + 1) if number not in numbers]:
             raise DataError(
                 f"{len(absent)} of the {split} files are missing: {list_some(absent)}. Bring them, or name those that "
-                f"are to be read: --source '{folder}/PATTERN', such as 'train-{{0004..0007}}.tar'"
+                f"are to be read: --source '{folder}/PATTERN', such as '{Path(start).name}{{0004..0007}}{end}'"
             )
 
 
@@ -149,7 +149,8 @@ def open_listed(folder: Path, files: Files, list_file: Callable[[Path], list[Lis
     for split in SPLITS:
         if not files[split]:
             there = list_some([str(path) for paths in files.values() for path in paths])
-            raise DataError(f"{folder} has no {split} files beside {there}. Name them train, or val or test.")
+            told = "Name them train, or val or test; a pattern in --source has to name those of both splits."
+            raise DataError(f"{folder} has no {split} files beside {there}. {told}")
         found[split] = [one for _ in files[split] for one in next(results)]
     every = [one for split in SPLITS for one in found[split]]
     for one in every:
@@ -168,7 +169,11 @@ def open_listed(folder: Path, files: Files, list_file: Callable[[Path], list[Lis
         with_images = np.unique(kept.labels).tolist()
         if len(with_images) < num_found:  # of labels below it: one is missing, and there may be very many
             missing = next((n for n, label in enumerate(with_images) if n != label), len(with_images))
-            raise DataError(f"class {missing} has no images in {folder}'s {split} files: {files[split][0].name} …")
+            labels = f"{with_images[0]}..{with_images[-1]}" if with_images else "none"
+            told = f"Labels are {labels}; expected each of 0..{num_found - 1}. Labels count from 0: correct them."
+            raise DataError(
+                f"class {missing} has no images in {folder}'s {split} files: {files[split][0].name} …. {told}"
+            )
     if passed := [f"{one.path.name}/{name}" for one in every for name in one.passed]:
         notes.append(f"warning: passed over {len(passed):,} members that belong to no image: {list_some(passed)}")
     names = (classes or tuple(map(str, range(num_found))))[:num_found]
@@ -197,7 +202,8 @@ def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_
         for index in np.flatnonzero((its_labels < 0) | (its_labels >= (num_classes or np.inf)))[:1]:
             last = num_classes - 1 if num_classes else "…"
             name = one.names[index] if one.names else f"image {index}"
-            raise DataError(f"{one.path}: {name} has label {its_labels[index]}, expected 0..{last}")
+            told = f"expected 0..{last}, as classnames.txt or --dataset say. Correct that, or the label."
+            raise DataError(f"{one.path}: {name} has label {its_labels[index]}, {told}")
         kept = np.flatnonzero(its_labels < (num_kept or np.inf))
         its_names = one.names or [f"{index:06d}" for index in range(len(its_labels))]
         names += [f"{one.path.name}/{its_names[index]}" for index in kept.tolist()]
@@ -219,7 +225,7 @@ def read_classes(folder: Path, num_classes: int | None, notes: list[str]) -> tup
     lines = read_file(files[0]).decode(errors="replace").splitlines() if files else []
     names = tuple(line.strip() for line in lines if line.strip())
     if names and num_classes not in (None, len(names)):
-        raise DataError(f"{files[0]} names {len(names):,} classes, expected {num_classes:,}, a line each. Correct it.")
+        raise DataError(f"{files[0]} names {len(names):,} classes, expected {num_classes:,}. Correct it, or --dataset.")
     if len({*names}) < len(names) or (num_classes and not all(WORDNET_ID.match(f"{name}.") for name in names)):
         notes.append(f"{files[0].name} names the classes in words, which are not checked")
         return ()

@@ -19,7 +19,7 @@ from imagesets.manifest import SPLITS
 from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.containers import Options
 from imagesets.originals.samples import GZIP, Original, OriginalSamples, PixelSamples, list_some
-from suite.base.errors import DataError, SpecError, check_name
+from suite.base.errors import DataError, SpecError, unknown_name
 
 _SHARDS, _ZIPS = (".tar", *GZIP), (".zip",)
 _CONTAINERS = {("index.json",): mds.list_shards, (".parquet",): parquet.list_file, (".beton", ".ffcv"): beton.list_file}
@@ -46,8 +46,8 @@ def open_original(
     """
     info = CATALOG.get(dataset)
     if source is None:
-        check_name("dataset", dataset, CATALOG)
-        info = CATALOG[dataset]
+        if info is None:
+            raise SpecError(f"{unknown_name('dataset', dataset, CATALOG)} Images of your own need --source DIR.")
         if not (info.can_be_fetched or info.packaged):
             raise SpecError(f"{dataset} cannot be fetched. Name the folder that has it: --source DIR.")
         return _open_arrays(info, data_dir, None)
@@ -157,7 +157,10 @@ def _open(
         expected += f", or {ilsvrc.TRAIN_TAR}, {ilsvrc.VAL_TAR} and {ilsvrc.DEVKIT}.tar.gz"
     if info is not None:
         expected += "".join(f", or {' and '.join(form.names)}" for form in list_forms(info))
-    there = "a file" if file else list_some(sorted(path.name for path in folder.iterdir())) or "nothing"
+    if is_address(str(source)):
+        expected = "*train* and *val* as shards (.tar), .parquet or zips; class folders are not read behind an address"
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    there = "a file" if file else list_some(names) or "nothing"
     raise DataError(f"{source} has no image set: found {there}; expected {expected}.")
 
 
@@ -169,11 +172,17 @@ def _open_container(folder: Path, source: Path, chosen: list[Path] | None, optio
     kinds = [one for one, paths in of_kind.items() if (source in paths if source.is_file() else paths)]
     if len(kinds) > 1:
         raise DataError(f"{folder} has sets as {list_some([one[0] for one in kinds])}. Name a file: --source FILE.")
-    if not kinds or kinds == [_ZIPS]:
-        return zips.open_zips(folder, found[_ZIPS], options.num_kept) if kinds else None
+    if not kinds:
+        return None
     files = found[kinds[0]]
-    list_file = _CONTAINERS.get(kinds[0]) or shards.make_lister(files, options.label_key)
-    return containers.open_listed(folder, files, list_file, options)
+    if kinds == [_ZIPS]:
+        original = zips.open_zips(folder, files, options.num_kept)
+    else:
+        list_file = _CONTAINERS.get(kinds[0]) or shards.make_lister(files, options.label_key)
+        original = containers.open_listed(folder, files, list_file, options)
+    if source.is_file() and (num_files := len(of_kind[kinds[0]])) > 1:
+        original.notes.append(f"all {num_files} {kinds[0][0]} files in {folder} are read; a pattern chooses among them")
+    return original
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:

@@ -19,7 +19,7 @@ def list_file(path: Path) -> list[Listed]:
         with open_file(path) as file:
             return [_list(path, file, pyarrow.parquet.ParquetFile(file))]
     except (OSError, ValueError, LookupError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} cannot be read as Parquet with images: {error!s:.300}. Bring it again.") from error
+        raise DataError(f"{path} cannot be read as Parquet with images ({error!s:.300}). Bring it again.") from error
 
 
 def _list(path: Path, file: Any, parquet: Any) -> Listed:

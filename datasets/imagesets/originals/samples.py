@@ -90,7 +90,7 @@ def _read_bytes(path: str, offset: int, length: int, descriptor: int | None = No
             file.seek(offset)
             return file.read(length)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}. Bring it back, or prepare the set again.") from error
 
 
 @functools.lru_cache(maxsize=4)  # of a process: a page may have hundreds of images
@@ -187,7 +187,7 @@ class GzipSamples(MemberSamples):
             self._opened[1].seek(offset)
             return HeldBytes(str(self.tars[tar]), offset, length, data=self._opened[1].read(length))
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{self.tars[tar]} cannot be read: {error}. Bring it again.") from error
+            raise DataError(f"{self.tars[tar]} cannot be read: {str(error).rstrip('.')}. Bring it again.") from error
 
 
 class PixelSamples(MemberSamples):

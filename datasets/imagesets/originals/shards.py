@@ -145,15 +145,16 @@ def _read_label(
 ) -> int | str:
     if source.kind == "folder" and (folder := _folder_of(image)):
         return folder
-    if source.kind == "name" and (found := WORDNET_ID.findall(image.name.rpartition("/")[2])):
-        return str(found[-1])
+    if source.kind == "name" and (ids := WORDNET_ID.findall(image.name.rpartition("/")[2])):
+        return str(ids[-1])
     member = members.get(source.kind)
     if member is None:
         raise DataError(f"{shard}: sample {key!r} has no label, expected {source.expected}")
     if source.kind == "json":
-        value = _read_json(shard, member, descriptor).get(source.key)
-        if type(value) is not int:
-            raise DataError(f"{shard}: {member.name} has {source.key} = {value!r:.80}, expected the number of a class")
+        found = _read_json(shard, member, descriptor)
+        if type(value := found.get(source.key)) is not int:
+            told = f"expected the number of a class; --label-key chooses among {list_some(list(found))}"
+            raise DataError(f"{shard}: {member.name} has {source.key} = {value!r:.80}, {told}")
         return value
     data = _read_member(shard, member, _MAX_LABEL_BYTES, descriptor)
     form = _LABEL_FORM.fullmatch(data) if len(data) <= _MAX_LABEL_BYTES else None

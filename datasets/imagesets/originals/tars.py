@@ -80,4 +80,4 @@ def _naming(shown: str) -> Iterator[None]:
         raise DataError(f"{shown} is not there") from error
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         kind = "a gzip" if shown.endswith(GZIP) else "an uncompressed"
-        raise DataError(f"{shown} cannot be read as {kind} tar: {error}") from error
+        raise DataError(f"{shown} cannot be read as {kind} tar: {str(error).rstrip('.')}. Bring it again.") from error

@@ -74,5 +74,5 @@ def _list_members(path: Path) -> Iterator[tuple[str, int, int]]:
             yield from list_stored_members(file)
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
         raise DataError(
-            f"{path} cannot be read as an uncompressed zip: {error}. Bring it again, or unzip it and name the folder."
+            f"{path} cannot be read as an uncompressed zip: {str(error).rstrip('.')}. Bring it again, or unzip it."
         ) from error

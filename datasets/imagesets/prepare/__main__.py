@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = PrepareSettings(**options)
         if only_check:
             manifest, num_files = check_prepared(settings.target, console)
-            print(f"{settings.target}\n{_describe(manifest)}\n{num_files:,} files are as the manifest says")
+            print(f"{settings.target}\n{_describe(manifest)}\nfiles that are as the manifest says: {num_files:,}")
         else:
             started = time.monotonic()
             _print_prepared(prepare(settings, console), time.monotonic() - started)

@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -22,11 +23,11 @@ from imagesets.fetch import lock
 from imagesets.fetch.remote import find, is_address
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import find_format
-from imagesets.formats.in_place import find_target
+from imagesets.formats.in_place import find_root, find_target
 from imagesets.formats.sinks import Collected, Output
 from imagesets.originals.containers import Options
 from imagesets.originals.detect import open_original
-from imagesets.originals.samples import Original, PixelSamples
+from imagesets.originals.samples import Original, PixelSamples, list_some
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.settings import Prepared, PrepareSettings
 from imagesets.prepare.work import Journal, convert_splits, map_in_order, show_progress, show_status
@@ -72,8 +73,9 @@ def prepare(settings: PrepareSettings, console: Console) -> Prepared:
 
 
 def _link(prepared: Prepared, target: Path) -> Prepared:
-    """Let the data folder lead to an index that lies beside its images."""
-    if not os.path.lexists(prepared.folder):
+    """Let the data folder lead to an index that lies beside its images, also where its link leads nowhere."""
+    if not prepared.folder.exists():
+        prepared.folder.unlink(missing_ok=True)
         prepared.folder.parent.mkdir(parents=True, exist_ok=True)
         prepared.folder.symlink_to(target)
     return prepared
@@ -84,7 +86,7 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
     if not (target / manifests.MANIFEST).exists():
         return None
     is_source = Path(original.source).resolve() == target
-    stale = f"{target / manifests.MANIFEST}, which indexes these shards," if is_source else settings.target
+    stale = f"{target / manifests.MANIFEST}, which indexes these shards," if is_source else target
     try:
         manifest = manifests.read_manifest(target)
     except DataError as error:
@@ -94,19 +96,29 @@ def _find_same(settings: PrepareSettings, target: Path, original: Original, inpu
         "--max-side": (manifest.max_side, settings.max_side),
         "--quality": (manifest.quality, settings.stored_quality),
     }
+    if manifest.fingerprints == inputs["samples"]:
+        del options["--source"]  # it was moved, or is named in another way
     differing = [f"{option} {found}" for option, (found, wanted) in options.items() if found != wanted]
-    if any(digest != inputs["samples"][key] for key, digest in manifest.fingerprints.items()):
-        differing.append("the images in --source have changed since")
+    if any(manifest.fingerprints.get(key, digest) != digest for key, digest in inputs["samples"].items()):
+        differing.append("the images in --source have changed since" + _list_newer(original, target))
     if differing and (not is_source or manifest.source == original.source):
+        other = "" if settings.storage_format == "in_place" else ", or choose another folder: --out"
         raise DataError(
-            f"{settings.target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run "
-            "the same command again, or choose another folder: --out."
+            f"{target} was made with other settings ({', '.join(sorted(differing))}). Delete {stale} and run the same "
+            f"command again{other}."
         )
     shutil.rmtree(manifests.partial_folder(target), ignore_errors=True)
     if settings.shards_url not in (None, manifest.shards_url):
         manifest = manifest.model_copy(update={"shards_url": settings.shards_url})
         manifests.write_manifest(target, manifest)
     return Prepared(settings.target, manifest, was_there=True)
+
+
+def _list_newer(original: Original, target: Path) -> str:
+    """The images' files that were written after the set was made; none of them where they kept older times."""
+    made, files = (target / manifests.MANIFEST).stat().st_mtime, map(Path, _list_files(original))
+    newer = [str(path) for path in files if path.exists() and path.stat().st_mtime > made]
+    return f": {list_some(newer)}" if newer else ""
 
 
 def _convert(
@@ -172,26 +184,26 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
 
 def _fingerprints(original: Original) -> dict[str, str]:
     """Digests by which a second call notices another listing, or by size and time a file that was replaced."""
-    files = {
-        path
-        for samples in original.samples.values()
-        if not isinstance(samples, PixelSamples)  # whose file has checksums of its own
-        for path in samples.files()
-    }
+    root = find_root(original)  # which may be moved, and reached in several ways
     states: list[tuple[str, int, int | str]] = []
     try:
-        for path in sorted(files):
+        for path in _list_files(original):
+            name = path.removeprefix(root)
             if is_address(path):
-                states.append((path, find(path).size, find(path).version))
+                states.append((name, find(path).size, find(path).version))
                 continue
             state = os.stat(path)  # noqa: PTH116  # a million texts become no Path first
-            states.append((path, state.st_size, state.st_mtime_ns))
+            states.append((name, state.st_size, state.st_mtime_ns))
     except OSError as error:
-        raise DataError(
-            f"{error.filename} cannot be read: {error.strerror}. Make it readable, or remove it."
-        ) from error
+        raise DataError(f"{error.filename} cannot be read: {error.strerror}. Make it readable, or drop it.") from error
     listings = {str(split): samples.fingerprint() for split, samples in original.samples.items()}
-    return listings | {"files": hashlib.sha256(repr(states).encode()).hexdigest()}
+    return listings | {"states": hashlib.sha256(repr(states).encode()).hexdigest()}
+
+
+def _list_files(original: Original) -> list[str]:
+    """The files that the images are in, without those of arrays, which have checksums of their own."""
+    every = (samples.files() for samples in original.samples.values() if not isinstance(samples, PixelSamples))
+    return sorted({path for files in every for path in files})
 
 
 def _check_classes(original: Original, splits: dict[manifests.Split, Collected]) -> None:
@@ -213,22 +225,25 @@ def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, 
         The manifest, and the number of files that were read: without shards that are kept elsewhere.
 
     Raises:
-        DataError: at the first file that is not what the manifest says.
+        DataError: names the files that are not what the manifest says.
     """
     manifest = manifests.read_manifest(folder)
     paths = [(folder / name, file) for name, file in manifest.files.items() if (folder / name).exists()]
     paths += manifest.found_files(folder)
-    with show_progress("checking files", 0, len(paths), console) as advance:
-        for path, expected in paths:
-            manifests.check_bytes(path, expected)
-            advance(1)
+    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), paths)]
     storage = find_format(manifest.format)
-    if not storage.has_apart or manifest.containers:
-        return manifest, len(paths)
-    with show_progress("checking images", 0, sum(manifest.num_images.values()), console) as advance:
+    if storage.has_apart and not manifest.containers:
         for split in manifests.SPLITS:
             images = storage.open(folder, split, manifests.read_index(folder, split), manifest)
-            for index in range(len(images)):
-                images.read(index)
-                advance(1)
-    return manifest, len(paths) + sum(manifest.num_images.values())
+            checks.append((images.read, range(len(images))))
+    faults, num_checks = [], sum(len(every) for _, every in checks)
+    with show_progress("checking files", 0, num_checks, console) as advance:
+        for check, one in ((check, one) for check, every in checks for one in every):
+            try:
+                check(one)
+            except DataError as error:
+                faults.append(str(error))
+            advance(1)
+    if faults:
+        raise DataError("\n".join([*faults[:20], f"{len(faults):,} of {num_checks:,} files are not as they were"]))
+    return manifest, num_checks

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from imagesets.catalog import CATALOG
 from imagesets.fetch.remote import check_address, is_address
 from imagesets.formats import find_format
 from imagesets.manifest import Manifest, prepared_folder
@@ -45,6 +46,8 @@ class PrepareSettings:
         storage = find_format(self.storage_format)
         if self.storage_format == "in_place" and self.changes_images:
             raise SpecError("--in-place leaves all images as they are: leave --max-side and --quality out, or convert")
+        if self.storage_format == "in_place" and (info := CATALOG.get(self.dataset)) and info.can_be_fetched:
+            raise SpecError(f"{self.dataset} is kept as one array, made when it is first needed: leave --in-place out")
         if self.source is not None and is_address(self.source):
             check_address("--source", self.source)
         if self.quality is not None and not storage.has_jpegs:

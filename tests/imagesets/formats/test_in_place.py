@@ -22,6 +22,7 @@ from imagesets.loader import ImageLoader
 from imagesets.manifest import describe_file, read_manifest
 from imagesets.prepare import __main__ as command
 from imagesets.prepare.work import Journal
+from imagesets.prepared import find_info
 from suite.base.errors import DataError, SpecError
 from suite.papers.shared.deit_recipes import DEIT
 from suite.spec.experiment import Experiment
@@ -116,6 +117,35 @@ def test_a_second_user_finds_the_index_and_a_moved_set_keeps_it(shards: Path, tm
     assert torch.equal(stream(tmp_path / "c"), expected)
 
 
+def test_the_advice_for_changed_shards_helps(shards: Path, tmp_path: Path, capsys: Any) -> None:
+    options = ("--source", shards, "--in-place", "--out", tmp_path / "a")
+    assert prepare(*options) == 0
+    index = shards / ".imagesets" / "pets"
+    changed = shards / "imagenet1k-train-0001.tar"
+    os.utime(changed, (2e9, 2e9))
+    assert prepare(*options) == 1
+    assert f"have changed since: {changed}). Delete {index} and run the same command again." in capsys.readouterr().err
+    shutil.rmtree(index)
+    assert prepare(*options) == 0
+    assert len(stream(tmp_path / "a")) == 6 * 8 + 6
+
+
+def test_shards_that_moved_or_are_named_in_another_way_are_the_same(shards: Path, tmp_path: Path, capsys: Any) -> None:
+    where = ("--in-place", "--out", tmp_path / "a")
+    assert prepare("--source", shards, *where) == 0
+    moved = shards.rename(tmp_path / "moved")
+    link = tmp_path / "a" / "pets" / "in_place"
+    assert prepare(*where, "--check") == 1
+    assert f"{link} is a link to {shards}/.imagesets/pets, which is not there" in capsys.readouterr().err
+    with pytest.raises(DataError, match="in_place is a link to"):
+        find_info("pets", tmp_path / "a")
+    (tmp_path / "linked").symlink_to(moved)
+    for source in (moved, tmp_path / "linked", moved / "imagenet1k-{train,val}-*.tar"):
+        assert prepare("--source", source, *where) == 0
+        assert "was there already" in capsys.readouterr().out
+    assert link.resolve() == moved / ".imagesets" / "pets"
+
+
 def test_the_index_of_a_source_that_cannot_be_written_lies_in_the_data_folder(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,12 +160,14 @@ def test_the_index_of_a_source_that_cannot_be_written_lies_in_the_data_folder(
 def test_a_container_that_has_changed_is_named(shards: Path, tmp_path: Path, capsys: Any) -> None:
     where = ("--in-place", "--out", tmp_path / "a")
     assert prepare("--source", shards, *where) == 0
-    path = shards / "imagenet1k-train-0001.tar"
-    data = bytearray(path.read_bytes())
-    data[600] ^= 1
-    path.write_bytes(data)
+    for number in (0, 1):
+        path = shards / f"imagenet1k-train-000{number}.tar"
+        data = bytearray(path.read_bytes())
+        data[600] ^= 1
+        path.write_bytes(data)
     assert prepare(*where, "--check") == 1
-    assert "imagenet1k-train-0001.tar has SHA-256" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert all(f"imagenet1k-train-000{number}.tar has SHA-256" in told for number in (0, 1))
     assert prepare("--source", shards, *where) == 1
     assert "images in --source have changed since" in capsys.readouterr().err
     path.write_bytes(data[:-1])
@@ -175,6 +207,8 @@ def test_a_killed_index_goes_on_and_is_the_same(shards: Path, tmp_path: Path, mo
 def test_what_would_change_images_is_refused_in_place(shards: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
         prepare("--source", shards, "--in-place", "--max-side", 20, "--out", tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        prepare("--dataset", "cifar10", "--in-place", "--out", tmp_path)
     assert prepare("--source", shards, "--in-place", "--out", tmp_path / "a") == 0
     with pytest.raises(SpecError, match=r"choose --loader in_place"):
         stream(tmp_path / "a", loader="memory")

@@ -245,7 +245,7 @@ def test_a_set_from_before_there_were_checksums_is_read_as_ever_and_it_is_said(
         manifest = json.loads((folder / "manifest.json").read_text())
         data = (folder / INDEX).read_bytes()
         manifest["files"][INDEX] = {"num_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        del manifest["fingerprints"]["files"]
+        del manifest["fingerprints"]["states"]
         (folder / "manifest.json").write_text(json.dumps(manifest))
         with pytest.warns(UserWarning, match="prepared without checksums"):
             found = stream(loader(tmp_path, storage_format), range(2))

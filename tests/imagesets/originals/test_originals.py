@@ -224,7 +224,7 @@ def test_a_command_or_an_address_of_another_kind_as_source_is_refused(source: st
 def test_a_name_that_cannot_be_is_misuse(run: Run) -> None:
     with pytest.raises(SpecError, match="letters, digits, _ and -"):
         run(dataset="../pets")
-    with pytest.raises(SpecError, match="Did you mean 'cifar10'"):
+    with pytest.raises(SpecError, match=r"Did you mean 'cifar10'.* of your own need --source DIR"):
         run(dataset="cifar1O", source=None)
     with pytest.raises(SpecError, match=r"imagenet cannot be fetched.*--source DIR"):
         run(dataset="imagenet", source=None)

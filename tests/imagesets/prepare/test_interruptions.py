@@ -206,7 +206,7 @@ def test_files_that_are_not_as_the_manifest_says_are_refused(
     prepared = run(storage_format, **options)
     check = ["--dataset", "pets", "--out", str(tmp_path / "data"), "--format", storage_format, "--check"]
     assert command.main(check) == 0
-    assert "files are as the manifest says" in capsys.readouterr().out
+    assert "files that are as the manifest says: " in capsys.readouterr().out
     name = {"shards": "train-000001.tar", "rows": "train.npy", "files": "0000003.jpg", "in place": "*_3.JPEG"}[way]
     path = max((folder if way == "in place" else prepared.folder).rglob(name))
     data = path.read_bytes()

@@ -56,7 +56,7 @@ def test_a_fault_that_passes_is_gone_over_and_one_that_stays_is_named(file, serv
 @pytest.mark.parametrize("fault", ["whole", "other range"])
 def test_a_server_that_lies_about_ranges_is_refused_with_the_cure(file, server, fault):
     server.faults = [fault] * remote.NUM_TRIES
-    with pytest.raises(DataError, match="gives other parts of a file than it is asked for: download the file"):
+    with pytest.raises(DataError, match="Its server has to answer range requests"):
         file.read(10, 20)
 
 
@@ -80,7 +80,7 @@ def test_a_file_that_changes_is_named_and_not_mixed(file, server, change):
 
 
 def test_a_file_that_is_not_there_is_named_at_once(server):
-    with pytest.raises(DataError, match=r"nothing\.tar cannot be read: .*Look at the address"):
+    with pytest.raises(DataError, match=r"nothing\.tar cannot be read: nothing is there \(404\)\. Look at the address"):
         remote.find(f"{server.url}/nothing.tar")
 
 
