@@ -62,6 +62,7 @@ SHORT = (
     Short("live_pages", ("--seeds", "20")),
     Short("loaders", ("--part", "cifar", "--rounds", "5")),
     Short("loaders", ("--part", "photographs", "--rounds", "5")),
+    Short("containers", ("--rounds", "5")),
     Short("timm_train", ("--rounds", "3"), "timm's repository"),
     Short("slurm_submit", ("--rounds", "5"), "slurm"),
     Short("gpu", ("--out", str(Path(tempfile.gettempdir()) / "benchmark_on_gpu"), "--parts", *_CASES_ON_GPU), "gpu"),

@@ -1,12 +1,12 @@
 """Images a second from sets in place, beside timm's, WebDataset's and LitData's own readers, by one core, in one run.
 
-    python benchmarks/containers.py [--rounds 7] [--photographs DIR] [--litdata DIR]
+    python benchmarks/containers.py [--rounds 7] [--photographs DIR] [--folder FOLDER]
 
 The photographs of ``loaders.py`` (JPEGs of 500 x 375) lie in class folders, tars, a zip, Parquet files and .betons. All
 readers draw at random, crop to 224, flip and normalize; the others do so by torchvision, as their manuals do. LitData
-needs older packages than ours beside it, and is left out without ``--litdata``, a folder of its own:
+needs older packages than ours beside it, and is left out where they are not in a folder of their own:
 
-    pip install --target DIR --no-deps litdata lightning-utilities obstore boto3 botocore jmespath s3transfer
+    pip install --target FOLDER/litdata_packages --no-deps litdata lightning-utilities obstore boto3 botocore jmespath s3transfer
         "python-dateutil<3" six tifffile
 """
 
@@ -175,7 +175,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--photographs", type=Path, help="a folder of large JPEGs; default: Debian's wallpapers")
-    parser.add_argument("--litdata", type=Path, metavar="DIR", help="where LitData's packages are")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "loader_benchmark")
     options = parser.parse_args()
     folder, classes = options.folder, tiles(options.folder)
@@ -190,9 +189,9 @@ def main() -> None:
         "timm, a tar, 1": Contender(1, timms, (one_tar,)),
         "WebDataset, 1": Contender(1, webdatasets, (folder / "containers" / "tars",)),
     }
-    if options.litdata:
-        write_chunks(options.litdata, classes, folder / "litdata")
-        contenders["LitData, 1"] = Contender(1, litdatas, (options.litdata, folder / "litdata"))
+    if (packages := folder / "litdata_packages").is_dir():
+        write_chunks(packages, classes, folder / "litdata")
+        contenders["LitData, 1"] = Contender(1, litdatas, (packages, folder / "litdata"))
     references = [name.removesuffix(", 1") for name in contenders]
     contenders |= {f"ours: {name} in place, 1": Contender(1, ours, (folder, name)) for name in _CONTAINERS}
     report_rates("Photographs", contenders, rates_in_turn(contenders, options.rounds), references)
