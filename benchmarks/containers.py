@@ -6,8 +6,8 @@ The photographs of ``loaders.py`` (JPEGs of 500 x 375) lie in class folders, tar
 readers draw at random, crop to 224, flip and normalize; the others do so by torchvision, as their manuals do. LitData
 needs older packages than ours beside it, and is left out where they are not in a folder of their own:
 
-    pip install --target FOLDER/litdata_packages --no-deps litdata lightning-utilities obstore boto3 botocore jmespath s3transfer
-        "python-dateutil<3" six tifffile
+    pip install --target FOLDER/litdata_packages --no-deps litdata lightning-utilities obstore boto3 botocore jmespath
+        s3transfer "python-dateutil<3" six tifffile
 """
 
 from __future__ import annotations
