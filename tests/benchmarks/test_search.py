@@ -47,7 +47,7 @@ def test_chosen_is_the_highest_mean_of_both_seeds():
 
 
 def shown(experiment):
-    """What a search varies, and which phase it is."""
+    """A training by what a search varies, and its phase."""
     recipe, options = experiment.recipe, experiment.model_options
     return experiment.model, options, recipe.learning_rate, recipe.warmup_epochs, recipe.epochs
 
