@@ -50,7 +50,7 @@ from suite.spec.experiment import Experiment
 from suite.spec.recipe import Recipe
 from suite.spec.resources import Resources
 from suite.training.environment import device_name
-from suite.training.outcome import mfu_percent
+from suite.training.measure.outcome import mfu_percent
 
 import timm  # isort: skip  (after suite.models, which makes torchvision importable)
 

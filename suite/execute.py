@@ -128,8 +128,8 @@ def _train(directory: RunDirectory, resources: Resources, is_to_be_trained: bool
     """Train to the end, if any rank says so; returns an exit status. Imports torch, now that the claim is ours."""
     from suite.training import distributed, environment
     from suite.training.loop import Interrupted, Training
+    from suite.training.measure.untrained import measure
     from suite.training.staging.stage import stage_images
-    from suite.training.untrained import measure
 
     stop = environment.StopRequest()
     ranks = distributed.start(resources)

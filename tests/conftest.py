@@ -15,7 +15,7 @@ make_torchvision_importable()  # tests import timm directly, to compare with it
 if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes, which share the cores
     torch.set_num_threads(1)
 
-_LIBRARIES = ["suite.training.loop", "suite.training.untrained", "deepspeed", "pytest"]
+_LIBRARIES = ["suite.training.loop", "suite.training.measure.untrained", "deepspeed", "pytest"]
 _FORKED = """
 import os, sys
 os.environ |= variables

@@ -13,7 +13,7 @@ def import_training(resources: Resources) -> None:
     """Import, before the first fork, what every run needs: it takes seconds, and fails where one is missing."""
     os.environ.setdefault(*WAITING_THREADS)
     import suite.training.loop
-    import suite.training.untrained  # noqa: F401
+    import suite.training.measure.untrained  # noqa: F401
     from suite.training.distributed import check_device, preload
 
     preload(resources)

@@ -33,11 +33,11 @@ from suite.training.environment import StopRequest
 from suite.training.learning_rate import LearningRate
 from suite.training.measure import probing
 from suite.training.measure.evaluate import Accuracy, evaluate
+from suite.training.measure.outcome import make_result
+from suite.training.measure.usage import Usage
 from suite.training.measure.waiting import Waiting
 from suite.training.optim import build_optimizer
-from suite.training.outcome import make_result
 from suite.training.start import choose_parent, has_batch_norm, set_memory_format, start_network
-from suite.training.usage import Usage
 
 _MAX_STEPS_BETWEEN_LOGS = 20  # also between looks at a stop request, which ranks take together
 

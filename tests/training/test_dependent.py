@@ -30,8 +30,8 @@ from suite.training.distillation import Teacher
 from suite.training.distributed import Ranks
 from suite.training.loop import Training
 from suite.training.measure.evaluate import evaluate
+from suite.training.measure.untrained import measure
 from suite.training.start import start_network, trained_network
-from suite.training.untrained import measure
 
 SHORT = DEIT_LAPTOP.model_copy(update={"epochs": 0.5, "batch_size": 32, "warmup_epochs": 0.0})
 NOTHING = SHORT.model_copy(update={"epochs": 0.1, "learning_rate": 1e-12})  # one step that moves nothing
@@ -350,7 +350,7 @@ def test_a_teachers_file_that_holds_no_weights_of_it_is_named(tmp_path, content,
 
 
 def test_a_measured_loss_that_is_not_finite_is_an_error_and_no_record(store, monkeypatch):
-    start = sys.modules["suite.training.untrained"].trained_network
+    start = sys.modules["suite.training.measure.untrained"].trained_network
 
     def overflowing(*arguments):
         network = start(*arguments)
@@ -358,7 +358,7 @@ def test_a_measured_loss_that_is_not_finite_is_an_error_and_no_record(store, mon
             network.head.weight.fill_(float("inf"))
         return network
 
-    monkeypatch.setattr("suite.training.untrained.trained_network", overflowing)
+    monkeypatch.setattr("suite.training.measure.untrained.trained_network", overflowing)
     masking = MASKS["content"]
     with pytest.raises(RunError, match=rf"the test loss is nan.*the network of {CONVIT.id}"):
         measure(RunDirectory.of(store, masking), masking, Resources(), Ranks(0, 1, torch.device("cpu")))

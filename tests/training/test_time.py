@@ -16,8 +16,8 @@ from suite.training.checkpoint_times import CheckpointTimes
 from suite.training.distributed import Ranks
 from suite.training.loop import Progress, Training
 from suite.training.measure import evaluate
+from suite.training.measure.outcome import mfu_percent
 from suite.training.measure.waiting import Waiting
-from suite.training.outcome import mfu_percent
 
 GPU = torch.device("cuda")
 

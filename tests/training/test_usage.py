@@ -8,9 +8,9 @@ import torch
 
 from suite.store.attempts import energy_kwh, peak_memory_gb, read_attempts, record_end, record_start
 from suite.store.run_directory import RunDirectory
-from suite.training import usage
 from suite.training.distributed import Ranks
-from suite.training.usage import Usage
+from suite.training.measure import usage
+from suite.training.measure.usage import Usage
 
 RANKS = Ranks(0, 1, torch.device("cpu"))
 

@@ -15,9 +15,9 @@ from suite.store.run_directory import RunDirectory
 from suite.training.distributed import Ranks
 from suite.training.measure.evaluate import evaluate
 from suite.training.measure.maps import record_maps
-from suite.training.outcome import make_result
+from suite.training.measure.outcome import make_result
+from suite.training.measure.usage import Usage
 from suite.training.start import choose_parent, start_network, trained_network
-from suite.training.usage import Usage
 
 
 def measure(run: RunDirectory, experiment: Experiment, resources: Resources, ranks: Ranks) -> Result | None:
