@@ -53,7 +53,7 @@ def before(site: Site, program: str, mounts: Sequence[str], on_gpu: bool) -> lis
 
     Args:
         program: name of the runtime that is none of srun's.
-        mounts: as of ``mounts_of``.
+        mounts: folders that it mounts, as ``mounts_of`` lists them.
         on_gpu: whether the run needs NVIDIA's GPUs, unless the site's own options name others.
     """
     if program == "docker":

@@ -38,7 +38,7 @@ class Submitter:
 
     Args:
         runs: missing runs in the order in which they should be trained, parents first.
-        site: what the jobs are asked for, and what surrounds them.
+        site: needs of the jobs at this site, and the lines around their command.
         queued: SLURM's array of each run that is in its queue already; it is waited for by those that need it.
         max_arrays: number of arrays, at most; None means all.
         suite_source: place of a suite that is none of ours.

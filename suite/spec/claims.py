@@ -27,7 +27,7 @@ class Logged(Frozen):
         metric: a field of ``metrics.jsonl``, or "between" for the attention between patches that runs of kind "maps"
             record, before the training (``at`` is 0) and after it.
         layer: number of the layer, from 1; None for a metric that is one number.
-        of_heads: what is taken of a layer's heads: the mean; of "centers", the mean distance to the nearest other
+        of_heads: statistic of a layer's heads: the mean; of "centers", the mean distance to the nearest other
             center, in patches; of "precisions", the mean ln(long axis / short axis) of the Gaussians; of "between",
             the percentage that a patch pays to the patches beside it, the diagonal ones included, and not to itself.
         at: the share of the training at whose end it is read: the first line that is at least so far; 0 is before the

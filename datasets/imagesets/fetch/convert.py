@@ -29,6 +29,7 @@ from imagesets.catalog import Archive, MatFiles, ParquetFiles
 from imagesets.fetch.storage import ARRAY_NAMES, Array
 from suite.base.archives import StrictHeader
 from suite.base.errors import DataError
+from suite.base.parquet_pages import import_pyarrow
 from suite.base.reading import read_json
 
 _MAX_MEMBER_BYTES = 1 << 28  # the largest batch, CIFAR-100's, has 155 MB
@@ -103,15 +104,6 @@ def read_parquet(folder: Path, parquet: ParquetFiles) -> dict[str, Array]:
             arrays[f"{split}_images"] = np.concatenate(pngs)
             arrays[f"{split}_labels"] = table[parquet.label].to_numpy().astype(np.int64)
     return arrays
-
-
-def import_pyarrow() -> Any:
-    """``pyarrow``, with ``pyarrow.parquet``; DataError where it is not installed."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise DataError(f'Parquet files are read by pyarrow ({error}): pip install ".[parquet]"') from error
-    return pyarrow
 
 
 class _ArrayUnpickler(pickle.Unpickler):

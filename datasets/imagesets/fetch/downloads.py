@@ -38,7 +38,7 @@ def download(url: str, path: Path, console: Console, min_kb_per_s: int = MIN_KB_
     """Fetch a file, or the rest of it, with a progress bar: bytes, rate, time left.
 
     Args:
-        url, path: where it is, and where it is written.
+        url, path: address of the file, and place on this machine.
         console: terminal of the bar.
         min_kb_per_s: least rate; 0 allows any.
 

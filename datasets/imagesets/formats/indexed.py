@@ -29,7 +29,7 @@ class IndexedImages(StoredImages):
     """Images of one split, in ``files`` that many share, or else each in a file of its name below ``root``.
 
     Args:
-        files: what the index's ``shard`` counts in; () where each image has a file of its own.
+        files: names that the index's ``shard`` counts in; () where each image has a file of its own.
         root: the folder that the files are in.
         fetch: called with the path of a file that is not there, to bring it.
     """

@@ -42,10 +42,10 @@ class Listed(NamedTuple):
         labels: (N,) numbers, or the names of the classes.
         places: offset and length, or with four columns more: height and width of pixels, offset and length of the
             compressed page, each 0 where there are none. (N, 2) or (N, 6).
-        names: for messages; none numbers them.
+        names: names for messages; where there are none, images are numbered.
         classes: the names that the file gives its classes, if any.
         codec: the compression of pages.
-        passed: what else is in the file.
+        passed: names of the other members of the file.
     """
 
     path: Path
@@ -64,7 +64,7 @@ class Options(NamedTuple):
         num_classes: number of classes that there have to be; None takes it from the files.
         num_kept: number of first classes whose samples are kept; None keeps all.
         label_key: the label's key in ``.json`` members; None finds it.
-        apply: as ``map``, perhaps in several processes.
+        apply: function that does what ``map`` does, perhaps in several processes.
     """
 
     num_classes: int | None = None

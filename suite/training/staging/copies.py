@@ -21,7 +21,16 @@ import filelock
 
 from imagesets.fetch import remote
 from imagesets.formats import find_format
-from imagesets.manifest import MANIFEST, SPLITS, Manifest, describe_file, read_index, read_manifest, write_manifest
+from imagesets.manifest import (
+    MANIFEST,
+    SPLITS,
+    Manifest,
+    StoredFile,
+    describe_file,
+    read_index,
+    read_manifest,
+    write_manifest,
+)
 from imagesets.prefetch import in_order
 from suite.base.errors import DataError
 from suite.spec.resources import StorageFormat
@@ -71,14 +80,18 @@ class ImageSet:
 
     @property
     def key(self) -> str:
-        text = self.manifest.model_dump_json() if self.manifest else describe_file(self.path).sha256
+        text = self.manifest.model_dump_json() if self.manifest else self._fetched.sha256
         return sha256(text.encode()).hexdigest()[:16]
+
+    @functools.cached_property
+    def _fetched(self) -> StoredFile:
+        """Size and digest of the file of a set that was fetched, which is read once for all who ask."""
+        return describe_file(self.path)
 
     def copies(self) -> Iterator[_Copy]:
         """All files but the manifest."""
         if self.manifest is None:
-            file = describe_file(self.path)
-            yield _Copy(str(self.path), self.path.name, file.num_bytes, file.sha256)
+            yield _Copy(str(self.path), self.path.name, self._fetched.num_bytes, self._fetched.sha256)
             return
         base = self.manifest.base(self.path)
         for name, file in self.manifest.files.items():
