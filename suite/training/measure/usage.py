@@ -5,7 +5,6 @@ The processors' (RAPL, which most systems show to root alone) is shared by proce
 """
 
 import contextlib
-import math
 import os
 import time
 from pathlib import Path
@@ -39,8 +38,6 @@ class Usage:
         self._is_known = self._is_known and bool(now) and before.keys() == now.keys()
         if self._is_known:
             drawn = sum((now[name][0] - before[name][0]) % now[name][1] for name in now)
-            self._is_known = math.isfinite(drawn)  # a card's counter may step back, on a virtual machine
-        if self._is_known:
             own, all_busy = (later - earlier for earlier, later in zip(processor_before, processor_now, strict=True))
             self._joules += drawn * (1.0 if is_gpu(self._ranks.device) else min(1.0, own / max(all_busy, 1e-9)))
         self._last = now, processor_now
