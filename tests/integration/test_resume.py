@@ -1,12 +1,18 @@
 """A run killed with SIGKILL and started again ends with the weights of an uninterrupted one, bit by bit."""
 
 import functools
+import io
 import random
+import tarfile
 import time
 
 import pytest
+from PIL import Image
 from safetensors.torch import load_file
 
+from imagesets.fetch import ensure
+from imagesets.fetch.storage import open_arrays
+from imagesets.prepare.__main__ import main as prepare
 from suite.papers.shared.deit_recipes import DEIT_LAPTOP
 from suite.spec.experiment import Experiment
 from suite.spec.resources import Resources
@@ -123,3 +129,36 @@ def test_a_run_whose_newest_checkpoint_is_damaged_ends_with_the_weights_of_an_un
     assert damaged.read_result().num_unusable_checkpoints == 1
     assert damaged.read_result().weights_sha256 == whole.read_result().weights_sha256
     assert without_times(damaged.read_metrics()) == without_times(whole.read_metrics())
+
+
+@pytest.fixture
+def in_place(tmp_path):
+    """A data folder with a set, "photos", whose images are in two shards and nowhere else."""
+    arrays = open_arrays(ensure("cifar10_sample"))
+    (tmp_path / "shards").mkdir()
+    for split in ("train", "test"):
+        with tarfile.open(tmp_path / "shards" / f"{split}-0.tar", "w") as tar:
+            for number, label in enumerate(arrays[f"{split}_labels"].tolist()):
+                png = io.BytesIO()
+                Image.fromarray(arrays[f"{split}_images"][number].copy()).save(png, "png")
+                for name, data in (("png", png.getvalue()), ("cls", str(label).encode())):
+                    member = tarfile.TarInfo(f"{number:04}.{name}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+    made = ["--dataset", "photos", "--source", str(tmp_path / "shards"), "--in-place", "--out", str(tmp_path)]
+    assert prepare(made) == 0
+    return str(tmp_path)
+
+
+def test_a_run_that_reads_shards_in_place_is_killed_and_resumed_likewise(start, tmp_path, in_place):
+    experiment = EXPERIMENT.model_copy(update={"dataset": "photos"})
+    whole, killed = (RunDirectory.of(tmp_path / name, experiment) for name in ("whole", "killed"))
+    with_images = resources(1).model_copy(update={"data_dir": in_place})
+    for run in (whole, killed):
+        run.create(experiment)
+    processes = start(killed, with_images)
+    wait_for_step(killed, processes, attempt=1, step=20)
+    kill(processes, killed)
+    assert finish([*start(killed, with_images), *start(whole, with_images)]) == {0}, killed.log_path.read_text()
+    assert killed.read_result().num_attempts == 2
+    assert killed.read_result().weights_sha256 == whole.read_result().weights_sha256
