@@ -1,10 +1,13 @@
 """Leaderboard with a frozen plan -> whether it is as frozen, or what differs, in plain text."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from leaderboards.boards.board import Leaderboard
 from suite.papers import list_claims
+from suite.store.attempts import read_attempts
 from suite.store.frozen_plan import FrozenPlan
+from suite.store.run_directory import RunDirectory
 
 
 def describe_plan(leaderboard: Leaderboard) -> list[str]:
@@ -12,7 +15,13 @@ def describe_plan(leaderboard: Leaderboard) -> list[str]:
     plan = leaderboard.plan
     if plan is None:
         return []
+    elsewhere = _trained_elsewhere(leaderboard, plan)
+    shared = [run for run, digest in elsewhere if digest and _began(run) >= datetime.fromisoformat(plan.frozen_at)]
     differences = list(_differences(leaderboard, plan))
+    if others := len(elsewhere) - len(shared):
+        differences.append(
+            f"{others} runs were not trained under this plan: they began before it, or it was changed since"
+        )
     until = "" if plan.until is None else f", until the headline is known to {plan.until:g} points"
     looks = f", judged at {' and '.join(map(str, plan.looks))} seeds"
     stated = (
@@ -20,7 +29,23 @@ def describe_plan(leaderboard: Leaderboard) -> list[str]:
         f"{len(plan.configurations)} configurations, {len(plan.claims)} claims, seeds {min(plan.seeds)} to "
         f"{max(plan.seeds)}{until or looks}"
     )
+    if shared:
+        stated += f"; {len(shared)} of the runs began after it, under the plan of another suite that has them, too"
     return [stated, *differences]
+
+
+def _trained_elsewhere(leaderboard: Leaderboard, plan: FrozenPlan) -> list[tuple[RunDirectory, str]]:
+    """The runs that were not trained under the plan, each with the digest of its own plan, or ""."""
+    ours = {
+        one.configuration_id for entry in leaderboard.profile.entries if not entry.beside for one in entry.candidates
+    }
+    found = [leaderboard.collection.runs[name] for name in sorted(ours)]
+    return [(of.directories[n], digest) for of in found for n, digest in of.plans.items() if digest != plan.sha256]
+
+
+def _began(run: RunDirectory) -> datetime:
+    """When the first attempt at a run began; the beginning of time where none is recorded."""
+    return datetime.fromtimestamp(next((attempt.started_at for attempt in read_attempts(run)), 0.0), UTC)
 
 
 def _differences(leaderboard: Leaderboard, plan: FrozenPlan) -> Iterator[str]:
@@ -31,9 +56,6 @@ def _differences(leaderboard: Leaderboard, plan: FrozenPlan) -> Iterator[str]:
     seeds = {seed for of in runs.values() for seed in of.values}
     if plan.until is None:
         yield from _compare("seeds", set(plan.seeds), seeds)
-    others = sum(digest != plan.sha256 for of in runs.values() for digest in of.plans.values())
-    if others:
-        yield f"{others} runs were not trained under this plan: they began before it, or it was changed since"
     claims = {one.name: one for paper in list_claims() for one in paper.claims if plan.suite in one.suites}
     frozen = {claim.name: claim for claim in plan.claims}
     yield from _compare("claims", set(frozen), set(claims))

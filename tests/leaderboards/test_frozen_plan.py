@@ -16,7 +16,9 @@ from leaderboards.text.frozen_plan import describe_plan
 from suite.base.errors import RecordError, SpecError
 from suite.papers import get_suite
 from suite.papers.convit.claims import CLAIMS
+from suite.store.attempts import record_start
 from suite.store.frozen_plan import read_plan
+from suite.store.run_directory import RunDirectory
 
 SUITE = get_suite("sample_efficiency")
 PROFILE = SUITE.profile("laptop")
@@ -76,6 +78,16 @@ def test_a_board_names_seeds_and_runs_that_are_not_as_frozen(store, finish):
         "seeds there and not planned: 3",
         "10 runs were not trained under this plan: they began before it, or it was changed since",
     ]
+
+
+def test_runs_that_began_later_under_the_plan_of_another_suite_are_as_frozen(store, finish):
+    finish(store, plan="another")
+    assert "20 runs were not trained under this plan" in said(store)[1]  # no record says when they began
+    for run in (store / "experiments").glob("*/seed-*"):
+        record_start(RunDirectory(run), 1)
+    (stated,) = said(store)
+    assert stated.startswith("as frozen at 2")
+    assert stated.endswith("20 of the runs began after it, under the plan of another suite that has them, too")
 
 
 def test_a_board_without_a_plan_says_nothing_of_one(tmp_path, finish_in):
