@@ -7,7 +7,7 @@ from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
 from imagesets.formats.in_place import InPlace, open_in_place
 from imagesets.formats.sinks import Images, Output, Portion, Sink, Written
-from imagesets.originals.samples import FileSamples, Original
+from imagesets.originals.samples import Original
 
 
 class Files(Sink):
@@ -31,7 +31,7 @@ class Files(Sink):
 
 
 def _make_sink(original: Original, output: Output) -> Sink:
-    are_files = isinstance(original.samples["train"], FileSamples)
+    are_files = original.samples["train"].root is not None
     return (InPlace if are_files and not output.changes_images else Files)(original, output)
 
 

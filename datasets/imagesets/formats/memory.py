@@ -1,47 +1,19 @@
-"""The memory format: ``train.npy`` and ``test.npy``, uint8 (N, S, S, 3), mapped from files that processes share.
-
-Also the images of a set that was fetched, whose arrays need no preparing.
-"""
+"""The memory format: ``train.npy`` and ``test.npy``, uint8 (N, S, S, 3), mapped from files that processes share."""
 
 import io
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from imagesets.fetch.storage import naming_disk_errors
 from imagesets.formats import Format
 from imagesets.formats.sinks import Collected, Finished, Images, Output, Portion, Sink, Written, flush
-from imagesets.formats.stored import Pixels, StoredImages
+from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file, stale
-from imagesets.originals.samples import Original
+from imagesets.originals.samples import Original, place_rows
 from suite.base.errors import DataError
 
 _HEADER_BYTES = 128  # for any shape: numpy leaves room for the first axis to grow
-
-
-class MemoryImages(StoredImages):
-    """Images in one array (N, S, S, 3) uint8, in memory or mapped from the file ``path``."""
-
-    def __init__(self, pixels: NDArray[np.uint8], index: Index, path: Path | None = None) -> None:
-        super().__init__(index)
-        self._pixels, self._path = np.asarray(pixels), path  # not as a memmap, whose every slice costs microseconds
-
-    @property
-    def common_size(self) -> int | None:
-        return super().common_size if self._pixels.shape[1] == self.sizes[0, 0] else None
-
-    def name(self, index: int) -> str:
-        return str(self._path)
-
-    def read(self, index: int) -> Pixels:
-        image: Pixels = self._pixels[index]
-        self._check(index, image)
-        return image
-
-    def gather(self, indices: NDArray[np.int64]) -> Pixels | None:
-        images: Pixels = self._pixels[indices]
-        return images if self._are_whole(indices.tolist(), images) else None
 
 
 class Rows(Sink):
@@ -105,7 +77,7 @@ class Rows(Sink):
             )
 
 
-def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> MemoryImages:
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
     path = folder / f"{split}.npy"
     try:
         pixels = np.load(path, mmap_mode="r")
@@ -113,7 +85,8 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Memor
         raise stale(f"{path} is no array of images: {error}") from error
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
         raise stale(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images")
-    return MemoryImages(pixels, index, path)
+    index.places |= place_rows(pixels)
+    return StoredImages(index, folder, [path.name])
 
 
 FORMAT = Format(open=_open, make_sink=Rows, has_jpegs=False)

@@ -14,8 +14,8 @@ from typing import ClassVar
 from imagesets.fetch import remote
 from imagesets.formats import Format
 from imagesets.formats.in_place import InPlace
-from imagesets.formats.indexed import IndexedImages
 from imagesets.formats.sinks import Collected, Images, Output, Portion, Sink, Written, replacing
+from imagesets.formats.stored import StoredImages
 from imagesets.manifest import Index, Manifest, Split, StoredFile, describe_file
 from imagesets.originals.samples import Original
 from imagesets.originals.tars import list_members
@@ -68,12 +68,12 @@ class Shards(Sink):
         return self.ready / f"{portion.stem}.tar"
 
 
-def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> IndexedImages:
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
     def fetch(path: Path) -> None:
         if manifest.shards_url is not None:
             fetch_shard(manifest.shards_url, path, manifest.files[path.name])
 
-    return IndexedImages(index, folder, manifest.shards(split), fetch)
+    return StoredImages(index, folder, manifest.shards(split), fetch)
 
 
 def _make_sink(original: Original, output: Output) -> Sink:

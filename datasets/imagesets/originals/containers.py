@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 from imagesets.manifest import MANIFEST, SPLITS, Split, split_word
 from imagesets.originals.samples import (
-    GZIP,
-    GzipSamples,
-    MemberSamples,
     Original,
     OriginalSamples,
     list_some,
@@ -40,11 +37,9 @@ class Listed(NamedTuple):
 
     Attributes:
         labels: (N,) numbers, or the names of the classes.
-        places: offset and length, or with four columns more: height and width of pixels, offset and length of the
-            compressed page, each 0 where there are none. (N, 2) or (N, 6).
+        places: (N, 2 to 7), columns of ``PLACE`` behind its first.
         names: names for messages; where there are none, images are numbered.
         classes: the names that the file gives its classes, if any.
-        codec: the compression of pages.
         passed: names of the other members of the file.
     """
 
@@ -53,7 +48,6 @@ class Listed(NamedTuple):
     places: NDArray[np.int64]
     names: Sequence[str] = ()
     classes: tuple[str, ...] = ()
-    codec: str = ""
     passed: Sequence[str] = ()
 
 
@@ -190,7 +184,7 @@ def _order_classes(folder: Path, named: tuple[str, ...], found: dict[Split, list
     return named if set(named) == train else tuple(sort_classes(train))
 
 
-def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_kept: int | None) -> MemberSamples:
+def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_kept: int | None) -> OriginalSamples:
     """The samples of a split's files, those of the first classes where only these are to be kept."""
     numbers = {name: number for number, name in enumerate(classes)}
     names: list[str] = []
@@ -209,9 +203,7 @@ def _join(listed: list[Listed], classes: tuple[str, ...], num_classes: int, num_
         names += [f"{one.path.name}/{its_names[index]}" for index in kept.tolist()]
         labels.append(its_labels[kept])
         places.append(np.insert(one.places[kept], 0, number, axis=1))
-    paths, codecs = [one.path for one in listed], [one.codec for one in listed]
-    kind = GzipSamples if paths[0].name.endswith(GZIP) else MemberSamples
-    return kind(paths, names, np.concatenate(labels), np.concatenate(places), codecs)
+    return OriginalSamples(names, np.concatenate(labels), [one.path for one in listed], np.concatenate(places))
 
 
 def read_classes(folder: Path, num_classes: int | None, notes: list[str]) -> tuple[str, ...]:

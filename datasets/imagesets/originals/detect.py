@@ -15,10 +15,10 @@ from imagesets.fetch import storage
 from imagesets.fetch.remote import SCHEMES, is_address, list_folder
 from imagesets.fetch.remote_path import common_folder, path_of
 from imagesets.fetch.sources import find_local_sources, list_forms
-from imagesets.manifest import SPLITS
+from imagesets.manifest import SPLITS, Split
 from imagesets.originals import beton, containers, folders, ilsvrc, mds, parquet, shards, zips
 from imagesets.originals.containers import Options
-from imagesets.originals.samples import GZIP, Original, OriginalSamples, PixelSamples, list_some
+from imagesets.originals.samples import GZIP, Original, OriginalSamples, list_some, place_rows
 from suite.base.errors import DataError, SpecError, unknown_name
 
 _SHARDS, _ZIPS = (".tar", *GZIP), (".zip",)
@@ -115,13 +115,12 @@ def _open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Ori
     path = fetch.ensure(info.name, data_dir, source)
     arrays = storage.open_arrays(path)
     classes = info.class_names or tuple(str(label) for label in range(info.num_classes))
-    samples: dict[str, OriginalSamples] = {}
+    samples: dict[Split, OriginalSamples] = {}
     for split in SPLITS:
         images, labels = arrays[f"{split}_images"], np.asarray(arrays[f"{split}_labels"])
         names = [f"{split}/{classes[label]}/{index:06d}.png" for index, label in enumerate(labels.tolist())]
-        assert isinstance(images, np.memmap)
-        samples[split] = PixelSamples(path, images.offset, images.shape[1:], names, labels)
-    return Original(classes, str(source or path), {split: samples[split] for split in SPLITS})
+        samples[split] = OriginalSamples(names, labels, [path], np.stack([*place_rows(images).values()], axis=1))
+    return Original(classes, str(source or path), samples, is_checked=True)
 
 
 def _open(

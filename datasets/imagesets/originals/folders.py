@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from imagesets.originals.samples import FileSamples, Original, class_name, list_some, sort_classes
+from imagesets.originals.samples import Original, OriginalSamples, class_name, list_some, sort_classes
 from suite.base.errors import DataError
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
@@ -73,7 +73,7 @@ def check_classes(found: dict[str, list[str]]) -> None:
         )
 
 
-def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> FileSamples:
+def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passed: list[str]) -> OriginalSamples:
     names, labels = [], []
     for label, name in enumerate(classes):
         files = _list_images(root, folders[name], passed)
@@ -81,16 +81,16 @@ def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passe
             raise DataError(f"class {name!r} has no images: {root / folders[name]} is empty. Remove it or fill it.")
         names += files
         labels += [label] * len(files)
-    return FileSamples(root, names, labels)
+    return OriginalSamples(names, labels, root=root)
 
 
-def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None], passed: list[str]) -> FileSamples:
+def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None], passed: list[str]) -> OriginalSamples:
     """Ordered as if there were class folders, so that the order does not depend on how a set was unpacked."""
     found = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, folder.name, passed)]
     if not found:
         raise DataError(f"{folder} has no images and no folders. Expected one folder for each class.")
     kept = sorted((label, name) for label, name in found if label is not None)
-    return FileSamples(root, [name for _, name in kept], [label for label, _ in kept])
+    return OriginalSamples([name for _, name in kept], [label for label, _ in kept], root=root)
 
 
 def _list_images(root: Path, folder: str, passed: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from imagesets.fetch.convert import read_members, refusing_broken
-from imagesets.originals.samples import MemberSamples, Original, sort_classes
+from imagesets.originals.samples import Original, OriginalSamples, sort_classes
 from imagesets.originals.tars import Member, list_members
 from suite.base.errors import DataError
 
@@ -43,7 +43,7 @@ def open_tars(source: Path, num_kept: int | None) -> Original:
         names += [f"{name}/{image.name}" for image in images]
         labels += [label] * len(images)
         places += [(0, image.offset, image.length) for image in images]
-    train_samples = MemberSamples([train], names, labels, places)
+    train_samples = OriginalSamples(names, labels, [train], places)
     label_of = read_val_labels(source, classes, all_kept=num_kept is None)
     test_samples = _list_val(val, classes, label_of)
     return Original(classes, str(source), {"train": train_samples, "test": test_samples})
@@ -56,15 +56,12 @@ def _class_name(path: Path, member: Member) -> str:
     return match[1]
 
 
-def _list_val(path: Path, classes: tuple[str, ...], label_of: Callable[[str], int | None]) -> MemberSamples:
+def _list_val(path: Path, classes: tuple[str, ...], label_of: Callable[[str], int | None]) -> OriginalSamples:
     found = [(label_of(member.name.rpartition("/")[2]), member) for member in list_members(path)]
     kept = sorted(((label, m) for label, m in found if label is not None), key=lambda pair: (pair[0], pair[1].name))
-    return MemberSamples(
-        [path],
-        [f"{classes[label]}/{member.name}" for label, member in kept],
-        [label for label, _ in kept],
-        [(0, member.offset, member.length) for _, member in kept],
-    )
+    names = [f"{classes[label]}/{member.name}" for label, member in kept]
+    places = [(0, member.offset, member.length) for _, member in kept]
+    return OriginalSamples(names, [label for label, _ in kept], [path], places)
 
 
 def read_val_labels(source: Path, classes: tuple[str, ...], all_kept: bool = True) -> Callable[[str], int | None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from imagesets.manifest import SPLITS, Split, split_word
 from imagesets.originals.containers import Files, find_files
 from imagesets.originals.folders import EXTENSIONS, check_classes
-from imagesets.originals.samples import MemberSamples, Original, OriginalSamples, class_name, list_some, sort_classes
+from imagesets.originals.samples import Original, OriginalSamples, class_name, list_some, sort_classes
 from imagesets.originals.tars import check_name
 from suite.base.archives import list_stored_members
 from suite.base.errors import DataError
@@ -43,7 +43,7 @@ def open_zips(folder: Path, files: Files, num_kept: int | None) -> Original:
     samples: dict[Split, OriginalSamples] = {}
     for split, of_class in found.items():
         rows = [(name, label, of_class[c][name]) for label, c in enumerate(classes) for name in sorted(of_class[c])]
-        samples[split] = MemberSamples(paths, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
+        samples[split] = OriginalSamples([r[0] for r in rows], [r[1] for r in rows], paths, [r[2] for r in rows])
     notes = [f"warning: passed over {len(passed):,} that are no images in a class folder{shown}"] if passed else []
     return Original(tuple(classes), str(folder), samples, notes)
 

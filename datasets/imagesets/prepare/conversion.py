@@ -27,7 +27,7 @@ from imagesets.formats.in_place import find_root, find_target
 from imagesets.formats.sinks import Collected, Output
 from imagesets.originals.containers import Options
 from imagesets.originals.detect import open_original
-from imagesets.originals.samples import Original, PixelSamples, list_some
+from imagesets.originals.samples import Original, list_some
 from imagesets.originals.treatment import decode_any
 from imagesets.prepare.settings import Prepared, PrepareSettings
 from imagesets.prepare.work import Journal, convert_splits, map_in_order, show_progress, show_status
@@ -172,8 +172,8 @@ def _check_pixels(dataset: str, original: Original, console: Console) -> None:
     """Raise DataError for other images than the catalog's, or of one class in another order, which no label tells."""
     info = CATALOG.get(dataset)
     for split, samples in original.samples.items():
-        if info is None or info.sha256 is None or isinstance(samples, PixelSamples):
-            continue  # arrays were held against it when they were opened
+        if info is None or info.sha256 is None or original.is_checked:
+            continue
         digest = hashlib.sha256()
         with show_status(f"comparing {split} images with {info.title}", console), contextlib.suppress(ValueError):
             for index in range(len(samples)):
@@ -202,8 +202,8 @@ def _fingerprints(original: Original) -> dict[str, str]:
 
 def _list_files(original: Original) -> list[str]:
     """The files that the images are in, without those of arrays, which have checksums of their own."""
-    every = (samples.files() for samples in original.samples.values() if not isinstance(samples, PixelSamples))
-    return sorted({path for files in every for path in files})
+    every = () if original.is_checked else original.samples.values()
+    return sorted({path for samples in every for path in samples.files()})
 
 
 def _check_classes(original: Original, splits: dict[manifests.Split, Collected]) -> None:
