@@ -50,10 +50,6 @@ class MatFiles:
     train_md5: Mapping[str, str]
     test_md5: Mapping[str, str]
 
-    @property
-    def file_names(self) -> tuple[str, ...]:
-        return (*self.train_md5, *self.test_md5)
-
 
 @dataclass(frozen=True, config=_CHECKED)
 class ParquetFiles:
