@@ -28,12 +28,9 @@ class Pairs(NamedTuple):
 def pair_images(mixing: Mixing) -> Pairs:
     """Give each image the one half a batch further as its partner.
 
-    Partners are so far apart that repeated copies of a sample, which are neighbours, do not meet; and the pairs do
-    not depend on the number of ranks: of R ranks, rank r holds positions r, r + R, ..., so half its share is half
-    the batch, and of the same group. (timm pairs the first with the last.)
-
-    Raises:
-        SpecError: if the number of images is odd.
+    Repeated copies of a sample, which are neighbours, so do not meet, and pairs do not depend on the number of ranks:
+    of R ranks, rank r holds positions r, r + R, ..., so half its share is half the batch, and of the same group. (timm
+    pairs the first with the last.) SpecError if the number of images is odd.
     """
     num = len(mixing.lam)
     half, rest = divmod(num, 2)
@@ -59,30 +56,21 @@ def mix_(images: Tensor, labels: Tensor, pairs: Pairs, num_classes: int) -> tupl
     """Mix each image with its partner, in place, and the labels' one-hot rows alike.
 
     Args:
-        images: (B, 3, S, S) float32.
-        labels: (B,) classes.
-        num_classes: width of the targets.
-
-    Returns:
-        The images, and targets (B, num_classes) float32.
+        images, labels: (B, 3, S, S) float32, and (B,).
+        pairs: partners, and how each image is mixed with its own.
+        num_classes: width of the targets, which are (B, num_classes) float32.
     """
     partners = images.index_select(0, pairs.partner)
     if pairs.blend is not None:
         own, others = pairs.blend[:, :, None, None, None]
         images.mul_(own).addcmul_(partners, others)
     if pairs.box is not None:
-        torch.where(_inside(pairs.box, images.shape[-1]), partners, images, out=images)
+        place = torch.arange(images.shape[-1], device=images.device)
+        first_B2, sides_B2 = pairs.box.split(2, dim=1)
+        offset_B2S = place - first_B2[..., None]
+        rows_BS, columns_BS = ((offset_B2S >= 0) & (offset_B2S < sides_B2[..., None])).unbind(1)
+        inside_B1SS = rows_BS[:, None, :, None] & columns_BS[:, None, None, :]
+        torch.where(inside_B1SS, partners, images, out=images)
     one_hot = (labels[:, None] == torch.arange(num_classes, device=labels.device)).float()
     own, others = pairs.shares[:, :, None]
     return images, one_hot * own + one_hot.index_select(0, pairs.partner) * others
-
-
-def _inside(box_B4: Tensor, size: int) -> Tensor:
-    """Which pixels lie in their image's box: (B, 1, size, size)."""
-    place = torch.arange(size, device=box_B4.device)
-    first_B2, sides_B2 = box_B4.split(2, dim=1)
-    offset_B2S = place - first_B2[..., None]
-    within_B2S = (offset_B2S >= 0) & (offset_B2S < sides_B2[..., None])
-    rows_BS, columns_BS = within_B2S.unbind(1)
-    inside: Tensor = rows_BS[:, None, :, None] & columns_BS[:, None, None, :]
-    return inside

@@ -66,32 +66,23 @@ class RandAugment(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> RandAugment:
-        """Read a policy such as ``rand-m9-mstd0.5-inc1``.
-
-        Raises:
-            SpecError: if it has a part that is not understood.
-        """
+        """Read a policy such as ``rand-m9-mstd0.5-inc1``; SpecError if it has a part that is not understood."""
         name, *parts = text.split("-")
         fields: dict[str, float] = {}
-        for part in parts:
-            match = re.fullmatch(r"(mstd|p)(\d+(?:\.\d+)?)|(m|n)(\d+)|(inc)([01])", part)
-            if match is None:
-                raise _not_understood(text, part)
+        matches = {part: re.fullmatch(r"(mstd|p)(\d+(?:\.\d+)?)|(m|n)(\d+)|(inc)([01])", part) for part in parts}
+        if wrong := [name] * (name != "rand") + [part for part, match in matches.items() if match is None]:
+            raise SpecError(
+                f"rand_augment {text!r} has the part {wrong[0]!r}; understood of timm's notation are rand, m<int> "
+                "(magnitude), n<int> (layers), p<float> (probability of each), mstd<float> and inc<0 or 1>, as in "
+                "'rand-m9-mstd0.5-inc1'"
+            )
+        for match in filter(None, matches.values()):
             key, value = (group for group in match.groups() if group is not None)
             fields[_FIELDS[key]] = float(value) if key in ("mstd", "p") else int(value)
-        if name != "rand":
-            raise _not_understood(text, name)
         return cls(**{**fields, "increasing": bool(fields.get("increasing"))})  # type: ignore[arg-type]
 
 
 _FIELDS = {"m": "magnitude", "n": "num_layers", "p": "probability", "mstd": "magnitude_std", "inc": "increasing"}
-
-
-def _not_understood(text: str, part: str) -> SpecError:
-    return SpecError(
-        f"rand_augment {text!r} has the part {part!r}; understood of timm's notation are rand, m<int> (magnitude), "
-        "n<int> (layers), p<float> (probability of each), mstd<float> and inc<0 or 1>, as in 'rand-m9-mstd0.5-inc1'"
-    )
 
 
 def rand_augment(seed: int, samples: Samples, policy: RandAugment) -> Operations:
@@ -109,9 +100,7 @@ def to_argument(op: NDArray[np.int64], magnitude: Array, sign: Array, increasing
     """Compute the argument of each operation from its magnitude (timm's LEVEL_TO_ARG).
 
     Args:
-        op: (B, L) of ``Op``.
-        magnitude: (B, L), 0..10.
-        sign: (B, L), 1 or -1: the direction of what has one.
+        op, magnitude, sign: (B, L) of ``Op``, of 0..10, and of 1 or -1, the direction of what has one.
         increasing: makes a higher magnitude a stronger change also where it otherwise is a larger value: bits kept,
             threshold, and blending factors, which it moves away from 1.
     """
