@@ -124,11 +124,8 @@ def statistics(info: ImageSetInfo, normalization: Normalization) -> tuple[RGB, R
 
 
 def get_info(name: str) -> ImageSetInfo:
-    """The catalog's entry for ``name``, or that of an installed plug-in.
-
-    Raises:
-        SpecError: if there is none; the message has the nearest valid name.
-    """
+    """The catalog's entry for ``name``, or that of an installed plug-in. SpecError if there is none; the message has
+    the nearest valid name."""
     if name in CATALOG:
         return CATALOG[name]
     check_name("dataset", name, [*CATALOG, *list_plugins("image_sets")])

@@ -72,14 +72,11 @@ class _Loaded(NamedTuple):
 
 
 class ImageLoader:
-    """An experiment's training and test images.
+    """An experiment's training and test images. SpecError for an unknown data set or a crop that the image size does
+    not allow; DataError if the data are missing or broken, or the fraction leaves a class empty.
 
     Attributes:
         corrupt: (split, sample) of every image that could not be decoded, where they are skipped.
-
-    Raises:
-        SpecError: an unknown data set, or a crop that the image size does not allow.
-        DataError: if the data are missing or broken, or the fraction leaves a class empty.
     """
 
     def __init__(self, experiment: Experiment, resources: Resources | None = None) -> None:

@@ -132,11 +132,8 @@ class Index:
 
 
 def split_word(name: str, whole: bool = False) -> str | None:
-    """Find the split that a file's name says: "train", "val" or "test"; None where it says none, or two of them.
-
-    Args:
-        whole: no other word may be there.
-    """
+    """Find the split that a file's name says: "train", "val" or "test"; None where it says none, or two of them, or if
+    it is not the ``whole`` name."""
     words = {word.lower() for word in _SPLIT_WORD.findall(name)}
     return words.pop() if len(words) == 1 and (not whole or _SPLIT_WORD.fullmatch(name)) else None
 
@@ -160,11 +157,7 @@ def write_index(folder: Path, splits: Mapping[Split, Index]) -> None:
 
 
 def read_index(folder: Path, split: Split) -> Index:
-    """One split's index.
-
-    Raises:
-        DataError: if it cannot be read or its arrays differ in length.
-    """
+    """One split's index. DataError if it cannot be read or its arrays differ in length."""
     path = folder / INDEX
     try:
         arrays = safetensors.numpy.load(read_file(path))
@@ -201,10 +194,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a prepared set, whose files have been held against it by size; the index by its checksum.
-
-    Raises:
-        DataError: no manifest, a broken one, or files that it does not describe.
-    """
+    DataError for a missing or broken manifest, or files that it does not describe."""
     path = folder / MANIFEST
     try:
         manifest = read_model(Manifest, read_file(path))

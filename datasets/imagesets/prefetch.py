@@ -32,11 +32,8 @@ Finished = TypeVar("Finished", bound=tuple[Tensor, ...])
 
 
 def start_threads(number: int, name: str) -> ThreadPoolExecutor:
-    """Threads that run torch's operations by themselves: teams of threads in each would wait for one another.
-
-    Raises:
-        RunError: if one of them cannot start, for want of memory or by a limit on processes.
-    """
+    """Threads that run torch's operations by themselves: teams of threads in each would wait for one another. RunError
+    if one of them cannot start, for want of memory or by a limit on processes."""
     others = torch.get_num_threads()
     started = threading.Barrier(number + 1)
 

@@ -22,11 +22,8 @@ def open_splits(
     """Open both splits of an image set.
 
     Of a set that is part of another, such as ImageNet-100, the whole of the other is opened where the part was not
-    prepared by itself.
-
-    Raises:
-        DataError: if it is not there, incomplete, in another order than the set's own, or has labels that the set does
-            not have.
+    prepared by itself. DataError if it is not there, incomplete, in another order than the set's own, or has labels
+    that the set does not have.
     """
     found = find_prepared(info.name, storage_format, data_dir)
     if found is None:

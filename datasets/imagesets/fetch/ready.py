@@ -36,7 +36,8 @@ def default_data_dir() -> Path:
 def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) -> Path:
     """The path of the ready file of this set, fetched and converted first where it is not there yet, or is damaged.
 
-    Of several processes that call this at once, one fetches and the others wait for it.
+    Of several processes that call this at once, one fetches and the others wait for it. SpecError if the catalog has no
+    such name; DataError if no source has it, or if the disk is full.
 
     Args:
         data_dir: the folder to look in and to write to; None means ``default_data_dir()``.
@@ -44,10 +45,6 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
 
     Returns:
         ``<data_dir>/<name>.safetensors``; of a packaged set, the file inside this package.
-
-    Raises:
-        SpecError: if the catalog has no such name.
-        DataError: if no source has it, or if the disk is full.
     """
     info = get_info(name)
     folder = (_PACKAGED if info.packaged else data_dir or default_data_dir()).absolute()

@@ -75,11 +75,8 @@ class RemoteFile:
     version: str
 
     def read(self, offset: int, length: int) -> bytes:
-        """A part of the file, fewer bytes at its end.
-
-        Raises:
-            DataError: if it cannot be had, or the file has changed since it was first asked for.
-        """
+        """A part of the file, fewer bytes at its end. DataError if it cannot be had, or the file has changed since it
+        was first asked for."""
         stop = min(offset + length, self.size)
         key = f"{self.address} {self.version} {self.size}"
         return _open_cache().read(key, offset, stop, self.size, self.fetch)

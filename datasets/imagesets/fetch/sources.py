@@ -64,10 +64,8 @@ def find_sources(folder: Path, scratch: Path, info: ImageSetInfo, console: Conso
     """List every source with the words that name it.
 
     Args:
-        folder: folder that the user may have put originals in, which come first.
-        scratch: folder for what is downloaded.
-        info: set that is looked for.
-        console: terminal of the progress bars.
+        folder, scratch: folder that the user may have put originals in, which come first; and one for downloads.
+        info, console: set that is looked for, and terminal of the progress bars.
     """
     yield from find_local_sources(folder, info)
     for form in list_forms(info):

@@ -37,11 +37,8 @@ def compute_sha256(arrays: Mapping[str, Array]) -> dict[str, str]:
 
 
 def check_arrays(arrays: Mapping[str, Array], info: ImageSetInfo, shown: Sequence[str] = ARRAY_NAMES) -> None:
-    """Hold arrays against the catalog: shapes, dtypes, the labels' range, checksums.
-
-    Raises:
-        DataError: at the first difference, by the names that are to be ``shown``.
-    """
+    """Hold arrays against the catalog: shapes, dtypes, the labels' range, checksums. DataError at the first
+    difference, by the names that are to be ``shown``."""
     shown_as = dict(zip(ARRAY_NAMES, shown, strict=True))
     for name in ARRAY_NAMES:
         array, own = arrays[name], shown_as[name]
@@ -72,11 +69,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file of a data folder; a reader sees all of it or none.
-
-    Raises:
-        DataError: if the disk is full or the folder cannot be written.
-    """
+    """Write a file of a data folder; a reader sees all of it or none. DataError if the disk is full or the folder
+    cannot be written."""
     try:
         files.write_atomically(path, data)
     except RunError as error:  # its advice is about runs, ours is about data
@@ -97,11 +91,8 @@ def naming_disk_errors(path: Path) -> contextlib.AbstractContextManager[None]:
 
 
 def open_arrays(path: Path) -> dict[str, Array]:
-    """The four arrays as read-only memory maps; nothing is copied, and processes share the pages.
-
-    Raises:
-        DataError: if the file is missing, truncated, or not one of ours.
-    """
+    """The four arrays as read-only memory maps; nothing is copied, and processes share the pages. DataError if the file
+    is missing, truncated, or not one of ours."""
     read_metadata(path)  # refuses what is cut short or contradicts itself
     try:
         with path.open("rb") as file:
@@ -130,10 +121,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 def check_file(path: Path, info: ImageSetInfo) -> None:
     """Hold every byte of a ready file against the catalog, or else against the checksums that were written with it.
-
-    Raises:
-        DataError: if this is not a complete file of that set.
-    """
+    DataError if this is not a complete file of that set."""
     metadata = read_metadata(path)
     if (name := metadata.get("name")) != info.name:
         raise _foreign(path, f"it holds {name!r}, expected {info.name!r}")

@@ -42,15 +42,12 @@ PAGE_SIZE = 8 << 20  # bytes, FFCV's default: what it reads at once of a file th
 
 
 def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | None = None) -> StoredImages:
-    """Open ``folder/SPLIT.beton``, whose own tables say where its images lie.
+    """Open ``folder/SPLIT.beton``, whose own tables say where its images lie. DataError if the file is broken or not
+    the index's.
 
     Args:
-        folder, split: its place.
-        index: labels and sizes that it has to have.
+        folder, split, index: its place, and labels and sizes that it has to have.
         manifest: unused, as of all formats.
-
-    Raises:
-        DataError: if the file is broken or not the index's.
     """
     path = folder / f"{split}.beton"
     [listed] = list_file(path)
@@ -65,25 +62,19 @@ def open_beton(folder: Path, split: Split, index: Index, manifest: Manifest | No
 def write_beton(
     path: Path, samples: Iterable[bytes | Pixels], labels: NDArray[np.int64], page_size: int = PAGE_SIZE
 ) -> NDArray[np.int64]:
-    """Write images and labels in the order given; equal samples make equal files.
+    """Write images and labels in the order given, and return the CRC-32 of each as it is stored: (N,).
 
-    JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored as pixels.
+    Equal samples make equal files. JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored as pixels.
 
     FFCV's ``DatasetWriter`` is not used: it waits for ever once one of its processes fails (a full disk, a broken
-    image), orders pages by which process came first, and encodes every JPEG anew.
+    image), orders pages by which process came first, and encodes every JPEG anew. DataError if the disk is full or
+    cannot be written; ValueError if a sample cannot be decoded.
 
     Args:
         path: the file, written in place: give a temporary name and rename it.
         samples: a JPEG's or PNG's bytes, or (height, width, 3) uint8 pixels, for each label.
         labels: (N,) classes.
         page_size: bytes, a power of two; doubled for a sample that is larger.
-
-    Returns:
-        The CRC-32 of what is stored of each sample: (N,).
-
-    Raises:
-        DataError: if the disk is full or cannot be written.
-        ValueError: if a sample cannot be decoded.
     """
     metadata = np.zeros(len(labels), METADATA)
     metadata["label"] = labels

@@ -108,8 +108,7 @@ def open_in_place(folder: Path, split: Split, index: Index, manifest: Manifest) 
 
     Args:
         folder, split: prepared folder, and which of its splits.
-        index: places of the images.
-        manifest: names of the files that they lie in.
+        index, manifest: places of the images, and names of the files that they lie in.
     """
     return StoredImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
 

@@ -169,11 +169,7 @@ class Sink(ABC):
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its name once it is complete and on the disk.
-
-    Raises:
-        DataError: if the disk is full.
-    """
+    """A file to write to, which takes its name once it is complete and on the disk. DataError if the disk is full."""
     partial = path.with_name(f".{path.name}.partial")
     with naming_disk_errors(path):
         with partial.open("wb") as file:

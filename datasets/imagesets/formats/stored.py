@@ -79,11 +79,8 @@ class StoredImages:
         return f"{self._path(self._places[index, 0])}: {own}" if self._files else f"{self._root}/{own}"
 
     def read(self, index: int) -> bytes | Pixels:
-        """Read what is stored of one image: pixels, or a JPEG's or PNG's bytes.
-
-        Raises:
-            CorruptImageError: if they have changed since the image set was prepared.
-        """
+        """Read what is stored of one image: pixels, or a JPEG's or PNG's bytes. CorruptImageError if they have changed
+        since the image set was prepared."""
         if self._files:
             shard, *place = self._places[index].tolist()
             data = find_place(self._path(shard), place).read(self._open(shard))

@@ -24,11 +24,7 @@ from suite.base.errors import DataError, SpecError
 
 
 def fetch_shard(url: str, path: Path, expected: StoredFile) -> None:
-    """Copy ``url/NAME`` to ``path``.
-
-    Raises:
-        DataError: if it cannot be had, or is not what the manifest says.
-    """
+    """Copy ``url/NAME`` to ``path``. DataError if it cannot be had, or is not what the manifest says."""
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")  # nodes, processes, threads may all fetch it
     source = f"{url.rstrip('/')}/{path.name}"
     try:

@@ -36,10 +36,7 @@ def list_file(path: Path) -> list[Listed]:
 
 def read_beton(path: Path) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.void]]:
     """A .beton's tables: of images (mode, width, height), labels, and places (ptr, size); each (N,), in order.
-
-    Raises:
-        DataError: if it is cut short, or has other fields than an image and a label.
-    """
+    DataError if it is cut short, or has other fields than an image and a label."""
     try:
         with open_file(path) as file:
             [header] = _read(file, HEADER, 1)

@@ -68,14 +68,8 @@ class Options(NamedTuple):
 
 
 def find_files(folder: Path, chosen: list[Path] | None, *endings: str) -> Files:
-    """The files of each split, sorted by name: those whose names, or else their folders', have its word.
-
-    Args:
-        chosen: the files that a pattern of the user's names, instead of all.
-
-    Raises:
-        DataError: if a number is missing among them, or a split has files of several sorts.
-    """
+    """The files of each split, sorted by name: those whose names, or else their folders', have its word; of all, or of
+    those that a pattern has ``chosen``. DataError if a number is missing, or a split has files of several sorts."""
     found: dict[str, list[Path]] = {"train": [], "val": [], "test": []}
     for path in sorted(chosen or (*folder.glob("*"), *folder.glob("*/*"))):
         if path.name.lower().endswith(endings) and "/." not in f"/{path.relative_to(folder).as_posix()}":
@@ -126,14 +120,11 @@ def find_column(path: Path, found: Sequence[str], expected: tuple[str, ...]) -> 
 
 
 def open_listed(folder: Path, files: Files, list_file: Callable[[Path], list[Listed]], options: Options) -> Original:
-    """The samples of files, in the order that they have there.
+    """The samples of files, in the order that they have there. DataError if a split has no files, a file is broken or
+    has a label out of range or other classes, or a class has no images.
 
     Args:
         list_file: lists one of them, or those that it names.
-
-    Raises:
-        DataError: if a split has no files, a file is broken or has a label out of range or other classes, or a class
-            has no images.
     """
     notes: list[str] = []
     classes, num_classes = read_classes(folder, options.num_classes, notes), options.num_classes

@@ -33,16 +33,12 @@ def open_original(
     data_dir: Path,
     options: Options | None = None,
 ) -> Original:
-    """The samples of an image set, in its own order.
+    """The samples of an image set, in its own order. SpecError if the name cannot be, or nothing can be fetched under
+    it; DataError if the source is not there, broken, or not what the name says.
 
     Args:
-        dataset: a name in the catalog, or one that the user gives to images of their own.
+        dataset, options: a name in the catalog or of the user's own, and how containers are listed.
         source: a folder, one of its files, or a pattern of shards; None lets ``fetch`` get them into ``data_dir``.
-        options: how shards and other containers are listed.
-
-    Raises:
-        SpecError: if the name cannot be, or nothing can be fetched under it.
-        DataError: if the source is not there, broken, or not what the name says.
     """
     info = CATALOG.get(dataset)
     if source is None:
@@ -71,11 +67,8 @@ def open_original(
 
 
 def _expand(source: str) -> list[Path] | None:
-    """The files that a pattern with braces, *, ? or [] names; None for what is none.
-
-    Raises:
-        DataError: if one that it names is not there.
-    """
+    """The files that a pattern with braces, *, ? or [] names; None for what is none. DataError if one that it names is
+    not there."""
     is_far = is_address(source)
     if not re.search(r"[*?{\[]", source) or (not is_far and (Path(source).exists() or _URL.match(source))):
         return None
@@ -185,11 +178,7 @@ def _open_container(folder: Path, source: Path, chosen: list[Path] | None, optio
 
 
 def _compare(original: Original, info: ImageSetInfo) -> list[str]:
-    """The differences from the catalog in the number of images, a line each.
-
-    Raises:
-        DataError: another number of classes.
-    """
+    """The differences from the catalog in the number of images, a line each; DataError for one in that of classes."""
     if len(original.classes) != info.num_classes:
         raise DataError(
             f"{original.source} has {len(original.classes)} classes, expected {info.num_classes} for {info.name}. "

@@ -26,16 +26,13 @@ def find_test(root: Path) -> Path | None:
 
 def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: FlatLabels) -> Original:
     """An image folder's samples: sorted classes, sorted files in each. What is passed over is counted in a note.
+    DataError if there is no test folder, a class is empty, or one folder has other classes than the other.
 
     Args:
-        source: the path that the user named.
-        root: the folder that has ``train/``.
+        source, root: the path that the user named, and the folder that has ``train/``.
         num_kept: keep only so many of the sorted classes; None keeps all.
         flat_labels: makes, for a test folder without class folders, a function from a file's name to its label, or to
             None where the file's class is not kept.
-
-    Raises:
-        DataError: no test folder, an empty class, other classes in the one than in the other.
     """
     test = find_test(root)
     if test is None:
@@ -94,12 +91,8 @@ def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None], 
 
 
 def _list_images(root: Path, folder: str, passed: list[str]) -> list[str]:
-    """The images in a folder and below, as sorted paths from ``root``; other files are added to ``passed``.
-
-    Raises:
-        OSError: a folder below it cannot be read.
-        DataError: a link leads to a folder whose images are taken already, such as one that it is in.
-    """
+    """The images in a folder and below, as sorted paths from ``root``; other files are added to ``passed``. DataError
+    if a link leads to a folder whose images are taken already, such as one that it is in."""
     names: list[str] = []
     seen: dict[tuple[int, int], str] = {}
     for where, folders, files in os.walk(root / folder, onerror=_refuse, followlinks=True):
@@ -121,10 +114,7 @@ def _refuse(error: OSError) -> None:
 
 def list_folders(folder: Path) -> tuple[dict[str, str], list[str]]:
     """The class folders in a split's folder, {name of the class: path from its root}, and the other files there.
-
-    Raises:
-        DataError: the name of one cannot be a class's, or two are one name, composed and decomposed.
-    """
+    DataError if the name of one cannot be a class's, or two are one name, composed and decomposed."""
     found: dict[str, str] = {}
     other_files = []
     with os.scandir(folder) as entries:

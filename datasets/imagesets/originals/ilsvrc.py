@@ -26,11 +26,8 @@ _VAL_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG", re.IGNORECASE)
 
 
 def open_tars(source: Path, num_kept: int | None) -> Original:
-    """ImageNet in its tars; of its sorted classes the first ``num_kept``, or all for None.
-
-    Raises:
-        DataError: if a file is missing, cut short, or not laid out as distributed.
-    """
+    """ImageNet in its tars; of its sorted classes the first ``num_kept``, or all for None. DataError if a file is
+    missing, cut short, or not laid out as distributed."""
     train, val = source / TRAIN_TAR, source / VAL_TAR
     inner = {_class_name(train, member): member for member in list_members(train)}
     classes = tuple(sort_classes(inner)[:num_kept])
@@ -66,11 +63,8 @@ def _list_val(path: Path, classes: tuple[str, ...], label_of: Callable[[str], in
 
 def read_val_labels(source: Path, classes: tuple[str, ...], all_kept: bool = True) -> Callable[[str], int | None]:
     """A function from a validation image's file name to its label; None where the class is not one of ``classes``.
-
-    Raises:
-        DataError: if neither the devkit nor Kaggle's table is in ``source`` or above it. The function: for a name
-            that they do not know, and, if ``all_kept``, for a class that is not there.
-    """
+    DataError if neither the devkit nor Kaggle's table is in ``source`` or above it. The function: for a name that they
+    do not know, and, if ``all_kept``, for a class that is not there."""
     wnids, ground_truth = _read_ground_truth(source)
     labels = {name: label for label, name in enumerate(classes)}
 

@@ -57,11 +57,8 @@ class ByteRange:
     data: bytes | None = None
 
     def read(self, descriptor: int | None = None) -> bytes | Pixels:
-        """The image's bytes, or its pixels, by ``descriptor`` where somebody keeps the file open.
-
-        Raises:
-            DataError: if the file cannot be read or is too short.
-        """
+        """The image's bytes, or its pixels, by ``descriptor`` where somebody keeps the file open. DataError if the file
+        cannot be read or is too short."""
         data = self.data
         if data is None and self.page is None:
             data = _read_bytes(self.path, self.offset, self.length, descriptor)
@@ -198,11 +195,8 @@ class Original:
 
 
 def class_name(name: str) -> str:
-    """Compose the Unicode of a class's name, which may be written in several ways.
-
-    Raises:
-        DataError: if it is not one part of a path, or does not show as it is.
-    """
+    """Compose the Unicode of a class's name, which may be written in several ways. DataError if it is not one part of a
+    path, or does not show as it is."""
     composed = unicodedata.normalize("NFC", name)
     shows = all(letter.isprintable() or unicodedata.category(letter) == "Zs" for letter in composed)
     if not shows or {*"/\\"} & {*composed} or composed.strip() in ("", ".", "..") or len(composed.encode()) > 255:

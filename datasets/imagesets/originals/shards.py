@@ -78,10 +78,7 @@ def _find_key(shard: Path, member: Member) -> str:
 
 def list_shard(shard: Path, kind: str, key: str = "") -> list[Listed]:
     """One shard's images, with labels in members ``cls`` or ``json`` (under ``key``), the ``folder``, or the ``name``.
-
-    Raises:
-        DataError: if it is cut short or has a member that cannot be trusted, or an image has no label.
-    """
+    DataError if it is cut short or has a member that cannot be trusted, or an image has no label."""
     passed: list[str] = []
     with _open(shard) as file:
         pairs = [(one.image, _read_label(shard, file, one, kind, key)) for one in _group(shard, passed)]

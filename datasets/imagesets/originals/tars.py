@@ -36,11 +36,8 @@ class _Part:
 
 def list_members(path: Path, within: Member | None = None) -> Iterator[Member]:
     """The regular files in a tar, or in a tar that is a member of one; of a compressed one, as if it were not.
-
-    Raises:
-        DataError: if the tar is cut short, compressed or broken or goes on after its end, or has a member that is no
-            plain file or whose name leads out of it.
-    """
+    DataError if the tar is cut short, compressed or broken or goes on after its end, or has a member that is no plain
+    file or whose name leads out of it."""
     shown = f"{path}: {within.name}" if within else str(path)
     names = set[str]()
     with _naming(shown), open_file(path) as file:

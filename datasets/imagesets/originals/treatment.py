@@ -66,11 +66,8 @@ def treat_all(ranges: list[ByteRange], treatment: Treatment) -> list[Treated | C
 
 
 def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
-    """Read an image, decode all of it, and make of it what is to be stored.
-
-    Raises:
-        DataError: if its file cannot be read, which no skipping of corrupt images excuses.
-    """
+    """Read an image, decode all of it, and make of it what is to be stored. DataError if its file cannot be read, which
+    no skipping of corrupt images excuses."""
     raw = image.read()
     try:
         pixels = decode_any(raw)
@@ -83,10 +80,7 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
 
 def decode_any(data: bytes | Pixels) -> Pixels:
     """Pixels of a JPEG or PNG as training sees them; of other formats, what Pillow makes of them; pixels as they are.
-
-    Raises:
-        ValueError: if it cannot be decoded.
-    """
+    ValueError if it cannot be decoded."""
     if isinstance(data, np.ndarray) or _extension(data) is not None:
         return decode(data)
     try:

@@ -27,10 +27,7 @@ def find_zips(folder: Path, source: Path, chosen: list[Path] | None) -> Files:
 
 def open_zips(folder: Path, files: Files, num_kept: int | None) -> Original:
     """The samples of zips, in the order that they would have as folders; ``num_kept`` as of ``folders.open_folders``.
-
-    Raises:
-        DataError: a member that is compressed, there twice or leads out, or what ``open_folders`` refuses.
-    """
+    DataError for a member that is compressed, there twice or leads out, or what ``open_folders`` refuses."""
     paths, passed = sorted({path for found in files.values() for path in found}), list[str]()
     listed = _list_classes(paths, passed)
     found = {split: next((listed[w] for w in words if w in listed), {}) for split, words in _WORDS.items()}

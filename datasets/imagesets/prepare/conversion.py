@@ -38,11 +38,8 @@ from suite.base.errors import DataError
 def prepare(settings: PrepareSettings, console: Console) -> Prepared:
     """Convert an image set, or go on with it where an earlier process was killed.
 
-    Of several processes that do this at once, one works and the others wait for it.
-
-    Raises:
-        DataError: a source that is not there, broken or not what it should be; a corrupt image; a full disk; a folder
-            that has something else in it.
+    Of several processes that do this at once, one works and the others wait for it. DataError for a source that is not
+    there, broken or not what it should be; a corrupt image; a full disk; a folder that has something else in it.
     """
     with show_status(f"listing {settings.source}", console) if settings.source else contextlib.nullcontext():
         apply = partial(map_in_order, num_workers=settings.num_workers)
@@ -219,14 +216,8 @@ def _check_classes(original: Original, splits: dict[manifests.Split, Collected])
 
 
 def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, int]:
-    """Hold every byte of a prepared set against its manifest.
-
-    Returns:
-        The manifest, and the number of files that were read: without shards that are kept elsewhere.
-
-    Raises:
-        DataError: names the files that are not what the manifest says.
-    """
+    """Hold every byte of a prepared set against its manifest; give it, and the number of files that were read, without
+    shards that are kept elsewhere. DataError names the files that are not what the manifest says."""
     manifest = manifests.read_manifest(folder)
     paths = [(folder / name, file) for name, file in manifest.files.items() if (folder / name).exists()]
     paths += manifest.found_files(folder)

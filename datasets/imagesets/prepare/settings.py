@@ -14,7 +14,7 @@ from suite.spec.resources import StorageFormat
 
 @dataclass(frozen=True)
 class PrepareSettings:
-    """An image set to prepare, and how.
+    """An image set to prepare, and how. SpecError for options that contradict each other.
 
     Attributes:
         source: a folder, a file in it or a pattern of shards; None where the set can be fetched.
@@ -25,9 +25,6 @@ class PrepareSettings:
         samples_per_shard: a kill loses the work on as many, at most.
         label_key: the key of labels in the ``.json`` members of shards; None finds it.
         shards_url: the address that shards will be served from to readers that do not have them.
-
-    Raises:
-        SpecError: options that contradict each other.
     """
 
     dataset: str

@@ -85,8 +85,8 @@ def convert_splits(
     """Work through all portions that are not done.
 
     Args:
-        sink: writes the portions.
-        journal: remembers those that are done.
+        settings, original, console: what is asked for, the samples, and the terminal of the bar.
+        sink, journal: what writes the portions, and what remembers those that are done.
     """
     portions = [
         portion
@@ -174,9 +174,7 @@ def map_in_order(function: Callable[[Task], Returned], tasks: Iterable[Task], nu
     """Apply a function to many tasks in several processes; results come in order, and few of them wait.
 
     With one worker the work is done here; else ``function`` is importable by name, so that a fresh process finds it.
-
-    Raises:
-        DataError: if a process was killed, and what ``function`` raises.
+    DataError if a process was killed, and what ``function`` raises.
     """
     if num_workers == 1:
         yield from map(function, tasks)
@@ -214,14 +212,11 @@ def show_status(text: str, console: Console) -> contextlib.AbstractContextManage
 
 @contextlib.contextmanager
 def show_progress(title: str, num_done: int, num_all: int, console: Console) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the terminal: done, all, time gone and left.
+    """Show a bar on the terminal: done, all, time gone and left. Yields what is called with the number just done.
 
     Args:
-        num_done: images of an earlier start.
-        num_all: images in all.
-
-    Yields:
-        A function to call with the number of images just done.
+        title, console: what the bar is called, and its terminal.
+        num_done, num_all: images of an earlier start, and in all.
     """
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
