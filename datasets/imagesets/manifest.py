@@ -34,6 +34,7 @@ SPLITS: tuple[Split, Split] = ("train", "test")
 
 MANIFEST = "manifest.json"
 INDEX = "index.safetensors"
+_MAX_FAULTS = 20
 _SPLIT_WORD = re.compile(r"(?<![a-z])(train|val|test)(?:ing|id|idation)?(?![a-z])", re.IGNORECASE)
 
 
@@ -82,10 +83,12 @@ class Manifest(Frozen):
             return path_of(self.root)
         return folder if self.root is None else Path(os.path.normpath(folder.resolve() / self.root))
 
-    def found_files(self, folder: Path) -> list[tuple[Path, StoredFile]]:
-        """The containers, with what they have to be."""
+    def all_files(self, folder: Path) -> list[tuple[Path, StoredFile]]:
+        """The files that have to be there, containers among them, with what they have to be."""
+        own = [(folder / name, file) for name, file in self.files.items()]
+        own = [pair for pair in own if self.shards_url is None or pair[0].name == INDEX or pair[0].exists()]
         files = {name: file for of_split in self.containers.values() for name, file in of_split.items()}
-        return [(self.base(folder) / name, file) for name, file in files.items()]
+        return own + [(self.base(folder) / name, file) for name, file in files.items()]
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -193,11 +196,26 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a prepared set, whose files have been held against it by size; the index by its checksum.
-    DataError for a missing or broken manifest, or files that it does not describe."""
+    """The manifest of a prepared set, whose files on this machine have been held against it by size; the index by its
+    checksum. DataError for a missing or broken manifest, or naming the files that it does not describe."""
+    manifest = load_manifest(folder)
+    faults = []
+    for path, expected in manifest.all_files(folder):
+        if isinstance(path, Path):  # and not behind an address
+            try:
+                check_size(path, expected)
+            except DataError as error:
+                faults.append(error)
+    raise_all(faults)
+    check_bytes(folder / INDEX, manifest.files[INDEX])
+    return manifest
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """The manifest of a prepared set, whose files may have changed; DataError for a missing or broken one."""
     path = folder / MANIFEST
     try:
-        manifest = read_model(Manifest, read_file(path))
+        return read_model(Manifest, read_file(path))
     except FileNotFoundError as error:
         if folder.is_symlink() and not folder.exists():
             link = f"{folder} is a link to {folder.readlink()}, which is not there"
@@ -211,29 +229,28 @@ def read_manifest(folder: Path) -> Manifest:
         ) from error
     except (OSError, ValueError) as error:
         raise stale(f"{path} cannot be read ({describe(error)})") from error
-    for name, expected in manifest.files.items():
-        _check_size(folder / name, expected, may_be_elsewhere=manifest.shards_url is not None and name != INDEX)
-    for found, expected in manifest.found_files(folder) if isinstance(manifest.base(folder), Path) else ():
-        _check_size(found, expected, may_be_elsewhere=False)
-    check_bytes(folder / INDEX, manifest.files[INDEX])
-    return manifest
 
 
-def _check_size(path: Path, expected: StoredFile, may_be_elsewhere: bool) -> None:
+def raise_all(faults: list[DataError], *told: str) -> None:
+    """Raise one error that names the first of these, a line each, if there are any."""
+    if faults:
+        raise DataError("\n".join([*map(str, faults[:_MAX_FAULTS]), *told]))
+
+
+def check_size(path: Path, expected: StoredFile) -> None:
+    """Raise DataError if a file is not there, or has another size than the manifest says."""
     try:
         found = path.stat().st_size
     except FileNotFoundError as error:
-        if may_be_elsewhere:
-            return
         raise DataError(f"{path} is missing, though the manifest beside it lists it. Prepare it again.") from error
     if found != expected.num_bytes:
         raise _changed(path, f"{found:,} bytes", f"{expected.num_bytes:,}: it was cut short or changed")
 
 
 def check_bytes(path: Path, expected: StoredFile) -> None:
-    """Read a whole file; raise DataError if its checksum is not the manifest's."""
-    found = describe_file(path)
-    if found != expected:
+    """Read a whole file; raise DataError if its size or its checksum is not the manifest's."""
+    check_size(path, expected)
+    if (found := describe_file(path)) != expected:
         raise _changed(path, f"SHA-256 {found.sha256}", f"{expected.sha256}: it changed after it was made")
 
 

@@ -79,8 +79,9 @@ def find_prepared(
 ) -> tuple[Path, Manifest] | None:
     """The folder and manifest of a prepared set, or of the larger set that it is the first classes of. DataError if it
     is not there, or not complete.
-    None stands for the format of ``choose_format``, and is given where "memory" needs no preparing, since the set can be
-    fetched."""
+
+    A format that is None is that of ``choose_format``; a result that is, a set in memory that can be fetched.
+    """
     data_dir = data_dir or default_data_dir()
     info = find_info(name, data_dir, storage_format)
     storage_format = storage_format or choose_format(info, data_dir)

@@ -39,20 +39,23 @@ def ensure(name: str, data_dir: Path | None = None, source: Path | None = None) 
     Of several processes that call this at once, one fetches and the others wait for it. SpecError if the catalog has no
     such name; DataError if no source has it, or if the disk is full.
 
-    Args:
-        data_dir: the folder to look in and to write to; None means ``default_data_dir()``.
-        source: originals, or the only folder to look for them in, where given; nothing is downloaded then.
-
-    Returns:
-        ``<data_dir>/<name>.safetensors``; of a packaged set, the file inside this package.
+    It is ``<data_dir>/<name>.safetensors``, where None means ``default_data_dir()``; of a packaged set, a file inside
+    this package. If ``source`` is given, originals are looked for there alone, and nothing is downloaded.
     """
     info = get_info(name)
     folder = (_PACKAGED if info.packaged else data_dir or default_data_dir()).absolute()
     path = folder / f"{name}.safetensors"
     if (fault := _find_fault(path, info)) is None:
         return path
+    if info.packaged:
+        raise DataError(f"{path} is missing or broken, though it is part of this package. Install the package again.")
     if not info.can_be_fetched:
-        raise _no_source(info, path)
+        fetched = ", ".join(name for name, other in CATALOG.items() if other.can_be_fetched)
+        prepare = program("prepare", "python datasets/prepare.py")
+        raise DataError(
+            f"{info.name} ({info.title}) cannot be fetched automatically. Prepare your copy of it with `{prepare} "
+            f"--dataset {info.name} --source DIR --format webdataset`. What can be fetched: {fetched}."
+        )
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -140,15 +143,4 @@ def _unavailable(place: Path, path: Path, info: ImageSetInfo, answers: list[str]
         + "".join(f"  - {answer}\n" for answer in answers)
         + "To provide it:\n"
         + "\n".join(f"  - {way}" for way in ways)
-    )
-
-
-def _no_source(info: ImageSetInfo, path: Path) -> DataError:
-    if info.packaged:
-        return DataError(f"{path} is missing or broken, though it is part of this package. Install the package again.")
-    fetched = ", ".join(name for name, other in CATALOG.items() if other.can_be_fetched)
-    prepare = program("prepare", "python datasets/prepare.py")
-    return DataError(
-        f"{info.name} ({info.title}) cannot be fetched automatically. Prepare your copy of it with `{prepare} "
-        f"--dataset {info.name} --source DIR --format webdataset`. What can be fetched: {fetched}."
     )

@@ -83,17 +83,17 @@ class RemoteFile:
 
     def fetch(self, start: int, stop: int) -> bytes:
         """The bytes from ``start`` to ``stop``, from the server."""
-        edges = [*range(start, stop, _PIECE), stop]
-        return b"".join(map(self._fetch_piece, edges[:-1], edges[1:]))
-
-    def _fetch_piece(self, start: int, stop: int) -> bytes:
-        data, found = _try(self.address, lambda: stores.get(self.address, start, stop))
-        if found not in (None, (self.size, self.version)):
-            raise DataError(
-                f"{self.address} has changed while it was read: it was {self.size:,} bytes, version {self.version}, "
-                f"and is {found[0]:,} bytes, version {found[1]}. Prepare the image set again."
-            )
-        return data
+        pieces = []
+        for first in range(start, stop, _PIECE):
+            ask = functools.partial(stores.get, self.address, first, min(first + _PIECE, stop))
+            data, found = _try(self.address, ask)
+            if found not in (None, (self.size, self.version)):
+                raise DataError(
+                    f"{self.address} has changed while it was read: it was {self.size:,} bytes, version "
+                    f"{self.version}, and is {found[0]:,} bytes, version {found[1]}. Prepare the image set again."
+                )
+            pieces.append(data)
+        return b"".join(pieces)
 
     def open(self) -> io.BufferedReader:
         """The file for whoever reads it from front to back."""
@@ -111,7 +111,7 @@ class _Seekable(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._offset = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._file.size}[whence]
+        self._offset = offset + (0, self._offset, self._file.size)[whence]
         return self._offset
 
     def readinto(self, buffer: Any) -> int:

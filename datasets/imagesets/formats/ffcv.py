@@ -64,11 +64,10 @@ def write_beton(
 ) -> NDArray[np.int64]:
     """Write images and labels in the order given, and return the CRC-32 of each as it is stored: (N,).
 
-    Equal samples make equal files. JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored as pixels.
-
-    FFCV's ``DatasetWriter`` is not used: it waits for ever once one of its processes fails (a full disk, a broken
-    image), orders pages by which process came first, and encodes every JPEG anew. DataError if the disk is full or
-    cannot be written; ValueError if a sample cannot be decoded.
+    Equal samples make equal files. JPEGs keep their bytes where FFCV can decode them (RGB and grey). All else is stored
+    as pixels. FFCV's ``DatasetWriter`` is not used: it waits for ever once one of its processes fails (a full disk, a
+    broken image), orders pages by which process came first, and encodes every JPEG anew. DataError if the disk is full
+    or cannot be written; ValueError if a sample cannot be decoded.
 
     Args:
         path: the file, written in place: give a temporary name and rename it.

@@ -4,6 +4,7 @@ The index lies beside the images, in ``SOURCE/.imagesets/NAME``, where all who r
 written, in the data folder.
 """
 
+import itertools
 import os
 from pathlib import Path
 from typing import ClassVar
@@ -61,12 +62,12 @@ class InPlace(Sink):
                     "Decompress it (gunzip), or convert it: --format webdataset"
                 )
 
-    def portion_lengths(self, samples: OriginalSamples, longest: int) -> list[int]:
+    def edges(self, samples: OriginalSamples, longest: int) -> list[int]:
         if samples.root is not None:
-            return super().portion_lengths(samples, longest)
-        edges = [0, *(np.flatnonzero(np.diff(samples.places[:, 0])) + 1).tolist(), len(samples)]
-        lengths = [[longest] * (run // longest) + [run % longest] for run in np.diff(edges).tolist()]
-        return [length for of_run in lengths for length in of_run if length]
+            return super().edges(samples, longest)
+        runs = [0, *(np.flatnonzero(np.diff(samples.places[:, 0])) + 1).tolist(), len(samples)]
+        edges = (range(start, stop, longest) for start, stop in itertools.pairwise(runs))
+        return [*itertools.chain.from_iterable(edges), len(samples)]
 
     def write(self, portion: Portion, images: Images) -> Written:
         num_bytes = [image.num_bytes for _, image in images]

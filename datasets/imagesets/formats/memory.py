@@ -39,13 +39,14 @@ class Rows(Sink):
         return Written(places={"side": [self._side] * num_rows})
 
     def has(self, portion: Portion, finished: Finished) -> bool:
-        if finished.num_kept:
+        num_kept = len(finished.sizes)
+        if num_kept:
             self._side = finished.places["side"][0]
-        self._num_rows[portion.split] += finished.num_kept
+        self._num_rows[portion.split] += num_kept
         path = self._file(portion.split)
         if path.exists() and path.stat().st_size >= self._end(portion.split):
             return True
-        self._num_rows[portion.split] -= finished.num_kept
+        self._num_rows[portion.split] -= num_kept
         return False
 
     def finish(self, splits: dict[Split, Collected]) -> dict[str, StoredFile]:

@@ -218,12 +218,11 @@ def _check_classes(original: Original, splits: dict[manifests.Split, Collected])
 def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, int]:
     """Hold every byte of a prepared set against its manifest; give it, and the number of files that were read, without
     shards that are kept elsewhere. DataError names the files that are not what the manifest says."""
-    manifest = manifests.read_manifest(folder)
-    paths = [(folder / name, file) for name, file in manifest.files.items() if (folder / name).exists()]
-    paths += manifest.found_files(folder)
-    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), paths)]
-    storage = find_format(manifest.format)
+    manifest = manifests.load_manifest(folder)
+    files, storage = manifest.all_files(folder), find_format(manifest.format)
+    checks: list[tuple[Callable[..., object], Sequence[Any]]] = [(lambda one: manifests.check_bytes(*one), files)]
     if storage.has_apart and not manifest.containers:
+        manifests.check_bytes(folder / manifests.INDEX, manifest.files[manifests.INDEX])
         for split in manifests.SPLITS:
             images = storage.open(folder, split, manifests.read_index(folder, split), manifest)
             checks.append((images.read, range(len(images))))
@@ -233,8 +232,7 @@ def check_prepared(folder: Path, console: Console) -> tuple[manifests.Manifest, 
             try:
                 check(one)
             except DataError as error:
-                faults.append(str(error))
+                faults.append(error)
             advance(1)
-    if faults:
-        raise DataError("\n".join([*faults[:20], f"{len(faults):,} of {num_checks:,} files are not as they were"]))
+    manifests.raise_all(faults, f"{len(faults):,} of {num_checks:,} files are not as they were")
     return manifest, num_checks

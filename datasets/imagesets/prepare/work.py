@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from imagesets.fetch.downloads import show_bar
 from imagesets.fetch.storage import write_file
-from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect, divide
+from imagesets.formats.sinks import Collected, Finished, Portion, Sink, collect
 from imagesets.manifest import Split
 from imagesets.originals.samples import Original
 from imagesets.originals.treatment import Corrupt, Treated, Treatment, treat_all
@@ -89,11 +90,16 @@ def convert_splits(
         sink, journal: what writes the portions, and what remembers those that are done.
     """
     portions = [
-        portion
+        Portion(split, number, start, stop)
         for split, samples in original.samples.items()
-        for portion in divide(split, sink.portion_lengths(samples, settings.samples_per_shard))
+        for number, (start, stop) in enumerate(itertools.pairwise(sink.edges(samples, settings.samples_per_shard)))
     ]
-    done = _find_done(portions, sink, journal, settings.skip_corrupt)
+    done: dict[Portion, Finished] = {}  # up to the first gap: a format may write one after the other
+    for portion in portions:
+        finished = journal.read(portion)
+        if finished is None or (finished.skipped and not settings.skip_corrupt) or not sink.has(portion, finished):
+            break
+        done[portion] = finished
     todo = portions[len(done) :]
     num_todo = sum(portion.stop - portion.start for portion in todo)
     num_workers = min(settings.num_workers, max(1, num_todo // _MIN_IMAGES_PER_WORKER))
@@ -103,31 +109,16 @@ def convert_splits(
         for portion in todo
         for indexes in _tasks(portion)
     )
-    with contextlib.ExitStack() as stack:
-        results = map_in_order(functools.partial(treat_all, treatment=treatment), tasks, num_workers)
-        stack.enter_context(contextlib.closing(results))
-        num_all = sum(map(len, original.samples.values()))
-        advance = stack.enter_context(
-            show_progress(f"{settings.dataset} {settings.storage_format}", num_all - num_todo, num_all, console)
-        )
+    treated = map_in_order(functools.partial(treat_all, treatment=treatment), tasks, num_workers)
+    title, num_all = f"{settings.dataset} {settings.storage_format}", sum(map(len, original.samples.values()))
+    with contextlib.closing(treated), show_progress(title, num_all - num_todo, num_all, console) as advance:
         for portion in todo:
-            done[portion] = _convert_portion(portion, original, results, sink, advance, settings.skip_corrupt)
+            done[portion] = _convert_portion(portion, original, treated, sink, advance, settings.skip_corrupt)
             journal.write(portion, done[portion])
     return {
         split: collect(samples, [(portion, done.pop(portion)) for portion in portions if portion.split == split])
         for split, samples in original.samples.items()
     }
-
-
-def _find_done(portions: list[Portion], sink: Sink, journal: Journal, skip_corrupt: bool) -> dict[Portion, Finished]:
-    """The portions done by an earlier process, up to the first gap: a format may write one after the other."""
-    done: dict[Portion, Finished] = {}
-    for portion in portions:
-        finished = journal.read(portion)
-        if finished is None or (finished.skipped and not skip_corrupt) or not sink.has(portion, finished):
-            break
-        done[portion] = finished
-    return done
 
 
 def _convert_portion(
@@ -197,12 +188,13 @@ def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None, "this runs in a worker"
+    sentinel = parent.sentinel
 
-    def end_with_parent(sentinel: int) -> None:
+    def end_with_parent() -> None:
         wait([sentinel])
         os._exit(1)
 
-    threading.Thread(target=end_with_parent, args=(parent.sentinel,), daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def show_status(text: str, console: Console) -> contextlib.AbstractContextManager[object]:
@@ -219,6 +211,6 @@ def show_progress(title: str, num_done: int, num_all: int, console: Console) -> 
         num_done, num_all: images of an earlier start, and in all.
     """
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with show_bar(*columns, console=console) as progress:
         task = progress.add_task(title, total=num_all, completed=num_done)
         yield lambda count: progress.advance(task, count)
