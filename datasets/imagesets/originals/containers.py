@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import braceexpand
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +30,7 @@ LABELS = ("label", "fine_label", "y")
 WORDNET_ID = re.compile(r"(?:^|_)(n\d{8})(?=[_.])")
 _LARGE_BYTES = 1 << 30  # are listed in several processes, which take seconds to start
 _NUMBERED = re.compile(r"(.*?)(\d+)((?:-of-(\d+))?\.[a-z.]+)", re.IGNORECASE)
+_INFOS = ("_info.json", "info.json")
 _CLASS_FILE = re.compile(r"(\w+_)?(class_?names|classes)\.txt", re.IGNORECASE)
 
 
@@ -79,7 +81,29 @@ def find_files(folder: Path, chosen: list[Path] | None, *endings: str) -> Files:
     files: Files = {"train": found["train"], "test": found["val"] or found["test"]}  # ImageNet's test has no labels
     for split, paths in files.items():
         _check_numbers(folder, split, paths, is_chosen=chosen is not None)
+        if paths and chosen is None:
+            _check_listed(folder, split, paths)
     return files
+
+
+def _check_listed(folder: Path, split: Split, paths: list[Path]) -> None:
+    """Raise DataError if a file is missing beside these that timm's ``_info.json`` names."""
+    there = {path.relative_to(folder).as_posix() for path in paths}
+    sorts = {re.sub(r"\d+", "", name) for name in there}
+    depth = max(name.count("/") for name in there)
+    for info in (folder / name for name in _INFOS if (folder / name).exists()):
+        strings = re.findall(r'"([^"\n]+)"', read_file(info).decode(errors="replace"))
+        named = [one for text in strings if text.endswith(paths[0].suffix) for one in braceexpand.braceexpand(text)]
+        listed = {"/".join(name.split("/")[-1 - depth :]) for name in named}
+        if absent := sorted(name for name in listed - there if re.sub(r"\d+", "", name) in sorts):
+            raise _absent(folder, split, [f"{folder}/{name}" for name in absent], f"{paths[0].stem}*{paths[0].suffix}")
+
+
+def _absent(folder: Path, split: str, absent: list[str], example: str) -> DataError:
+    return DataError(
+        f"{len(absent)} of the {split} files are missing: {list_some(absent)}. Bring them, or name those that "
+        f"are to be read: --source '{folder}/PATTERN', such as '{example}'"
+    )
 
 
 def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: bool) -> None:
@@ -102,10 +126,7 @@ def _check_numbers(folder: Path, split: Split, paths: list[Path], is_chosen: boo
         last = max(max(numbers), first + int(declared[1]) - 1 if declared and not is_chosen else 0)
         width = len(next(iter(numbers.values())))
         if absent := [f"{start}{number:0{width}d}{end}" for number in range(first, last + 1) if number not in numbers]:
-            raise DataError(
-                f"{len(absent)} of the {split} files are missing: {list_some(absent)}. Bring them, or name those that "
-                f"are to be read: --source '{folder}/PATTERN', such as '{Path(start).name}{{0004..0007}}{end}'"
-            )
+            raise _absent(folder, split, absent, f"{Path(start).name}{{0004..0007}}{end}")
 
 
 def find_column(path: Path, found: Sequence[str], expected: tuple[str, ...]) -> str:

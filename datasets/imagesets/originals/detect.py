@@ -188,5 +188,7 @@ def _compare(original: Original, info: ImageSetInfo) -> list[str]:
     for split, samples in original.samples.items():
         found, expected = len(samples.labels), info.num_train if split == "train" else info.num_test
         if found != expected and not info.subset_of:  # nobody's part of a set has to be complete
-            notes.append(f"warning: found {found:,} {split} images, {info.title} has {expected:,}")
+            last = samples.shared_files[-1].name if samples.shared_files else ""
+            behind = f": are there files behind {last}?" if found < expected and re.search(r"\d", last) else ""
+            notes.append(f"warning: found {found:,} {split} images, {info.title} has {expected:,}{behind}")
     return notes

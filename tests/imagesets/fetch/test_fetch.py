@@ -295,6 +295,18 @@ def test_an_npz_of_a_set_whose_arrays_have_no_digest_is_no_source(
         ensure(any_small.info.name, source=file)
 
 
+@pytest.mark.parametrize("names", [("x_train", "y_train", "x_test", "y_test"), storage.ARRAY_NAMES])
+def test_an_npz_s_arrays_are_named_as_its_user_names_them(
+    names: tuple[str, ...], small: SmallSet, data_dir: Path, tmp_path: Path
+) -> None:
+    small.arrays["train_images"][0, 0, 0, 0] ^= 1
+    with pytest.raises(DataError, match=f"{names[0]} has SHA-256"):
+        ensure("cifar10", source=write_npz(tmp_path, small, *names))
+    small.arrays["test_labels"] = small.arrays["test_labels"][1:]
+    with pytest.raises(DataError, match=rf"{names[3]} is int64\(3,\), expected"):
+        ensure("cifar10", source=write_npz(tmp_path, small, *names))
+
+
 @pytest.mark.parametrize("name", ["mine.npz", "train-00000-of-00001.parquet"])
 def test_a_broken_npz_or_parquet_file_is_refused(name: str, small: SmallSet, data_dir: Path, tmp_path: Path) -> None:
     folder = write_parquet(tmp_path / "flat", small)

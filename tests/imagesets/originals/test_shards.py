@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import shutil
 import tarfile
 import tracemalloc
@@ -281,6 +282,35 @@ def test_a_missing_shard_is_named(train: str, photos: list[bytes], run: Run, tmp
         (source / train.format(0)).unlink()
         with pytest.raises(DataError, match=rf"2 of the train files are missing: .*{train.format(0)}.*--source"):
             run(source=source)
+
+
+@pytest.mark.parametrize(("train", "val"), [("a-train-{:04}.tar", "a-val-{:04}.tar"), ("train/{}.tar", "val/{}.tar")])
+def test_a_missing_last_shard_is_named_by_what_lists_them(
+    train: str, val: str, photos: list[bytes], run: Run, tmp_path: Path
+) -> None:
+    source = make_shards(tmp_path / "shards", photos, train, val)
+    numbers = "{0000..0002}" if ":04" in train else "{0..2}"
+    names = {"train": [re.sub(r"{.*}", numbers, train)], "val": [val.format(0)], "other": ["b-train-0009.tar"]}
+    info = {"splits": {split: {"filenames": found, "num_samples": 4} for split, found in names.items()}}
+    (source / "_info.json").write_text(json.dumps(info))
+    assert run(source=source).manifest.num_images["train"] == 12
+    (source / train.format(2)).unlink()
+    with pytest.raises(DataError, match=rf"1 of the train files are missing: .*{train.format(2)}\. Bring them"):
+        run(dataset="other", source=source)
+
+
+def test_missing_last_shards_of_imagenet_are_asked_about(
+    photos: list[bytes], run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def label(number: int) -> Members:
+        return [(f"{number}.cls", b"%d" % (number % 1000))]
+
+    for split in ("train", "val"):
+        path = tmp_path / "shards" / f"imagenet-{split}-000000.tar"
+        write_shard(path, [one for n in range(1000) for one in (*label(n), (f"{n}.jpg", photos[n % 30]))])
+    run(dataset="imagenet", source=tmp_path / "shards")
+    said = capsys.readouterr().err
+    assert "found 1,000 train images, ImageNet-1k (ILSVRC 2012) has 1,281,167: are there files behind imagenet-" in said
 
 
 def test_of_shards_of_two_sorts_a_pattern_chooses(photos: list[bytes], run: Run, stored: Any, tmp_path: Path) -> None:
