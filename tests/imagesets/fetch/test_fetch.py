@@ -260,6 +260,23 @@ def test_source_names_what_is_there_in_any_form(
     assert str(source) in capsys.readouterr().err
 
 
+def test_every_line_of_the_manual_s_table_is_run_by_a_test() -> None:
+    """By the parameters of the test above, or by another test of this name."""
+    run_by = {
+        "torchvision's folder": ("root", "batches"),
+        "the original archive": ("archive",),
+        "SVHN's files": ("test_svhn_is_read_from_its_mat_files",),
+        "Hugging Face's parquet files": ("hub", "flat", "file"),
+        "an `.npz` of": ("keras", "ours"),
+        "none of these, but a network": ("test_a_download_gives_the_arrays_and_leaves_only_the_ready_file",),
+    }
+    tests = "".join(path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py"))
+    assert all(f'"{name}": lambda: ' in tests or f"def {name}(" in tests for names in run_by.values() for name in names)
+    manual = (Path(__file__).parents[3] / "docs" / "images.md").read_text()
+    rows = manual.partition("| you have | say |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert all(row.startswith(f"| {start}") for row, start in zip(rows, run_by, strict=True))
+
+
 def test_prepare_takes_a_file_of_arrays(small: SmallSet, data_dir: Path, tmp_path: Path, run: Any, stored: Any) -> None:
     file = write_npz(tmp_path, small, "x_train", "y_train", "x_test", "y_test")
     prepared = stored(run(dataset="cifar10", source=file))
