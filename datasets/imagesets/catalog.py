@@ -42,9 +42,7 @@ class Archive:
 @dataclass(frozen=True, config=_CHECKED)
 class MatFiles:
     """Original ``.mat`` files, one a split: ``X`` of shape (32, 32, 3, N), ``y`` of 1..10, where 10 is the digit 0.
-
-    ``url`` is the folder that they are in; ``train_md5`` and ``test_md5`` map a file's name to its MD5.
-    """
+    ``url`` is the folder that they are in; ``train_md5`` and ``test_md5`` map a file's name to its MD5."""
 
     url: str
     train_md5: Mapping[str, str]
@@ -53,10 +51,8 @@ class MatFiles:
 
 @dataclass(frozen=True, config=_CHECKED)
 class ParquetFiles:
-    """Hugging Face's parquet files in the folder ``url``: a column ``img`` of PNGs, and one of labels.
-
-    ``sha256`` maps a split to its file's digest; None where the digests of the set's arrays decide.
-    """
+    """Hugging Face's parquet files in the folder ``url``: a column ``img`` of PNGs, and one of labels. ``sha256`` maps
+    a split to its file's digest; None where the digests of the set's arrays decide."""
 
     url: str
     label: str

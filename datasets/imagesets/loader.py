@@ -130,10 +130,8 @@ class ImageLoader:
     # -- training
 
     def samples(self, step: int, rank: int = 0, num_ranks: int = 1) -> Samples:
-        """This rank's share of a step, as (epoch, index among the kept images, repeat).
-
-        With repeated augmentation an epoch has the first images of its order alone, each several times in a row.
-        """
+        """This rank's share of a step, as (epoch, index among the kept images, repeat). With repeated augmentation an
+        epoch has the first images of its order alone, each several times in a row."""
         return self._choose(step, rank, num_ranks).samples
 
     def train_batch(self, step: int, rank: int = 0, num_ranks: int = 1) -> Batch:

@@ -166,10 +166,8 @@ def _feed(
 
 @lru_cache
 def side_stream(device: torch.device) -> torch.Stream:
-    """The stream on which a device's batches are finished, the same for the whole process.
-
-    PyTorch keeps freed memory for the stream that it was taken for: a new stream per evaluation would take it anew.
-    """
+    """The stream on which a device's batches are finished, the same for the whole process. PyTorch keeps freed memory
+    for the stream that it was taken for: a new stream per evaluation would take it anew."""
     stream: torch.Stream = torch.get_device_module(device).Stream(device)
     return stream
 

@@ -38,10 +38,8 @@ class Purpose(IntEnum):
 
 
 class Samples(NamedTuple):
-    """Which augmented samples: each field (B,) int64.
-
-    ``repeat`` tells the copies of a sample within one epoch apart, where augmentation is repeated; it starts at 0.
-    """
+    """Which augmented samples: each field (B,) int64. ``repeat`` tells the copies of a sample within one epoch apart,
+    where augmentation is repeated; it starts at 0."""
 
     epoch: NDArray[np.int64]
     index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple's method of this name

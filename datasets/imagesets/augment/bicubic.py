@@ -61,10 +61,8 @@ def _split(neighbours: tuple[Tensor, list[Tensor]], step: int) -> Iterator[tuple
 
 
 def _neighbours(position: Tensor, size: int, whole: bool) -> tuple[Tensor, list[Tensor]]:
-    """The K pixels around positions (N, H, W), kept inside 0..size-1, and their weights (Keys' cubic, a = -1).
-
-    K is 4; of ``whole`` positions, which are pixel centres, it is 1.
-    """
+    """The K pixels around positions (N, H, W), kept inside 0..size-1, and their weights (Keys' cubic, a = -1). K is 4;
+    of ``whole`` positions, which are pixel centres, it is 1."""
     position = position - 0.5
     first = position.floor()
     t = (position - first).float()

@@ -34,10 +34,8 @@ def arrange_boxes(boxes_B4: NDArray[np.int64], samples: Samples) -> Boxes:
 
 
 def erase_(images: Tensor, boxes: Boxes, seed: int) -> None:
-    """Fill each image's box with normal noise, in place.
-
-    A pixel's noise depends on seed, sample and place alone, and up to rounding not on the device.
-    """
+    """Fill each image's box with normal noise, in place. A pixel's noise depends on seed, sample and place alone, and
+    up to rounding not on the device."""
     per_pixel = boxes.per_image.repeat_interleave(boxes.areas, dim=1, output_size=boxes.num_pixels)
     place, top, left, _, width, first, epoch, index, repeat = per_pixel
     offset = torch.arange(boxes.num_pixels, device=images.device) - first

@@ -28,10 +28,8 @@ _NUMBERS_AT_ONCE = 1 << 17  # an image of 224 pixels, or 42 of CIFAR
 
 
 class Draws(NamedTuple):
-    """All that is random about one rank's share of a step; None is not done.
-
-    ``turned`` is (B,) int64: places among the images and, after them, their mirror images.
-    """
+    """All that is random about one rank's share of a step; None is not done. ``turned`` is (B,) int64: places among the
+    images and, after them, their mirror images."""
 
     turned: Tensor | None = None
     operations: Grouped | None = None

@@ -45,11 +45,8 @@ NUM_OPS = len(Op) - 1
 
 
 class Operations(NamedTuple):
-    """Operations for each image, one column after another.
-
-    ``op`` is (B, L) int64 of ``Op``. ``argument`` is (B, L): degrees, bits kept, threshold, addend, blending factor,
-    slope, or share of the side, as the operation has it.
-    """
+    """Operations for each image, one column after another. ``op`` is (B, L) int64 of ``Op``. ``argument`` is (B, L):
+    degrees, bits kept, threshold, addend, blending factor, slope, or share of the side, as the operation has it."""
 
     op: NDArray[np.int64]
     argument: Array
@@ -122,10 +119,8 @@ _JITTERED = np.array([Op.BRIGHTNESS, Op.CONTRAST, Op.COLOR])
 
 
 def color_jitter(seed: int, samples: Samples, strength: float) -> Operations:
-    """Brightness, contrast and saturation in random order (torchvision's ColorJitter(s, s, s); L = 3).
-
-    Factors are uniform in [max(0, 1 - strength), 1 + strength].
-    """
+    """Brightness, contrast and saturation in random order (torchvision's ColorJitter(s, s, s); L = 3). Factors are
+    uniform in [max(0, 1 - strength), 1 + strength]."""
     draws = uniforms(seed, Purpose.COLOR_JITTER, samples, 6)
     low, high = max(0.0, 1 - strength), 1 + strength
     return Operations(_JITTERED[np.argsort(draws[:, 3:], axis=1)], low + (high - low) * draws[:, :3])

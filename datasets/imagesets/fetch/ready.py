@@ -80,10 +80,8 @@ def _find_fault(path: Path, info: ImageSetInfo) -> str | None:
 
 
 def _make(path: Path, info: ImageSetInfo, place: Path | None, console: Console, fault: str) -> None:
-    """Try the sources in order; write the first one's arrays that pass the catalog's checks.
-
-    Downloads that were cut, or too slow, are gone on with once more, at any rate, if no other source has the set.
-    """
+    """Try the sources in order; write the first one's arrays that pass the catalog's checks. Downloads that were cut,
+    or too slow, are gone on with once more, at any rate, if no other source has the set."""
     answers = []
     again: list[tuple[str, Source]] = []
     if path.exists():

@@ -42,9 +42,7 @@ def find_root(original: Original) -> str:
 
 class InPlace(Sink):
     """Files that stay where they are, and are only noted. A portion lies in one of those that several images share.
-
-    Where the source is the prepared folder itself, as shards may be, they are listed as its own files.
-    """
+    Where the source is the prepared folder itself, as shards may be, they are listed as its own files."""
 
     wanted: ClassVar[Wanted] = "checked"
 

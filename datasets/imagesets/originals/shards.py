@@ -94,10 +94,8 @@ def _open(shard: Path) -> IO[bytes]:
 
 
 def _group(shard: Path, passed: list[str]) -> Iterator[_Sample]:
-    """Members that follow each other and differ only in what comes after the first dot.
-
-    Hidden files are passed over, and what goes with neither image nor label, such as a README, is added to ``passed``.
-    """
+    """Members that follow each other and differ only in what comes after the first dot. Hidden files are passed over,
+    and what goes with neither image nor label, such as a README, is added to ``passed``."""
     for name, group in itertools.groupby(_list_visible(shard), _name_without_extension):
         members: dict[str, Member] = {}
         for member in group:
