@@ -35,38 +35,23 @@ _CLASS_FILE = re.compile(r"(\w+_)?(class_?names|classes)\.txt", re.IGNORECASE)
 
 
 class Listed(NamedTuple):
-    """One file's images in its order.
-
-    Attributes:
-        labels: (N,) numbers, or the names of the classes.
-        places: (N, 2 to 7), columns of ``PLACE`` behind its first.
-        names: names for messages; where there are none, images are numbered.
-        classes: the names that the file gives its classes, if any.
-        passed: names of the other members of the file.
-    """
+    """One file's images in its order."""
 
     path: Path
-    labels: NDArray[Any] | list[str]
-    places: NDArray[np.int64]
-    names: Sequence[str] = ()
-    classes: tuple[str, ...] = ()
-    passed: Sequence[str] = ()
+    labels: NDArray[Any] | list[str]  # (N,) numbers, or the names of the classes
+    places: NDArray[np.int64]  # (N, 2 to 7), columns of ``PLACE`` behind its first
+    names: Sequence[str] = ()  # for messages; where there are none, images are numbered
+    classes: tuple[str, ...] = ()  # the names that the file gives them, if any
+    passed: Sequence[str] = ()  # names of the other members of the file
 
 
 class Options(NamedTuple):
-    """Which images are wanted, and how files are listed.
+    """Which images are wanted, and how files are listed."""
 
-    Attributes:
-        num_classes: number of classes that there have to be; None takes it from the files.
-        num_kept: number of first classes whose samples are kept; None keeps all.
-        label_key: the label's key in ``.json`` members; None finds it.
-        apply: function that does what ``map`` does, perhaps in several processes.
-    """
-
-    num_classes: int | None = None
-    num_kept: int | None = None
-    label_key: str | None = None
-    apply: Callable[..., Iterable[Any]] = map
+    num_classes: int | None = None  # that there have to be; None takes it from the files
+    num_kept: int | None = None  # the number of first classes whose samples are kept; None keeps all
+    label_key: str | None = None  # in ``.json`` members; None finds it
+    apply: Callable[..., Iterable[Any]] = map  # perhaps in several processes
 
 
 def find_files(folder: Path, chosen: list[Path] | None, *endings: str) -> Files:

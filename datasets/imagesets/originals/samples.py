@@ -41,30 +41,24 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The place of one image: a part of a file, or all of it.
-
-    Attributes:
-        shape: height, width and 3 of pixels; None for an encoded image.
-        page: compressed page that offset and length count within, once it is decompressed.
-        data: bytes that were read already, since the file cannot be read from any place.
-    """
+    """The place of one image: a part of a file, or all of it."""
 
     path: str
     offset: int = 0
     length: int = -1
-    shape: tuple[int, int, int] | None = None
-    page: Page | None = None
-    data: bytes | None = None
+    shape: tuple[int, int, int] | None = None  # of pixels; None for an encoded image
+    page: Page | None = None  # that offset and length count within, once it is decompressed
+    data: bytes | None = None  # that was read already, since the file cannot be read from any place
 
     def read(self, descriptor: int | None = None) -> bytes | Pixels:
         """The image's bytes, or its pixels, by ``descriptor`` where somebody keeps the file open. DataError if the file
         cannot be read or is too short."""
-        data = self.data
-        if data is None and self.page is None:
-            data = _read_bytes(self.path, self.offset, self.length, descriptor)
-        elif data is None and self.page is not None:
+        if self.data is not None:
+            data = self.data
+        elif self.page is not None:
             data = _read_page(self.path, self.page)[self.offset : self.offset + self.length]
-        assert data is not None
+        else:
+            data = _read_bytes(self.path, self.offset, self.length, descriptor)
         if len(data) < self.length:
             raise DataError(f"{self.path} ends after {self.offset + len(data):,} bytes, in the middle of an image")
         return data if self.shape is None else np.frombuffer(data, np.uint8).reshape(self.shape)

@@ -24,18 +24,12 @@ Wanted = Literal["encoded", "square", "checked"]
 
 @dataclass(frozen=True)
 class Treatment:
-    """The treatment that is asked for.
-
-    Attributes:
-        wanted: "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to ``max_side`` squared where
-            that is given; "checked" gives nothing back.
-        max_side: the longer side of longer images becomes this long, in pixels; None leaves them.
-        quality: every JPEG is encoded again with it; None keeps the bytes of those that need no shrinking.
-    """
+    """The treatment that is asked for. "encoded" gives a JPEG's or PNG's bytes; "square" gives pixels, squashed to
+    ``max_side`` squared where that is given; "checked" gives nothing back."""
 
     wanted: Wanted
-    max_side: int | None = None
-    quality: int | None = None
+    max_side: int | None = None  # pixels that the longer side of longer images becomes; None leaves them
+    quality: int | None = None  # that every JPEG is encoded again with; None keeps those that need no shrinking
 
 
 @dataclass(frozen=True, slots=True)
