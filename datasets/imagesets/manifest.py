@@ -101,19 +101,12 @@ class Manifest(Frozen):
 
 @dataclass
 class Index:
-    """One split's samples, in order.
+    """One split's samples, in order. ``places`` are numbers by which a format finds a sample, such as shard, offset and
+    length: (N,) each. In format "folder" they are what a file has to be: num_bytes and crc32."""
 
-    Attributes:
-        labels: (N,) int64 classes.
-        sizes: (N, 2) int32 height and width of the original image, before any resize of the stored one.
-        names: file names, N of them, for messages and, in format "folder", to find them.
-        places: numbers by which a format finds a sample, such as shard, offset and length: (N,) each. In format
-            "folder" they are what a file has to be: num_bytes and crc32.
-    """
-
-    labels: NDArray[np.int64]
-    sizes: NDArray[np.int32]
-    names_blob: NDArray[np.uint8]  # UTF-8, one name a line: a million Python strings would take long to load
+    labels: NDArray[np.int64]  # (N,)
+    sizes: NDArray[np.int32]  # (N, 2) height and width of the original image, before any resize of the stored one
+    names_blob: NDArray[np.uint8]  # of files, UTF-8, one a line: a million Python strings would take long to load
     places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @staticmethod

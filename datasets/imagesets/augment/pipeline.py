@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from imagesets.augment import parameters, policies
-from imagesets.augment.erasing import Boxes, arrange_boxes, erase_
-from imagesets.augment.mixing import Pairs, mix_, pair_images
+from imagesets.augment.mixing import Boxes, Pairs, arrange_boxes, erase_, mix_, pair_images
 from imagesets.augment.operations import Grouped, apply_operations, group_operations
 from imagesets.augment.policies import RandAugment
 from imagesets.buffer_pool import BufferPool

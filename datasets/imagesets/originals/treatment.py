@@ -97,15 +97,15 @@ def _make(raw: bytes | Pixels, pixels: Pixels, treatment: Treatment) -> bytes | 
     max_side, (height, width) = treatment.max_side, pixels.shape[:2]
     if treatment.wanted == "square":
         return pixels if max_side is None else resize(pixels, max_side, max_side)
-    shrink = max_side is not None and max(height, width) > max_side
+    factor = 1.0 if max_side is None else min(max_side / max(height, width), 1.0)
     extension = _extension(raw) if isinstance(raw, bytes) else None
-    if isinstance(raw, bytes) and not shrink and (extension == "png" or (extension and treatment.quality is None)):
+    if isinstance(raw, bytes) and factor == 1 and (extension == "png" or (extension and treatment.quality is None)):
         return raw
-    if shrink:
-        assert max_side is not None
-        factor = max_side / max(height, width)
-        pixels = resize(pixels, max(1, round(height * factor)), max(1, round(width * factor)))
-    return _encode(pixels, treatment.quality or DEFAULT_QUALITY if extension == "jpg" else None)
+    pixels, file = resize(pixels, max(1, round(height * factor)), max(1, round(width * factor))), io.BytesIO()
+    is_jpeg = extension == "jpg"
+    options: dict[str, Any] = {"quality": treatment.quality or DEFAULT_QUALITY} if is_jpeg else {}
+    Image.fromarray(pixels).save(file, "JPEG" if is_jpeg else "PNG", **options)
+    return file.getvalue()
 
 
 def resize(pixels: Pixels, height: int, width: int) -> Pixels:
@@ -113,14 +113,6 @@ def resize(pixels: Pixels, height: int, width: int) -> Pixels:
     if pixels.shape[:2] == (height, width):
         return pixels
     return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC))
-
-
-def _encode(pixels: Pixels, quality: int | None) -> bytes:
-    """A JPEG, or without a quality a PNG."""
-    file = io.BytesIO()
-    options: dict[str, Any] = {"format": "PNG"} if quality is None else {"format": "JPEG", "quality": quality}
-    Image.fromarray(pixels).save(file, **options)
-    return file.getvalue()
 
 
 def _extension(data: bytes) -> str | None:
