@@ -36,10 +36,7 @@ from PIL import __version__ as PILLOW_VERSION
 Pixels = NDArray[np.uint8]
 Box = tuple[int, int, int, int]  # top, left, height, width
 Interpolation = Literal["bilinear", "bicubic"]
-_RESIZE = {
-    "bilinear": torch.ops.aten._upsample_bilinear2d_aa.out,
-    "bicubic": torch.ops.aten._upsample_bicubic2d_aa.out,
-}
+_RESIZE = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa.out, "bicubic": torch.ops.aten._upsample_bicubic2d_aa.out}
 
 MAX_PIXELS = 178_956_970  # where Pillow, too, refuses a decompression bomb
 _MAX_KEPT_BYTES = 1 << 24  # a larger buffer is not kept for the next image

@@ -110,8 +110,7 @@ def to_argument(op: NDArray[np.int64], magnitude: Array, sign: Array, increasing
     geometry = [sign * (level * most) for most in (0.3, 0.3, 0.45, 0.45)]
     added = np.floor(level * 110)
     return np.choose(
-        op,
-        [nothing, nothing, nothing, sign * (level * 30), bits, threshold, added, *[factor] * 4, *geometry],
+        op, [nothing, nothing, nothing, sign * (level * 30), bits, threshold, added, *[factor] * 4, *geometry]
     )
 
 

@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imagesets.manifest import MANIFEST, SPLITS, Split, split_word
-from imagesets.originals.samples import (
-    Original,
-    OriginalSamples,
-    list_some,
-    sort_classes,
-)
+from imagesets.originals.samples import Original, OriginalSamples, list_some, sort_classes
 from suite.base.errors import DataError
 from suite.base.files import read_file
 

@@ -27,12 +27,7 @@ _URL = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _FREE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def open_original(
-    dataset: str,
-    source: str | None,
-    data_dir: Path,
-    options: Options | None = None,
-) -> Original:
+def open_original(dataset: str, source: str | None, data_dir: Path, options: Options | None = None) -> Original:
     """The samples of an image set, in its own order. SpecError if the name cannot be, or nothing can be fetched under
     it; DataError if the source is not there, broken, or not what the name says.
 
@@ -116,12 +111,7 @@ def _open_arrays(info: ImageSetInfo, data_dir: Path, source: Path | None) -> Ori
     return Original(classes, str(source or path), samples, is_checked=True)
 
 
-def _open(
-    source: Path,
-    info: ImageSetInfo | None,
-    chosen: list[Path] | None,
-    options: Options,
-) -> Original:
+def _open(source: Path, info: ImageSetInfo | None, chosen: list[Path] | None, options: Options) -> Original:
     """The samples of a folder in any form, or of the form that one of its files, if it was named, belongs to."""
     num_kept = info.num_classes if info is not None and info.subset_of else None
     folder, file = (source, None) if chosen or source.is_dir() else (source.parent, source.name)
