@@ -39,20 +39,19 @@ def open_splits(
         return fetched
     folder, manifest = found
     splits = {split: _open_prepared(folder, manifest, split) for split in SPLITS}
-    for split, images in splits.items():
-        if len(images) == 0 or images.labels.min() < 0 or images.labels.max() >= len(manifest.classes):
-            there = f"{images.labels.min(initial=0)} to {images.labels.max(initial=0)}"
-            problem = f"the {split} split has {len(images)} images with labels from {there}"
-            raise stale(f"{folder}: {problem}, expected 0 to {len(manifest.classes) - 1}")
     check_order(manifest.dataset, str(folder), manifest.classes, {split: splits[split].labels for split in SPLITS})
     return splits
 
 
 def _open_prepared(folder: Path, manifest: Manifest, split: Split) -> StoredImages:
-    index = read_index(folder, split)
+    index, num_classes = read_index(folder, split), len(manifest.classes)
     if len(index.labels) != manifest.num_images[split]:
         found = f"the index has {len(index.labels)} {split} images, the manifest {manifest.num_images[split]}"
         raise stale(f"{folder}: {found}")
+    if len(index.labels) == 0 or index.labels.min() < 0 or index.labels.max() >= num_classes:
+        there = f"{index.labels.min(initial=0)} to {index.labels.max(initial=0)}"
+        problem = f"the {split} split has {len(index.labels)} images with labels from {there}"
+        raise stale(f"{folder}: {problem}, expected 0 to {num_classes - 1}")
     try:
         images = find_format(manifest.format).open(folder, split, index, manifest)
     except KeyError as error:

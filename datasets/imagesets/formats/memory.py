@@ -31,7 +31,13 @@ class Rows(Sink):
             file.seek(self._end(portion.split))
             for index, image in images:
                 assert isinstance(image.data, np.ndarray)
-                self._check_size(image.data.shape[0], image.data.shape[1], samples.names[index])
+                (height, width), name = image.data.shape[:2], samples.names[index]
+                self._side = self._side or height
+                if (height, width) != (self._side, self._side):
+                    raise DataError(
+                        f"{name} in {self.original.source} is {width} x {height} pixels, expected {self._side} x "
+                        f"{self._side}: in memory all images are squares of one size. Have them resized: --max-side N."
+                    )
                 file.write(image.data.tobytes())
                 num_rows += 1
             flush(file)
@@ -68,14 +74,6 @@ class Rows(Sink):
     def _end(self, split: Split) -> int:
         """The byte that the next row starts at."""
         return _HEADER_BYTES + self._num_rows[split] * self._side**2 * 3
-
-    def _check_size(self, height: int, width: int, name: str) -> None:
-        self._side = self._side or height
-        if (height, width) != (self._side, self._side):
-            raise DataError(
-                f"{name} in {self.original.source} is {width} x {height} pixels, expected {self._side} x {self._side}: "
-                "in memory all images are squares of one size. Have them resized: --max-side N."
-            )
 
 
 def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:

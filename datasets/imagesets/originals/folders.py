@@ -47,7 +47,12 @@ def open_folders(source: Path, root: Path, num_kept: int | None, flat_labels: Fl
         passed += other_files
         test_samples = _list_classes(root, tested, classes, passed)
     else:
-        test_samples = _list_flat(root, test, flat_labels(source, tuple(classes)), passed)
+        label_of = flat_labels(source, tuple(classes))
+        images = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, test.name, passed)]
+        if not images:
+            raise DataError(f"{test} has no images and no folders. Expected one folder for each class.")
+        kept = sorted((label, name) for label, name in images if label is not None)  # as if there were class folders
+        test_samples = OriginalSamples([name for _, name in kept], [label for label, _ in kept], root=root)
     train_samples, notes = _list_classes(root, train, classes, passed), []
     if sorted(classes) != classes:
         notes.append(f"the class folders are numbers, and sorted as such: {list_some(classes)}")
@@ -79,15 +84,6 @@ def _list_classes(root: Path, folders: dict[str, str], classes: list[str], passe
         names += files
         labels += [label] * len(files)
     return OriginalSamples(names, labels, root=root)
-
-
-def _list_flat(root: Path, folder: Path, label_of: Callable[[str], int | None], passed: list[str]) -> OriginalSamples:
-    """Ordered as if there were class folders, so that the order does not depend on how a set was unpacked."""
-    found = [(label_of(name.rpartition("/")[2]), name) for name in _list_images(root, folder.name, passed)]
-    if not found:
-        raise DataError(f"{folder} has no images and no folders. Expected one folder for each class.")
-    kept = sorted((label, name) for label, name in found if label is not None)
-    return OriginalSamples([name for _, name in kept], [label for label, _ in kept], root=root)
 
 
 def _list_images(root: Path, folder: str, passed: list[str]) -> list[str]:

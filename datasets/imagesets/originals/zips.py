@@ -1,7 +1,6 @@
 """Uncompressed zips of class folders: ``train/CLASS/…`` and ``val/CLASS/…`` in one zip, or a zip for each split."""
 
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from imagesets.manifest import SPLITS, Split, split_word
@@ -49,7 +48,13 @@ def _list_classes(paths: list[Path], passed: list[str]) -> dict[str, _Classes]:
     """The images of each class by the word for their split; other files are added to ``passed``."""
     found: dict[str, _Classes] = {}
     for number, path in enumerate(paths):
-        for name, offset, length in _list_members(path):
+        try:
+            with open_file(path) as file:
+                members = list(list_stored_members(file))
+        except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+            told = f"{str(error).rstrip('.')}. Bring it again, or unzip it."
+            raise DataError(f"{path} cannot be read as an uncompressed zip: {told}") from error
+        for name, offset, length in members:
             parts = check_name(str(path), name).split("/")
             if any(part.startswith((".", "__MACOSX")) for part in parts):
                 continue
@@ -63,13 +68,3 @@ def _list_classes(paths: list[Path], passed: list[str]) -> dict[str, _Classes]:
             if of_class.setdefault("/".join([word, *parts[at + 1 :]]), place) != place:
                 raise DataError(f"{path}: {name} is there twice, and nobody knows which counts. Remove one.")
     return found
-
-
-def _list_members(path: Path) -> Iterator[tuple[str, int, int]]:
-    try:
-        with open_file(path) as file:
-            yield from list_stored_members(file)
-    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path} cannot be read as an uncompressed zip: {str(error).rstrip('.')}. Bring it again, or unzip it."
-        ) from error
