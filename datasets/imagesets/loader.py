@@ -73,11 +73,7 @@ class _Loaded(NamedTuple):
 
 class ImageLoader:
     """An experiment's training and test images. SpecError for an unknown data set or a crop that the image size does
-    not allow; DataError if the data are missing or broken, or the fraction leaves a class empty.
-
-    Attributes:
-        corrupt: (split, sample) of every image that could not be decoded, where they are skipped.
-    """
+    not allow; DataError if the data are missing or broken, or the fraction leaves a class empty."""
 
     def __init__(self, experiment: Experiment, resources: Resources | None = None) -> None:
         resources = resources or Resources()
@@ -105,7 +101,7 @@ class ImageLoader:
         self._order = lru_cache(maxsize=2)(lambda epoch: random_order(self._seed, Purpose.ORDER, self.num_train, epoch))
         self._chosen_of_block = lru_cache(maxsize=2)(self._choose_block)
         self._skip_corrupt = resources.skip_corrupt
-        self.corrupt: set[tuple[str, int]] = set()
+        self.corrupt: set[tuple[str, int]] = set()  # (split, sample) of images that were skipped
         self._num_workers = resources.num_workers or resources.threads_per_rank
         self._workers = start_threads(self._num_workers, "decode")
         self._buffers = BufferPool()

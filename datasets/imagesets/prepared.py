@@ -110,8 +110,7 @@ def check_order(
     dataset: str, where: str, classes: tuple[str, ...], labels: Mapping[Split, NDArray[np.int64]]
 ) -> list[str]:
     """Hold a set that bears a catalog's name against it: its classes, and the order of its images; warn where the
-    catalog does not know the order. DataError if it is
-    not that set: its runs would bear the ids of that set's, and have other numbers.
+    catalog does not know the order. DataError if it is not that set, since its runs would bear the ids of that set's.
 
     Args:
         dataset, where: the name, which passes if the catalog does not know it; and the folder that messages name.

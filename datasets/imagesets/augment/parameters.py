@@ -86,10 +86,8 @@ def mixing(
 
     Args:
         groups: (B,), the group that each image belongs to; timm's is a process.
-        mixup: alpha of the Beta(alpha, alpha) that mixup's ``lam`` comes from; 0 = no mixup.
-        cutmix: the same for cutmix; one of both is above 0.
-        switch_probability: probability of cutmix, where both are on.
-        size: side of the square images, pixels.
+        mixup, cutmix: alpha of the Beta(alpha, alpha) that each one's ``lam`` comes from; 0 turns it off, but not both.
+        switch_probability, size: probability of cutmix, where both are on; and side of the square images, pixels.
     """
     drawn, group_of_image = np.unique(groups, return_inverse=True)
     counters = Samples(np.zeros_like(drawn), np.full_like(drawn, step), drawn)

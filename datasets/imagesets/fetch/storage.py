@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from imagesets.catalog import ImageSetInfo
 from suite.base import files
-from suite.base.errors import DataError, RunError
+from suite.base.errors import DataError
 from suite.base.reading import read_json
 
 Array = npt.NDArray[Any]
@@ -71,10 +71,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], name: str, source: str
 def write_file(path: Path, data: bytes) -> None:
     """Write a file of a data folder; a reader sees all of it or none. DataError if the disk is full or the folder
     cannot be written."""
-    try:
-        files.write_atomically(path, data)
-    except RunError as error:  # its advice is about runs, ours is about data
-        raise disk_error(path, error.__cause__) from error
+    files.write_atomically(path, data, disk_error)
 
 
 def disk_error(path: Path, error: BaseException | None) -> DataError:

@@ -147,10 +147,8 @@ class StoredImages:
         """Write a box of one image, resized by antialiased interpolation, into ``out``.
 
         Args:
-            box: (top, left, height, width) in pixels of the original image.
-            size: S, the side of the result.
-            out: (S, S, 3) uint8.
-            interpolation: the filter that resizes.
+            index, box: the image, and (top, left, height, width) in pixels of the original one.
+            size, out, interpolation: S, what is filled, (S, S, 3) uint8, and the filter that resizes.
         """
         try:
             data = self.read(index)
@@ -162,9 +160,8 @@ class StoredImages:
         """Write one image for evaluation into ``out``: its shorter side resized, then the central window.
 
         Args:
-            resize: the shorter side after resizing.
-            size: S, the side of the window.
-            out: (S, S, 3) uint8.
+            index, resize: the image, and its shorter side after resizing.
+            size, out: S, the side of the window, and what is filled, (S, S, 3) uint8.
         """
         try:
             data, (height, width) = self.read(index), self.sizes[index].tolist()

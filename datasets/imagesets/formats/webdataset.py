@@ -1,10 +1,7 @@
 """The WebDataset format: ``train-000000.tar`` and so on, of ``INDEX.jpg`` (or ``.png``) and ``INDEX.cls``.
 
-Shards are written by webdataset's own writer, with nothing in them of when and by whom. Their samples are found by an
-index of offsets, and read in any order.
-
-A tar is read front to back by ``webdataset`` itself; one order for all formats needs any sample at any time. Nothing
-of a shard but the bytes of its images is looked at here: ``prepare`` has checked its members.
+Shards are written by webdataset's own writer, with nothing in them of when and by whom. ``webdataset`` reads a tar from
+front to back; here samples are found by an index of offsets, since one order for all formats needs any at any time.
 """
 
 import uuid
