@@ -391,6 +391,19 @@ def test_labels_are_read_from_folders_and_wordnet_ids(
             run(dataset="cut", source=tmp_path / "shards")
 
 
+@pytest.mark.parametrize("label", [by_cls, by_json('{"label": N}')])
+def test_labels_are_read_from_members_of_gzip_shards_too(
+    label: Callable[[int], Members], photos: list[bytes], run: Run, stored: Any, tmp_path: Path
+) -> None:
+    source = make_shards(tmp_path / "shards", photos, "train-{}.tar", "val-{}.tar", label)
+    for path in sorted(source.glob("*.tar")):
+        path.with_suffix(".tar.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    prepared = stored(run(source=source))
+    assert prepared.encoded("train") == photos[:12]
+    assert prepared.labels("train") == [0, 1] * 6
+
+
 def test_a_file_of_names_names_the_classes(photos: list[bytes], run: Run, tmp_path: Path) -> None:
     source = make_shards(tmp_path / "shards", photos, "train-{}.tar", "val-{}.tar")
     (source / "classnames.txt").write_text("zebra\nant\n")
