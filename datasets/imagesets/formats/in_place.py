@@ -102,14 +102,8 @@ class InPlace(Sink):
         return {}
 
 
-def open_in_place(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
-    """Open images where they were found, or in the prepared folder itself.
-
-    Args:
-        folder, split: prepared folder, and which of its splits.
-        index, manifest: places of the images, and names of the files that they lie in.
-    """
+def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> StoredImages:
     return StoredImages(index, manifest.base(folder), list(manifest.containers.get(split, ())))
 
 
-FORMAT = Format(open=open_in_place, make_sink=InPlace, has_apart=True)
+FORMAT = Format(open=_open, make_sink=InPlace, has_apart=True)
