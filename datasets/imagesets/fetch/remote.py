@@ -7,7 +7,6 @@ Credentials come from the environment alone (AWS_…, GOOGLE_…, HF_TOKEN), and
 """
 
 import functools
-import io
 import os
 import posixpath
 import random
@@ -95,30 +94,13 @@ class RemoteFile:
             pieces.append(data)
         return b"".join(pieces)
 
-    def open(self) -> io.BufferedReader:
+    def open(self) -> Any:
         """The file for whoever reads it from front to back."""
-        return io.BufferedReader(_Seekable(self), _SCANNED_AHEAD)
+        from fsspec.spec import AbstractBufferedFile  # takes a moment to import, and few need it
 
-
-class _Seekable(io.RawIOBase):
-    def __init__(self, file: RemoteFile) -> None:
-        self._file, self._offset = file, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._offset = offset + (0, self._offset, self._file.size)[whence]
-        return self._offset
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(self._offset, len(buffer)) if self._offset < self._file.size else b""
-        buffer[: len(data)] = data
-        self._offset += len(data)
-        return len(data)
+        opened = AbstractBufferedFile(None, self.address, block_size=_SCANNED_AHEAD, size=self.size)
+        opened.cache.fetcher = lambda start, stop: self.read(start, stop - start)
+        return opened
 
 
 @functools.cache
