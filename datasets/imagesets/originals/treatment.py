@@ -39,7 +39,7 @@ class Treated:
     size: tuple[int, int]
     data: bytes | Pixels | None
     num_bytes: int  # of the source's bytes
-    crc32: int
+    crc32: int  # of what is stored, or else of the source's bytes
 
     @property
     def extension(self) -> str:
@@ -67,9 +67,10 @@ def treat(image: ByteRange, treatment: Treatment) -> Treated | Corrupt:
         pixels = decode_any(raw)
     except ValueError as error:
         return Corrupt(str(error))
-    content = raw if isinstance(raw, bytes) else raw.tobytes()
     height, width = pixels.shape[:2]
-    return Treated((height, width), _make(raw, pixels, treatment), len(content), zlib.crc32(content))
+    stored = _make(raw, pixels, treatment)
+    crc32 = zlib.crc32(np.frombuffer(raw if stored is None else stored, np.uint8).data)
+    return Treated((height, width), stored, len(raw) if isinstance(raw, bytes) else raw.nbytes, crc32)
 
 
 def decode_any(data: bytes | Pixels) -> Pixels:

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import threading
-import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +16,6 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -130,7 +128,7 @@ def _convert_portion(
     skip_corrupt: bool,
 ) -> Finished:
     sizes: list[tuple[int, int]] = []
-    crc32s: list[int] = []  # of what is stored
+    crc32s: list[int] = []
     skipped: dict[int, str] = {}
 
     def images() -> Iterator[tuple[int, Treated]]:
@@ -146,8 +144,7 @@ def _convert_portion(
                     skipped[index] = outcome.reason
                 else:
                     sizes.append(outcome.size)
-                    stored = None if outcome.data is None else np.frombuffer(outcome.data, np.uint8)
-                    crc32s.append(outcome.crc32 if stored is None else zlib.crc32(stored.data))
+                    crc32s.append(outcome.crc32)
                     yield index, outcome
             advance(len(indexes))
 
