@@ -82,7 +82,7 @@ def _open(folder: Path, split: Split, index: Index, manifest: Manifest) -> Store
         pixels = np.load(path, mmap_mode="r")
     except (OSError, ValueError) as error:
         raise stale(f"{path} is no array of images: {error}") from error
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels):
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or len(pixels) != len(index.labels) or pixels.shape[3] != 3:
         raise stale(f"{path} holds {pixels.dtype}{pixels.shape}, expected uint8 of {len(index.labels)} images")
     index.places |= place_rows(pixels)
     return StoredImages(index, folder, [path.name])
