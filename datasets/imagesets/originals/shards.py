@@ -5,6 +5,7 @@ A split's shards have its name in theirs (``imagenet1k-train-0000.tar``) or lie 
 in its name.
 """
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -88,9 +89,10 @@ def list_shard(shard: Path, kind: str, key: str = "") -> list[Listed]:
     return [Listed(shard, labels, places, [image.name for image, _ in pairs], passed=passed)]
 
 
-def _open(shard: Path) -> IO[bytes]:
-    file = open_file(shard)
-    return cast(IO[bytes], gzip.GzipFile(fileobj=file)) if shard.name.endswith(GZIP) else file
+@contextlib.contextmanager
+def _open(shard: Path) -> Iterator[IO[bytes]]:
+    with open_file(shard) as file:
+        yield cast(IO[bytes], gzip.GzipFile(fileobj=file)) if shard.name.endswith(GZIP) else file
 
 
 def _group(shard: Path, passed: list[str]) -> Iterator[_Sample]:
